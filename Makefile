@@ -1,0 +1,51 @@
+# Every target makes the virtual environment that it needs; a second call reuses it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := src tests benchmarks examples docs
+INSTALL = PYTHON='$(PYTHON)' sh scripts/install.sh
+INSIDE = PATH="$(CURDIR)/$(BIN):$$PATH"
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test check fix docs bench clean
+
+help:  ## Say what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.core  ## Measure something small and show the result (core install only)
+	@$(INSIDE) sh examples/demo.sh
+
+test: check  ## Check, then run every test
+	@$(INSIDE) pytest -q
+
+check: $(VENV)/.dev  ## Look for faults without running: style, types, layers, generated pages
+	@$(BIN)/ruff check $(wildcard $(SOURCES))
+	@$(BIN)/ruff format --check $(wildcard $(SOURCES))
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(INSIDE) python docs/generate.py --check
+
+fix: $(VENV)/.dev  ## Repair what can be repaired automatically
+	@$(BIN)/ruff check --fix $(wildcard $(SOURCES))
+	@$(BIN)/ruff format $(wildcard $(SOURCES))
+
+docs: $(VENV)/.dev  ## Write the reference pages from the code
+	@$(INSIDE) python docs/generate.py
+
+bench: $(VENV)/.bench  ## Measure Assay itself against its promises
+	@$(INSIDE) python benchmarks/run.py
+
+clean:  ## Remove the virtual environment and what tools left
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	@find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/.core: pyproject.toml constraints.txt scripts/install.sh
+	@$(INSTALL) core
+
+$(VENV)/.dev: pyproject.toml constraints.txt scripts/install.sh
+	@$(INSTALL) dev
+
+$(VENV)/.bench: pyproject.toml constraints.txt scripts/install.sh
+	@$(INSTALL) bench

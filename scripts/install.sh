@@ -1,0 +1,56 @@
+#!/bin/sh
+# install.sh core|dev|bench: make the virtual environment if there is none, and install Assay with that extra into it.
+set -eu
+
+extra=${1:?say which: core, dev or bench}
+python=${PYTHON:-python3}
+venv=.venv
+
+version_of() {
+    "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2]); sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+}
+
+fail() {
+    echo "$1" >&2
+    exit 2
+}
+
+require_python() {
+    found=$(version_of "$python") && return
+    fail "Assay needs Python 3.11 or later; '$python' is ${found:-not there}. Name another one: make PYTHON=python3.12"
+}
+
+# Debian splits ensurepip from Python: then the pip outside looks after the environment.
+make_venv() {
+    version_of "$venv/bin/python" >/dev/null && return
+    rm -rf "$venv"
+    "$python" -m venv "$venv" >/dev/null 2>&1 ||
+        "$python" -m venv --clear --without-pip "$venv" ||
+        fail "No virtual environment can be made in '$venv'. On Debian: apt-get install python3-venv"
+}
+
+pip_install() {
+    if "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+    else
+        "$python" -m pip --python "$venv/bin/python" install --quiet --disable-pip-version-check "$@"
+    fi
+}
+
+uv_install() {
+    "$venv/bin/python" -m uv --version >/dev/null 2>&1 || pip_install uv >/dev/null 2>&1 || return
+    "$venv/bin/python" -m uv pip install --quiet --python "$venv/bin/python" "$@" 2>/dev/null
+}
+
+case $extra in
+    core) target=. ;;
+    *) target=".[$extra]" ;;
+esac
+
+require_python
+make_venv
+echo "Installing Assay ($extra) into $venv" >&2
+uv_install --constraint constraints.txt --editable "$target" ||
+    pip_install --constraint constraints.txt --editable "$target" ||
+    fail "The packages could not be installed: see above."
+touch "$venv/.core" "$venv/.$extra"

@@ -1,0 +1,81 @@
+"""Whether two runs may be compared at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from assay.analysis.compare import matching_trials
+from assay.analysis.treatment import differing_params
+from assay.model import Doubt, Environment, Report
+
+_FACTS = (
+    (
+        "machine",
+        ("cpu", "model"),
+        "processors",
+        "Times of different machines are not comparable: run both on one.",
+    ),
+    ("machine", ("cpu", "cores_logical"), "numbers of cores", "Run both on one machine."),
+    ("machine", ("os", "system"), "operating systems", "Run both on one machine."),
+    (
+        "python",
+        ("python", "version"),
+        "Python versions",
+        "Unless this is what is compared, run both with one.",
+    ),
+    (
+        "python",
+        ("python", "implementation"),
+        "Python implementations",
+        "Unless this is what is compared, use one.",
+    ),
+)
+
+
+def comparable(a: Report, b: Report) -> tuple[Doubt, ...]:
+    """What else differs between two sides than what is compared, with the values of both."""
+    return (*_environments(a, b), *_kinds(a, b), *_params(a, b), *_unmatched(a, b))
+
+
+def _environments(a: Report, b: Report) -> Iterator[Doubt]:
+    for code, path, plural, hint in _FACTS:
+        first, second = _fact(a.run.environment, path), _fact(b.run.environment, path)
+        if first is not None and second is not None and first != second:
+            yield Doubt(code, f"The {plural} differ: '{first}' for A, '{second}' for B.", hint)
+
+
+def _fact(environment: Environment, path: tuple[str, ...]) -> object:
+    found: object = environment.facts
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def _kinds(a: Report, b: Report) -> Iterator[Doubt]:
+    first, second = _kinds_by_metric(a), _kinds_by_metric(b)
+    for name in first:
+        if name in second and first[name] != second[name]:
+            message = f"'{name}' is {first[name]} for A, but {second[name]} for B."
+            yield Doubt("kind", message, "Numbers that came about in different ways do not compare.")
+
+
+def _kinds_by_metric(report: Report) -> dict[str, str]:
+    metrics = (estimate.metric for trial in report.trials for estimate in trial.estimates)
+    return {metric.name: metric.kind.value for metric in metrics}
+
+
+def _params(a: Report, b: Report) -> Iterator[Doubt]:
+    for first, second in matching_trials(a, b):
+        names = differing_params(first, second)
+        if names:
+            there, here = first.stored.trial.params, second.stored.trial.params
+            told = ", ".join(f"{name} '{there.get(name)}' for A, '{here.get(name)}' for B" for name in names)
+            yield Doubt("params", f"The params differ: {told}.", "The verdict is about all of them together.")
+
+
+def _unmatched(a: Report, b: Report) -> Iterator[Doubt]:
+    matched = matching_trials(a, b)
+    alone_a, alone_b = len(a.trials) - len(matched), len(b.trials) - len(matched)
+    if alone_a or alone_b:
+        message = f"{alone_a} of {len(a.trials)} trials of A and {alone_b} of {len(b.trials)} of B have no counterpart."
+        yield Doubt("unmatched", message, "Trials match by benchmark and params.")

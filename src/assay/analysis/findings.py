@@ -1,0 +1,92 @@
+"""A run's trials and everything that makes them doubtful."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from assay.analysis.axes import axis_effects
+from assay.analysis.treatment import alike_but_for, identical_arms, settings_not_taken
+from assay.model import Doubt, Isolation, Report, Run, TrialReport
+from assay.units import count
+
+SEVERE = frozenset({"setting-not-taken", "identical-arms"})
+"""Codes of doubts that void the comparison they are about: the arms are not what they were to be."""
+
+_NAMED = 4
+
+
+def findings(run: Run, trials: Sequence[TrialReport]) -> Report:
+    doubts = (
+        *_about_treatment(trials),
+        *_about_run(run),
+        *(doubt for trial in trials for doubt in _about_trial(trial)),
+    )
+    return Report(run=run, trials=tuple(trials), axes=axis_effects(trials), doubts=doubts)
+
+
+def _about_run(run: Run) -> Iterator[Doubt]:
+    for message in run.environment.doubts:
+        yield Doubt("environment", message)
+    if run.parallelism > 1:
+        yield Doubt(
+            "parallelism",
+            f"{run.parallelism} executions at a time shared the machine, so they slowed each other.",
+            "Run with parallelism: 1 where times matter.",
+        )
+    for instrument, reason in run.unmeasured.items():
+        yield Doubt("unmeasured", f"The instrument '{instrument}' measured nothing: {reason}")
+
+
+def _about_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
+    for trial in trials:
+        for message in settings_not_taken(trial):
+            yield Doubt(
+                "setting-not-taken", message, "This trial is not the point that its name says.", trial.name
+            )
+    for arms in identical_arms(trials):
+        names = ", ".join(f"'{arm.name}'" for arm in arms[:_NAMED]) + (", …" if len(arms) > _NAMED else "")
+        yield Doubt(
+            "identical-arms",
+            f"The arms {names} are identical: {alike_but_for(arms[0], _other(arms))}",
+            "Check that the setting reaches what is measured, and read it back under its own name.",
+        )
+
+
+def _other(arms: Sequence[TrialReport]) -> TrialReport:
+    return next(arm for arm in arms if arm.stored.trial.axes != arms[0].stored.trial.axes)
+
+
+def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
+    yield from _failures(trial)
+    planned = trial.stored.trial
+    if trial.stored.stopped:
+        yield Doubt("stopped", f"It ended before its plan was done: {trial.stored.stopped}", trial=trial.name)
+    if planned.isolation is Isolation.INLINE and planned.processes > 1:
+        yield Doubt(
+            "inline",
+            f"Its {planned.processes} processes were one, because isolation is inline: the interval is too narrow.",
+            "Run with isolation: process.",
+            trial.name,
+        )
+
+
+def _failures(trial: TrialReport) -> Iterator[Doubt]:
+    total = sum(trial.counts.values())
+    missing = {status: number for status, number in trial.counts.items() if status != "ok" and number}
+    if not missing:
+        return
+    told = ", ".join(f"{count(number)} {status}" for status, number in missing.items())
+    yield Doubt(
+        "failures",
+        f"{count(total - trial.ok)} of {count(total)} measured executions were not ok ({told}).{_first_error(trial)}",
+        "" if trial.ok else "There is nothing to estimate from.",
+        trial.name,
+    )
+
+
+def _first_error(trial: TrialReport) -> str:
+    error = next((failure.error for failure in trial.failures if failure.error), None)
+    if not error:
+        return ""
+    # The last line of a traceback is the one that says what happened.
+    return f" The first error: {error.strip().splitlines()[-1]}"

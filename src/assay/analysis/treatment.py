@@ -1,0 +1,118 @@
+"""The treatment is checked: what each arm read back against what it was to be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from assay.analysis.axes import same_value
+from assay.model import TrialReport
+
+Arms = tuple[TrialReport, ...]
+
+_YES = frozenset({"true", "on", "yes", "1"})
+_NO = frozenset({"false", "off", "no", "0"})
+
+
+def settings_not_taken(trial: TrialReport) -> list[str]:
+    """Params that the thing under test reports with another value, each as a sentence."""
+    params, applied = trial.stored.trial.params, trial.applied
+    return [
+        f"The setting '{name}' did not take: '{asked}' was asked for, '{applied[name]}' was read back."
+        for name, asked in params.items()
+        if name in applied and not _agree(asked, applied[name])
+    ]
+
+
+def identical_arms(trials: Iterable[TrialReport]) -> list[Arms]:
+    """Groups of arms that were to differ but read back the same.
+
+    An axis may leave its trace under other names (a profile, in the options that it sets) or leave none (a number of
+    records). So arms count as identical when no trace differs in the whole sweep, or when along one axis that does leave
+    traces some arms share theirs.
+    """
+    arms = [trial for trial in trials if trial.stored.trial.axes and _trace(trial) != same_value({})]
+    return [group for benchmark in _grouped(arms, _benchmark) for group in _identical(benchmark)]
+
+
+def treatment_failure(a: TrialReport, b: TrialReport) -> str:
+    """Why two arms cannot be compared, as a sentence; empty when nothing speaks against it."""
+    for trial in (a, b):
+        if wrong := settings_not_taken(trial):
+            return f"{trial.name}: {wrong[0]}"
+    differing = differing_params(a, b)
+    told_apart = not a.applied or not differing or any(name in a.applied for name in differing)
+    if told_apart or same_value(dict(a.applied)) != same_value(dict(b.applied)):
+        return ""
+    return f"The arms are identical: {alike_but_for(a, b)}"
+
+
+def alike_but_for(a: TrialReport, b: TrialReport) -> str:
+    asked = ", ".join(f"'{name}'" for name in differing_params(a, b))
+    read = ", ".join(f"{name} = {value}" for name, value in a.applied.items())
+    return f"they were to differ in {asked}, but both read back {read}."
+
+
+def differing_params(a: TrialReport, b: TrialReport) -> list[str]:
+    first, second = a.stored.trial.params, b.stored.trial.params
+    names = dict.fromkeys([*first, *second])
+    return [name for name in names if same_value(first.get(name)) != same_value(second.get(name))]
+
+
+def _identical(arms: Arms) -> list[Arms]:
+    if len(_grouped(arms, _trace)) == 1:
+        return [arms] if len(_grouped(arms, _unread)) > 1 else []
+    axes = dict.fromkeys(axis for arm in arms for axis in arm.stored.trial.axes if axis not in arm.applied)
+    return [group for axis in axes for group in _alike_along(axis, arms)]
+
+
+def _alike_along(axis: str, arms: Arms) -> list[Arms]:
+    """Among arms that differ in this axis alone: those that share a trace where the axis leaves different ones."""
+    lines = [_grouped(line, _trace) for line in _grouped(arms, lambda arm: _axes_but(axis, arm))]
+    return [group for line in lines if len(line) > 1 for group in line if len(_grouped(group, _unread)) > 1]
+
+
+def _grouped(arms: Iterable[TrialReport], key: Callable[[TrialReport], str]) -> list[Arms]:
+    groups: dict[str, Arms] = {}
+    for arm in arms:
+        groups[key(arm)] = (*groups.get(key(arm), ()), arm)
+    return list(groups.values())
+
+
+def _benchmark(arm: TrialReport) -> str:
+    return arm.stored.trial.benchmark
+
+
+def _trace(arm: TrialReport) -> str:
+    """What was read back under other names than those of the axes."""
+    return same_value(
+        {name: value for name, value in arm.applied.items() if name not in arm.stored.trial.axes}
+    )
+
+
+def _unread(arm: TrialReport) -> str:
+    """The axes that were not read back under their own names."""
+    return same_value(
+        {axis: value for axis, value in arm.stored.trial.axes.items() if axis not in arm.applied}
+    )
+
+
+def _axes_but(axis: str, arm: TrialReport) -> str:
+    return same_value({name: value for name, value in arm.stored.trial.axes.items() if name != axis})
+
+
+def _agree(asked: object, read: object) -> bool:
+    """Leniently: case of letters, '1' for 1 and 'on' for True do not matter."""
+    if same_value(asked) == same_value(read):
+        return True
+    first, second = _plain(asked), _plain(read)
+    if first == second or {first, second} <= _YES or {first, second} <= _NO:
+        return True
+    try:
+        return math.isclose(float(first), float(second), rel_tol=1e-9)
+    except ValueError:
+        return False
+
+
+def _plain(value: object) -> str:
+    return str(value).strip().casefold()

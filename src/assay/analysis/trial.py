@@ -1,0 +1,43 @@
+"""One trial's estimates with what is behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from assay.analysis.estimate import estimate
+from assay.model import Artifact, Execution, Metric, Series, StoredTrial, TrialReport, metric_named
+
+
+def trial_report(
+    stored: StoredTrial,
+    series: Mapping[str, Series],
+    counts: Mapping[str, int],
+    failures: tuple[Execution, ...],
+    executions: Iterable[Execution],
+    applied: Mapping[str, object],
+    artifacts: tuple[Artifact, ...],
+    metrics: Mapping[str, Metric],
+    *,
+    watched: Collection[str] = (),
+) -> TrialReport:
+    """`metrics` tells unit and direction where a name does not; `watched` names those that instruments gave."""
+    names = sorted(
+        (name for name in series if len(series[name].values)), key=lambda name: _place(name, watched)
+    )
+    return TrialReport(
+        stored=stored,
+        estimates=tuple(estimate(metrics.get(name) or metric_named(name), series[name]) for name in names),
+        counts=counts,
+        series=series,
+        failures=failures,
+        executions=executions,
+        applied=applied,
+        artifacts=artifacts,
+    )
+
+
+def _place(name: str, watched: Collection[str]) -> int:
+    """Time first, then the experiment's own metrics, then those of instruments; sorting keeps the order among equals."""
+    if name == "seconds":
+        return 0
+    return 2 if name in watched else 1

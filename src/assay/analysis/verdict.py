@@ -1,0 +1,195 @@
+"""From an effect and its interval to better, worse, same or unsure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.model import Better, Comparison, Metric, Verdict
+from assay.stats.correction import holm
+from assay.stats.effect import Effect
+from assay.stats.sample import Scale, quantile
+from assay.units import percent, show, significant
+
+TOLERANCE = 0.03
+"""Processes of one and the same program differ by 2.4 to 3 % on an ordinary machine."""
+FEWEST_UNITS = 5
+FEWEST_PAIRS = 6
+"""Five pairs have no interval at 95 %: all signs alike happen once in sixteen times by chance."""
+ALPHA = 0.05
+POWER = 0.8
+TOO_MANY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """Two sides of a metric before a verdict; `refusal` says why there can be none."""
+
+    metric: Metric
+    trial_a: str
+    trial_b: str
+    value_a: float
+    value_b: float
+    units_a: int
+    units_b: int
+    effect: Effect | None
+    """None with too few units on a side."""
+    is_paired: bool
+    refusal: str = ""
+
+    @property
+    def can_be_claimed(self) -> bool:
+        """Then it belongs to the family that p values are corrected for."""
+        return self.effect is not None and not self.refusal and self.metric.better is not Better.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    verdict: Verdict
+    reason: str = ""
+
+
+def judged(contrasts: Sequence[Contrast], tolerance: float | None = None) -> tuple[Comparison, ...]:
+    """Verdicts on a family: p values are corrected (Holm) for all that could become a claim."""
+    width = TOLERANCE if tolerance is None else tolerance
+    family = [contrast.effect.p for contrast in contrasts if contrast.effect and contrast.can_be_claimed]
+    corrected = iter(holm(family).tolist())
+    return tuple(
+        _comparison(contrast, next(corrected) if contrast.can_be_claimed else None, width, len(family))
+        for contrast in contrasts
+    )
+
+
+def _comparison(contrast: Contrast, p_corrected: float | None, tolerance: float, family: int) -> Comparison:
+    effect = contrast.effect
+    ruling = rule(contrast, p_corrected, tolerance, family)
+    is_ratio = effect is not None and effect.scale is Scale.RATIO
+    return Comparison(
+        metric=contrast.metric,
+        trial_a=contrast.trial_a,
+        trial_b=contrast.trial_b,
+        value_a=contrast.value_a,
+        value_b=contrast.value_b,
+        units_a=contrast.units_a,
+        units_b=contrast.units_b,
+        ratio=_ratio(contrast),
+        low=effect.low if effect and is_ratio else None,
+        high=effect.high if effect and is_ratio else None,
+        p=effect.p if effect else None,
+        p_corrected=p_corrected,
+        tolerance=tolerance,
+        verdict=ruling.verdict,
+        method=effect.method if effect else "ratio of medians",
+        reason=ruling.reason,
+    )
+
+
+def _ratio(contrast: Contrast) -> float | None:
+    """None where values are not all positive: then there are only differences."""
+    if contrast.effect:
+        return contrast.effect.value if contrast.effect.scale is Scale.RATIO else None
+    is_positive = contrast.value_a > 0 and contrast.value_b > 0
+    return contrast.value_b / contrast.value_a if is_positive else None
+
+
+def rule(contrast: Contrast, p_corrected: float | None, tolerance: float, family: int) -> Ruling:
+    """Same: the interval lies inside ± tolerance. Better or worse: significant after correction, and not same."""
+    effect = contrast.effect
+    if contrast.refusal:
+        return Ruling(Verdict.UNSURE, contrast.refusal)
+    if effect is None:
+        return Ruling(Verdict.UNSURE, _too_few(contrast))
+    told = _difference(contrast, effect)
+    if _is_inside(contrast, effect, tolerance):
+        return Ruling(Verdict.SAME, told)
+    if contrast.metric.better is Better.UNKNOWN:
+        name = contrast.metric.name
+        return Ruling(Verdict.UNSURE, f"{told}Nobody said whether lower or higher '{name}' is better.")
+    if p_corrected is not None and p_corrected < ALPHA and effect.excludes_neutral:
+        is_lower = effect.value < effect.neutral
+        is_better = is_lower == (contrast.metric.better is Better.LOWER)
+        return Ruling(Verdict.BETTER if is_better else Verdict.WORSE, told)
+    return Ruling(Verdict.UNSURE, told + _what_would_settle(contrast, effect, tolerance, family))
+
+
+def _is_inside(contrast: Contrast, effect: Effect, tolerance: float) -> bool:
+    """Limits of a ratio mirror each other, so that swapping the sides swaps the verdict."""
+    if effect.scale is Scale.RATIO:
+        return 1 / (1 + tolerance) <= effect.low and effect.high <= 1 + tolerance
+    reach = tolerance * abs(contrast.value_a)
+    return -reach <= effect.low and effect.high <= reach
+
+
+def _too_few(contrast: Contrast) -> str:
+    if contrast.units_a == contrast.units_b == 1:
+        return "One process a side; run with processes ≥ 10."
+    if contrast.units_a == contrast.units_b:
+        return f"{contrast.units_a} processes a side; run with processes ≥ 10."
+    return f"{contrast.units_a} and {contrast.units_b} processes a side; run with processes ≥ 10."
+
+
+def _difference(contrast: Contrast, effect: Effect) -> str:
+    """Said in words where there is no ratio."""
+    if effect.scale is Scale.RATIO:
+        return ""
+    unit = contrast.metric.unit
+    ends = f"{show(effect.low, unit)} to {show(effect.high, unit)}"
+    return (
+        f"Not all values are positive, so there is no ratio; B − A is {show(effect.value, unit)} ({ends}). "
+    )
+
+
+def _what_would_settle(contrast: Contrast, effect: Effect, tolerance: float, family: int) -> str:
+    low, high = _ends(effect)
+    spans = (
+        f"The ratio may be anywhere from {significant(low)} to {significant(high)}"
+        if effect.neutral
+        else "It is open"
+    )
+    corrected = (
+        f", after correction for {family} comparisons" if family > 1 and effect.excludes_neutral else ""
+    )
+    needed = units_needed(contrast, effect, tolerance, family)
+    noun = "pairs of processes" if contrast.is_paired else "processes a side"
+    if needed is None:
+        return f"{spans}{corrected}; no number of processes would settle it at a tolerance of {percent(tolerance)}."
+    many = f"more than {TOO_MANY:,}" if needed > TOO_MANY else f"about {needed}"
+    return f"{spans}{corrected}; {many} {noun} would settle it."
+
+
+def units_needed(contrast: Contrast, effect: Effect, tolerance: float, family: int) -> int | None:
+    """Units a side at which four repeats in five would end with a verdict other than unsure; None if there is none.
+
+    Half the interval shrinks with the square root of the number of units. It has to become small against the distance
+    of the effect from none (a difference is found) or from the tolerance (equivalence is found), whichever is easier.
+    """
+    half, distance, reach = _on_additive_scale(contrast, effect, tolerance)
+    now = min(contrast.units_a, contrast.units_b)
+    plain = quantile(1 - ALPHA / 2)
+    to_differ = (quantile(1 - ALPHA / (2 * max(1, family))) + quantile(POWER)) / plain
+    to_equal = (plain + quantile(POWER)) / plain
+    ways = [(to_differ, distance), (to_equal, reach - distance)]
+    numbers = [now * (factor * half / room) ** 2 for factor, room in ways if room > 0]
+    if not numbers:
+        return None
+    return max(now + 1, _fewest_for(family, contrast.is_paired), math.ceil(min(*numbers, TOO_MANY + 1)))
+
+
+def _on_additive_scale(contrast: Contrast, effect: Effect, tolerance: float) -> tuple[float, float, float]:
+    """Half the interval, the effect's distance from none, and the tolerance; of ratios as logarithms."""
+    low, high = _ends(effect)
+    if effect.scale is Scale.DIFFERENCE:
+        return (high - low) / 2, abs(effect.value), tolerance * abs(contrast.value_a)
+    tiny = 5e-324
+    half = (math.log(max(high, tiny)) - math.log(max(low, tiny))) / 2
+    return half, abs(math.log(max(effect.value, tiny))), math.log1p(tolerance)
+
+
+def _fewest_for(family: int, is_paired: bool) -> int:
+    """Units at which the most extreme ranks are significant among so many comparisons at all."""
+    wanted = ALPHA / max(1, family)
+    units = FEWEST_UNITS
+    while (2 ** (1 - units) if is_paired else 2 / math.comb(2 * units, units)) >= wanted:
+        units += 1
+    return units

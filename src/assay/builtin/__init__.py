@@ -1,0 +1,1 @@
+"""Our own plug-ins, found by name like anybody's."""

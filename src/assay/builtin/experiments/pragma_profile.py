@@ -1,0 +1,222 @@
+"""What a profile of SQLite settings does to writing, reading and both."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+from assay.model import Better, Metric
+from assay.plugin.experiment import Experiment, ExperimentContext
+
+Pragma = int | str
+Row = tuple[int, str, float, int]
+
+_OFF, _NORMAL, _FULL = 0, 1, 2
+
+
+def _settings(
+    synchronous: int, journal: str, cache_mb: int, busy_s: int, **others: Pragma
+) -> dict[str, Pragma]:
+    pragmas: dict[str, Pragma] = {
+        # First: once a database is in WAL mode its page size is fixed.
+        "page_size": 4096,
+        "journal_mode": journal,
+        "synchronous": synchronous,
+        "cache_size": -1024 * cache_mb,  # negative: in KiB, not in pages
+        "busy_timeout": 1000 * busy_s,
+        "mmap_size": 0,
+        "automatic_index": 1,
+        "foreign_keys": 1,
+        "temp_store": 2,
+    }
+    return pragmas | others
+
+
+PROFILES: Mapping[str, Mapping[str, Pragma]] = {
+    "balanced": _settings(_NORMAL, "wal", cache_mb=200, busy_s=30),
+    "performance": _settings(
+        _OFF, "memory", cache_mb=200, busy_s=60, page_size=8192, mmap_size=2**30, automatic_index=0
+    ),
+    "safety": _settings(_FULL, "wal", cache_mb=100, busy_s=30),
+    "memory": _settings(_NORMAL, "memory", cache_mb=50, busy_s=15),
+}
+
+_TABLE = "CREATE TABLE records (id INTEGER PRIMARY KEY, data TEXT, value REAL, timestamp INTEGER)"
+_INSERT = "INSERT INTO records VALUES (?, ?, ?, ?)"
+_READS = (
+    "SELECT COUNT(*) FROM records",
+    "SELECT COUNT(*) FROM records WHERE value > 50",
+    "SELECT AVG(value), MIN(value), MAX(value) FROM records",
+    "SELECT a.id, b.data FROM records a JOIN records b ON b.id = a.id + 1 LIMIT 1000",
+    "SELECT * FROM records WHERE id BETWEEN 1000 AND 2000",
+)
+_BATCH = 1000
+
+
+class PragmaProfile(Experiment):
+    """One workload on a SQLite file under one profile of settings.
+
+    Writing and mixed executions each get a database file of their own, so that none inherits the pages of the one
+    before. Making and removing it is inside the timed call, because nothing else runs between two executions;
+    `workload_seconds` leaves it out and ends when the database is closed, so that work which a journal puts off is
+    counted. Reading executions share the database that `setup` fills and one connection, whose cache warm-ups warm.
+    """
+
+    class Params(BaseModel):
+        profile: Literal["balanced", "performance", "safety", "memory"] = "balanced"
+        workload: Literal["write_heavy", "read_heavy", "mixed"] = "write_heavy"
+        num_records: int = Field(
+            default=100_000, ge=1, description="Rows to write; when mixed, a tenth of them."
+        )
+        db_size_mb: float = Field(default=100, gt=0, description="Size of the database to read.")
+
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "operations_per_second": Metric("operations_per_second", "1/s", Better.HIGHER),
+        "workload_seconds": Metric("workload_seconds", "s", Better.LOWER),
+        "operations": Metric("operations"),
+        "rows_written": Metric("rows_written"),
+        "database_bytes": Metric("database_bytes", "bytes"),
+    }
+
+    params: Params
+    _folder: Path | None = None
+    _reading: sqlite3.Connection | None = None
+    _rows: list[Row]
+
+    def setup(self, context: ExperimentContext) -> None:
+        context.run_dir.mkdir(parents=True, exist_ok=True)
+        # Processes of one trial may run side by side in the same folder.
+        self._folder = Path(tempfile.mkdtemp(prefix="pragma_profile-", dir=context.run_dir))
+        chance = random.Random(context.seed)
+        if self.params.workload == "read_heavy":
+            self._reading = self._opened("read.db")
+            fill(self._reading, int(self.params.db_size_mb * 2**20), chance)
+        else:
+            wanted = self.params.num_records
+            self._rows = rows(
+                1, wanted if self.params.workload == "write_heavy" else max(1, wanted // 10), 100, chance
+            )
+
+    def execute_once(self, context: ExperimentContext) -> dict[str, float]:
+        if self._reading:
+            context.read_back(**settings_of(self._reading))
+            return self._read(self._reading)
+        connection = self._opened("write.db")
+        try:
+            context.read_back(**settings_of(connection))
+            return self._written(connection)
+        finally:
+            connection.close()
+            self._remove("write.db")
+
+    def teardown(self, context: ExperimentContext) -> None:  # noqa: ARG002
+        if self._reading:
+            self._reading.close()
+        if self._folder:
+            shutil.rmtree(self._folder)
+
+    def _opened(self, name: str) -> sqlite3.Connection:
+        assert self._folder is not None
+        connection = sqlite3.connect(self._folder / name)
+        for pragma, value in PROFILES[self.params.profile].items():
+            connection.execute(f"PRAGMA {pragma} = {value}").close()
+        connection.execute(_TABLE)
+        return connection
+
+    def _remove(self, name: str) -> None:
+        assert self._folder is not None
+        for file in self._folder.glob(f"{name}*"):  # with its journal, should an error have left one
+            file.unlink()
+
+    def _read(self, connection: sqlite3.Connection) -> dict[str, float]:
+        begin = perf_counter()
+        for query in _READS:
+            connection.execute(query).fetchall()
+        return _measured(perf_counter() - begin, len(_READS), 0, size_of(connection))
+
+    def _written(self, connection: sqlite3.Connection) -> dict[str, float]:
+        work = write if self.params.workload == "write_heavy" else mix
+        begin = perf_counter()
+        operations = work(connection, self._rows)
+        written, size = connection.total_changes, size_of(connection)
+        connection.close()
+        return _measured(perf_counter() - begin, operations, written, size)
+
+
+def _measured(seconds: float, operations: int, written: int, size: int) -> dict[str, float]:
+    return {
+        "operations_per_second": operations / seconds,
+        "workload_seconds": seconds,
+        "operations": operations,
+        "rows_written": written,
+        "database_bytes": size,
+    }
+
+
+def settings_of(connection: sqlite3.Connection) -> dict[str, Pragma]:
+    """What the database says of its settings, and the profile that has exactly these, or `none`."""
+    told = {pragma: _pragma(connection, pragma) for pragma in PROFILES["balanced"]}
+    profile = next((name for name, settings in PROFILES.items() if settings == told), "none")
+    return {"profile": profile, **told}
+
+
+def size_of(connection: sqlite3.Connection) -> int:
+    return int(_pragma(connection, "page_count")) * int(_pragma(connection, "page_size"))
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> Pragma:
+    answer = connection.execute(f"PRAGMA {name}").fetchone()
+    value: Pragma = answer[0] if answer else ""  # SQLite says nothing about what it was built without
+    return value
+
+
+def rows(first: int, number: int, characters: int, chance: random.Random) -> list[Row]:
+    text = "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=characters))
+    return [(i, text, chance.uniform(0, 100), 1_700_000_000 + i) for i in range(first, first + number)]
+
+
+def fill(connection: sqlite3.Connection, size: int, chance: random.Random) -> None:
+    """Rows of about a kilobyte until the database has that size, then an index on their value."""
+    first = 1
+    while size_of(connection) < size:
+        connection.executemany(_INSERT, rows(first, _BATCH, 1000, chance))
+        connection.commit()
+        first += _BATCH
+    connection.execute("CREATE INDEX records_by_value ON records (value)")
+
+
+def write(connection: sqlite3.Connection, rows: list[Row]) -> int:
+    """Batches of a thousand, a commit after each."""
+    for start in range(0, len(rows), _BATCH):
+        connection.executemany(_INSERT, rows[start : start + _BATCH])
+        connection.commit()
+    return len(rows)
+
+
+def mix(connection: sqlite3.Connection, rows: list[Row]) -> int:
+    """Single inserts; at every tenth a look-up, a count and a mean; at every hundredth a commit."""
+    operations = 0
+    for number, row in enumerate(rows, start=1):
+        connection.execute(_INSERT, row)
+        operations += 1
+        if number % 10 == 0:
+            operations += _looked(connection, number)
+        if number % 100 == 0:
+            connection.commit()
+    connection.commit()
+    return operations
+
+
+def _looked(connection: sqlite3.Connection, number: int) -> int:
+    connection.execute("SELECT * FROM records WHERE id = ?", (number // 2,)).fetchone()
+    connection.execute("SELECT COUNT(*) FROM records WHERE id > ?", (number - 100,)).fetchone()
+    connection.execute("SELECT AVG(value) FROM records WHERE id <= ?", (number,)).fetchone()
+    return 3

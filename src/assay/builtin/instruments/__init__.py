@@ -1,0 +1,1 @@
+"""What can watch an execution."""

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from assay.builtin.instruments.options import at_least, whole
+from assay.builtin.instruments.sampling import Row, Sampler, json_lines
+from assay.model import Better, Metric
+from assay.plugin.experiment import ExperimentContext
+from assay.plugin.instrument import File, NotMeasurable, Reading
+
+
+class Gpu:
+    """Utilisation and memory of all NVIDIA devices of the machine, whoever uses them, sampled in a thread."""
+
+    slows: ClassVar[bool] = False
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "gpu_percent": Metric("gpu_percent", "%"),
+        "gpu_percent_max": Metric("gpu_percent_max", "%"),
+        "gpu_memory_max_bytes": Metric("gpu_memory_max_bytes", "bytes", Better.LOWER),
+        "gpu_samples": Metric("gpu_samples"),
+    }
+
+    def __init__(self, *, interval_ms: float = 200, max_samples: int = 1000) -> None:
+        self._interval = at_least("gpu", "interval_ms", interval_ms, 1) / 1000
+        self._max_samples = whole("gpu", "max_samples", max_samples, 2)
+        self._nvml = _nvml()
+        self._devices = _devices(self._nvml)
+
+    def start(self, context: ExperimentContext) -> _Watch:
+        devices = _Devices(self._nvml, self._devices)
+        sampler = Sampler(devices.sample(), devices.sample, self._interval, self._max_samples)
+        return _Watch(context, devices, sampler.start())
+
+    def stop(self, state: _Watch) -> Reading:
+        samples = state.sampler.stop()
+        content = json_lines(samples.rows, state.context)
+        measurements = {**state.devices.measurements(), "gpu_samples": samples.taken}
+        return Reading(measurements, (File("gpu.jsonl", "gpu", content),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    context: ExperimentContext
+    devices: _Devices
+    sampler: Sampler
+
+
+@dataclass(slots=True)
+class _Devices:
+    """Utilisation is the mean of the devices, memory their sum; figures are over all samples."""
+
+    nvml: Any
+    handles: list[Any]
+    percent_total: float = 0.0
+    percent_max: float = 0.0
+    memory_max: int = 0
+    count: int = field(default=0)
+
+    def sample(self) -> Row:
+        busy = sum(self.nvml.nvmlDeviceGetUtilizationRates(handle).gpu for handle in self.handles)
+        percent = busy / len(self.handles)
+        memory = sum(self.nvml.nvmlDeviceGetMemoryInfo(handle).used for handle in self.handles)
+        self.percent_total += percent
+        self.percent_max = max(self.percent_max, percent)
+        self.memory_max = max(self.memory_max, memory)
+        self.count += 1
+        return {"ts": time.time(), "gpu_percent": percent, "gpu_memory_bytes": memory}
+
+    def measurements(self) -> dict[str, float]:
+        return {
+            "gpu_percent": self.percent_total / self.count,
+            "gpu_percent_max": self.percent_max,
+            "gpu_memory_max_bytes": self.memory_max,
+        }
+
+
+def _nvml() -> Any:
+    """NVIDIA's management library, ready; stays so until the process ends."""
+    try:
+        import pynvml
+    except ImportError:
+        raise NotMeasurable("The package 'nvidia-ml-py' is missing: pip install 'assay[gpu]'") from None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise NotMeasurable(f"No NVIDIA driver is to be had here ({error}).") from None
+    return pynvml
+
+
+def _devices(nvml: Any) -> list[Any]:
+    handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+    if not handles:
+        raise NotMeasurable("There is no NVIDIA device in this machine.")
+    return handles

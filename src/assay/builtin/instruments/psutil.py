@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import psutil
+
+from assay.builtin.instruments.options import at_least, whole
+from assay.builtin.instruments.sampling import Row, Sampler, json_lines
+from assay.model import Better, Metric
+from assay.plugin.experiment import ExperimentContext
+from assay.plugin.instrument import File, Reading
+
+
+class Psutil:
+    """CPU, resident memory and I/O of the process and all its descendants, sampled in a thread.
+
+    Memory that processes share counts once for each of them. I/O is what reached the storage, not the page cache.
+    """
+
+    slows: ClassVar[bool] = False
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "cpu_percent": Metric("cpu_percent", "%"),
+        "cpu_percent_max": Metric("cpu_percent_max", "%"),
+        "rss_mean_bytes": Metric("rss_mean_bytes", "bytes", Better.LOWER),
+        "rss_max_bytes": Metric("rss_max_bytes", "bytes", Better.LOWER),
+        "read_bytes": Metric("read_bytes", "bytes", Better.LOWER),
+        "write_bytes": Metric("write_bytes", "bytes", Better.LOWER),
+        "psutil_samples": Metric("psutil_samples"),
+    }
+
+    def __init__(self, *, interval_ms: float = 200, max_samples: int = 1000) -> None:
+        self._interval = at_least("psutil", "interval_ms", interval_ms, 1) / 1000
+        self._max_samples = whole("psutil", "max_samples", max_samples, 2)
+
+    def start(self, context: ExperimentContext) -> _Watch:
+        tree = _Tree()
+        sampler = Sampler(tree.first_row(), tree.sample, self._interval, self._max_samples)
+        return _Watch(context, tree, sampler.start())
+
+    def stop(self, state: _Watch) -> Reading:
+        samples = state.sampler.stop()
+        content = json_lines(samples.rows, state.context)
+        measurements = {**state.tree.measurements(), "psutil_samples": samples.taken}
+        return Reading(measurements, (File("psutil.jsonl", "psutil", content),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    context: ExperimentContext
+    tree: _Tree
+    sampler: Sampler
+
+
+@dataclass(frozen=True, slots=True)
+class _Io:
+    read_bytes: int
+    write_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """Of the whole tree at one moment; `io` is None where the system does not tell."""
+
+    at: float
+    cpu_seconds: float
+    rss_bytes: int
+    io: _Io | None
+
+
+class _Tree:
+    """The process and its descendants, with figures over all samples, also those that are not kept as rows."""
+
+    def __init__(self) -> None:
+        self._own = psutil.Process()
+        self._first = self._last = _summed(self._own)
+        self._cpu_max = 0.0
+        self._rss_max = self._rss_total = self._first.rss_bytes
+        self._count = 1
+
+    def first_row(self) -> Row:
+        return _row(self._first, None)
+
+    def sample(self) -> Row:
+        before, self._last = self._last, _summed(self._own)
+        cpu = _percent(before, self._last)
+        self._cpu_max = max(self._cpu_max, cpu)
+        self._rss_max = max(self._rss_max, self._last.rss_bytes)
+        self._rss_total += self._last.rss_bytes
+        self._count += 1
+        return _row(self._last, cpu)
+
+    def measurements(self) -> dict[str, float]:
+        first, last = self._first, self._last
+        found: dict[str, float] = {
+            "cpu_percent": _percent(first, last),
+            "cpu_percent_max": self._cpu_max,
+            "rss_mean_bytes": self._rss_total / self._count,
+            "rss_max_bytes": self._rss_max,
+        }
+        if first.io and last.io:
+            found["read_bytes"] = max(0, last.io.read_bytes - first.io.read_bytes)
+            found["write_bytes"] = max(0, last.io.write_bytes - first.io.write_bytes)
+        return found
+
+
+def _row(seen: _Sum, cpu_percent: float | None) -> Row:
+    """CPU is that since the sample before, so the first has none."""
+    return {
+        "ts": time.time(),
+        "cpu_percent": cpu_percent,
+        "rss_bytes": seen.rss_bytes,
+        "read_bytes": seen.io.read_bytes if seen.io else None,
+        "write_bytes": seen.io.write_bytes if seen.io else None,
+    }
+
+
+def _percent(before: _Sum, after: _Sum) -> float:
+    # A descendant that leaves the tree takes its share along: that is no negative work.
+    worked = max(0.0, after.cpu_seconds - before.cpu_seconds)
+    return 100 * worked / max(after.at - before.at, 1e-9)
+
+
+def _summed(own: psutil.Process) -> _Sum:
+    at = time.perf_counter()
+    # The process's own clocks are exact; what psutil reads counts in ticks of 10 ms.
+    reaped = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = time.process_time() + reaped.ru_utime + reaped.ru_stime
+    rss, io = own.memory_info().rss, [_io(own)]
+    for process in _descendants(own):
+        with suppress(psutil.Error), process.oneshot():
+            rss += process.memory_info().rss
+            cpu += sum(process.cpu_times()[:4])  # its own and those of its children that have ended
+            io.append(_io(process))
+    return _Sum(at, cpu, rss, _joined([counters for counters in io if counters]))
+
+
+def _joined(io: list[_Io]) -> _Io | None:
+    if not io:
+        return None
+    return _Io(sum(counters.read_bytes for counters in io), sum(counters.write_bytes for counters in io))
+
+
+def _io(process: psutil.Process) -> _Io | None:
+    if not hasattr(process, "io_counters"):  # macOS
+        return None
+    try:
+        counters = process.io_counters()
+    except (psutil.Error, OSError):
+        return None
+    return _Io(counters.read_bytes, counters.write_bytes)
+
+
+_CHILDREN_LISTED = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
+
+
+def _descendants(own: psutil.Process) -> Iterator[psutil.Process]:
+    """Where the kernel lists children, reading that takes a fiftieth of looking at every process of the machine."""
+    if not _CHILDREN_LISTED:
+        with suppress(psutil.Error):
+            yield from own.children(recursive=True)
+        return
+    waiting = _children(own.pid)
+    while waiting:
+        pid = waiting.pop()
+        waiting += _children(pid)
+        with suppress(psutil.Error):
+            yield psutil.Process(pid)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the process may end while it is looked at
+            found += map(int, listing.read_text().split())
+    return found

@@ -1,0 +1,44 @@
+"""`assay baseline`: runs that were given a name to compare with."""
+
+from __future__ import annotations
+
+import click
+
+from assay.cli.session import Session, common
+
+
+@click.group()
+def baseline() -> None:
+    """Give a run a name to compare with; use it as @NAME."""
+
+
+@baseline.command("set")
+@click.argument("name")
+@click.argument("ref", metavar="RUN")
+@common
+def set_(session: Session, name: str, ref: str) -> None:
+    """Call RUN by NAME."""
+    with session.store() as store:
+        found = store.run(ref)
+        store.set_baseline(name, found.id)
+    if session.is_json:
+        session.emit({"baseline": name, "run_id": found.id})
+    else:
+        session.say(f"@{name} is now {found.id} ({found.name}).")
+        session.next(f"assay compare @{name} last")
+
+
+@baseline.command("list")
+@common
+def list_baselines(session: Session) -> None:
+    """Names and the runs they stand for."""
+    with session.store() as store:
+        found = store.baselines()
+    if session.is_json:
+        session.emit(found)
+        return
+    for name, run_id in found.items():
+        click.echo(f"@{name}  {run_id}")
+    if not found:
+        click.echo("No baselines.")
+        session.next("assay baseline set main last")

@@ -1,0 +1,88 @@
+"""`assay db`: the store itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from assay.cli.session import Session, common
+from assay.units import count, size
+
+
+@click.group()
+def db() -> None:
+    """The store: upgrade, info, prune, export."""
+
+
+@db.command()
+@common
+def info(session: Session) -> None:
+    """Where it is, its schema, its size."""
+    with session.store() as store:
+        facts: dict[str, Any] = store.info()
+    if session.is_json:
+        session.emit(facts)
+        return
+    for key, value in facts.items():
+        if key == "rows":
+            for table, rows in value.items():
+                click.echo(f"  {table:<14} {count(rows):>12} rows")
+        else:
+            click.echo(f"{key:<16} {size(value) if key == 'size_bytes' and value is not None else value}")
+    session.next("assay runs list", "assay db prune --keep 100 --dry-run")
+
+
+@db.command()
+@common
+def upgrade(session: Session) -> None:
+    """Bring an older database to this version's schema."""
+    from assay.store.store import upgrade as upgrade_store
+
+    before, after = upgrade_store(session.db or session.settings.db)
+    if session.is_json:
+        session.emit({"from": before, "to": after})
+    else:
+        session.say(
+            f"The schema is {after} now, it was {before}."
+            if before != after
+            else f"The schema is {after} already."
+        )
+        session.next("assay db info")
+
+
+@db.command()
+@click.option(
+    "--older-than", "days", type=click.IntRange(min=0), metavar="DAYS", help="Runs begun longer ago."
+)
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="All but the latest N runs.")
+@click.option("--dry-run", is_flag=True, help="Only say which.")
+@common
+def prune(session: Session, days: int | None, keep: int | None, dry_run: bool) -> None:
+    """Delete old runs; baselines and runs that are going on are kept."""
+    if days is None and keep is None:
+        raise click.UsageError("Say which: --older-than DAYS, --keep N, or both.")
+    with session.store() as store:
+        deleted = store.prune(older_than_days=days, keep=keep, dry_run=dry_run)
+    if session.is_json:
+        session.emit({"deleted": [] if dry_run else deleted, "would_delete": deleted if dry_run else []})
+    else:
+        verb = "Would delete" if dry_run else "Deleted"
+        session.say(f"{verb} {count(len(deleted))} runs{': ' + ', '.join(deleted[:20]) if deleted else ''}.")
+        session.next("assay db info")
+
+
+@db.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--run", "ref", metavar="RUN", help="Only this run.")
+@common
+def export(session: Session, file: Path, ref: str | None) -> None:
+    """Write everything, or one run, to a new SQLite file."""
+    with session.store() as store:
+        written = store.export(file, store.run(ref).id if ref else None)
+    if session.is_json:
+        session.emit({"file": str(written)})
+    else:
+        session.say(f"Wrote {written}.")
+        session.next(f"assay runs list --db sqlite:///{written}")

@@ -1,0 +1,112 @@
+"""`assay doctor`: what this machine is, and what it lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from assay import __version__
+from assay.cli.session import Session, common
+
+EXTRAS = {
+    "postgres": ("psycopg", "runs in PostgreSQL"),
+    "gpu": ("pynvml", "the instrument gpu"),
+}
+
+
+@click.command()
+@common
+def doctor(session: Session) -> int:
+    """Versions, extras and how to get them, the database, the machine's noise and clock."""
+    from assay.execute.environment import environment
+
+    found = environment(Path.cwd(), packages=False)
+    document: dict[str, Any] = {
+        "assay": __version__,
+        "environment": dict(found.facts),
+        "vcs": dict(found.vcs),
+        "extras": _extras(),
+        "database": _database(session),
+        "warnings": list(found.doubts),
+    }
+    if session.is_json:
+        session.emit(document)
+    else:
+        _print(document)
+        session.next("assay run noop", "assay list")
+    return 0 if document["database"]["ok"] else 2
+
+
+def _extras() -> dict[str, dict[str, Any]]:
+    from importlib.util import find_spec
+
+    return {
+        name: {
+            "installed": find_spec(module) is not None,
+            "for": use,
+            "install": f"pip install 'assay[{name}]'",
+        }
+        for name, (module, use) in EXTRAS.items()
+    }
+
+
+def _database(session: Session) -> dict[str, Any]:
+    from assay.errors import AssayError
+
+    try:
+        with session.store() as store:
+            return {"ok": True, **store.info()}
+    except AssayError as error:
+        return {"ok": False, "error": str(error)}
+
+
+def _print(document: dict[str, Any]) -> None:
+    facts = document["environment"]
+    _row("assay", document["assay"], True)
+    for key in ("os", "python", "cpu", "memory", "clock", "noise"):
+        _row(key, _told(key, facts.get(key)), True)
+    database = document["database"]
+    _row("database", database.get("url") or database.get("error"), database["ok"])
+    for name, extra in document["extras"].items():
+        _row(
+            name,
+            extra["for"] if extra["installed"] else f"not installed: {extra['install']}",
+            extra["installed"],
+        )
+    for warning in document["warnings"]:
+        click.echo(click.style("  ! ", fg="yellow") + warning)
+
+
+def _row(name: str, text: object, is_fine: bool) -> None:
+    mark = click.style("✓", fg="green") if is_fine else click.style("–", fg="yellow")
+    click.echo(f"{mark} {name:<10} {text}")
+
+
+def _told(key: str, value: Any) -> str:
+    """One line for each group of facts."""
+    from assay import units
+
+    if not isinstance(value, dict):
+        return str(value)
+    match key:
+        case "os":
+            return f"{value.get('distribution') or value.get('system')}, {value.get('system')} {value.get('release')}"
+        case "python":
+            return f"{value.get('implementation', '')} {value.get('version')}"
+        case "cpu":
+            return f"{value.get('model')}, {value.get('cores_logical')} cores"
+        case "memory":
+            return f"{units.size(value['available_bytes'])} free of {units.size(value['total_bytes'])}"
+        case _:
+            shown = (f"{name} {_shown(name, number)}" for name, number in value.items() if number is not None)
+            return ", ".join(shown)
+
+
+def _shown(name: str, value: Any) -> str:
+    from assay import units
+
+    if not isinstance(value, float):
+        return str(value)
+    return units.seconds(value) if name.endswith("_s") else units.significant(value)

@@ -1,0 +1,133 @@
+"""`assay init`: a project that runs at once, offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from assay.cli.session import Session, common
+
+SETTINGS = """\
+# Settings of this project. Everything in it runs offline.
+[assay]
+db = "sqlite:///.assay/assay.db"
+load = ["experiments/*.py"]
+"""
+
+EXPERIMENT = '''\
+"""Two ways to look something up, as an experiment with params and as plain functions."""
+
+from pydantic import BaseModel, Field
+
+from assay import Experiment, ExperimentContext, benchmark, register_experiment
+
+
+@register_experiment("lookup")
+class Lookup(Experiment):
+    """Find the last of `size` keys in a list or in a set."""
+
+    class Params(BaseModel):
+        size: int = Field(1000, ge=1)
+        container: str = Field("list", pattern="^(list|set)$")
+
+    def setup(self, context: ExperimentContext) -> None:
+        keys = [f"key-{number}" for number in range(self.params.size)]
+        self.wanted = keys[-1]
+        self.keys = keys if self.params.container == "list" else set(keys)
+        context.read_back(container=type(self.keys).__name__)
+
+    def execute_once(self, context: ExperimentContext) -> dict[str, float]:
+        found = 0
+        for _ in range(200):
+            found += self.wanted in self.keys
+        return {"found": found}
+
+
+@benchmark(name="join words", iterations=50)
+def join_words() -> None:
+    " ".join(["word"] * 1000)
+'''
+
+SPEC = """\
+# yaml-language-server: $schema=../.assay/spec.schema.json
+experiment: lookup
+params: {size: 5000}
+sweep:
+  container: [list, set]
+iterations: {warmup: 2, measured: 20}
+processes: 10            # the unit of comparison: fresh processes, interleaved
+limits: {seconds: 10}
+seed: 42
+tags: [example]
+notes: Is a set faster than a list?
+"""
+
+WORKFLOW = """\
+name: benchmarks
+on: [push, pull_request]
+jobs:
+  benchmark:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with: {python-version: "3.12"}
+      - run: pip install assay
+      - run: assay run specs/lookup.yaml --report html --report junit --out results
+      - uses: actions/upload-artifact@v4
+        with: {name: benchmark-report, path: results}
+"""
+
+FILES = {
+    "assay.toml": SETTINGS,
+    "experiments/lookup.py": EXPERIMENT,
+    "specs/lookup.yaml": SPEC,
+    ".github/workflows/benchmarks.yml": WORKFLOW,
+    ".gitignore": ".assay/\nresults/\nreport-*/\n",
+}
+
+STEPS = (
+    ("assay run specs/lookup.yaml", "run the example: a list against a set, ten processes each"),
+    ("assay report last --format html", "one file with pictures, for any browser"),
+    ("assay run experiments/lookup.py", "run every experiment of a Python file"),
+    ("assay list experiments --params", "what else there is"),
+)
+
+
+@click.command()
+@click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--force", is_flag=True, help="Overwrite files that are there already.")
+@common
+def init(session: Session, folder: Path, force: bool) -> None:
+    """Write settings, an experiment, a spec and a CI workflow into DIR. All of it runs offline."""
+    from assay.errors import AssayError
+
+    present = [name for name in FILES if (folder / name).exists()]
+    if present and not force:
+        raise AssayError(
+            f"'{folder}' has {', '.join(present)} already. Choose another folder, or overwrite with --force."
+        )
+    try:
+        _write(folder)
+    except OSError as error:
+        raise AssayError(f"'{folder}' cannot be written: {error.strerror}.") from None
+    if session.is_json:
+        session.emit({"folder": str(folder), "files": list(FILES), "next": [command for command, _ in STEPS]})
+        return
+    click.echo(f"Made {len(FILES)} files in {folder}/. What next:")
+    steps = STEPS if folder == Path() else ((f"cd {folder}", "go there"), *STEPS)
+    for number, (command, why) in enumerate(steps, 1):
+        click.echo(f"  {number}. {click.style(f'{command:<34}', bold=True)} {click.style(why, dim=True)}")
+
+
+def _write(folder: Path) -> None:
+    import json
+
+    from assay.spec.schema import SpecFile
+
+    files = {**FILES, ".assay/spec.schema.json": json.dumps(SpecFile.model_json_schema(), indent=1)}
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

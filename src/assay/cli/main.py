@@ -1,0 +1,107 @@
+"""Entry point: the commands, the exit codes, and the one place where the user's mistakes are caught.
+
+Exit codes: 0 fine · 1 found (a trial without one ok execution, a regression) · 2 the request could not be done.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from assay import __version__
+from assay.errors import AssayError, SpecError, did_you_mean
+
+COMMANDS = {
+    "init": ("assay.cli.init:init", "Start a project: settings, an experiment, a spec, a CI workflow."),
+    "list": ("assay.cli.list:list_", "What there is: experiments, instruments, specs, runs, …"),
+    "validate": ("assay.cli.validate:validate", "Check spec files; tell every mistake at once."),
+    "run": ("assay.cli.run:run", "Carry out a spec, a Python file or an experiment."),
+    "show": ("assay.cli.show:show", "One run: estimates with intervals, warnings, environment."),
+    "report": (
+        "assay.cli.report:report",
+        "Write documents from a stored run: html, md, json, csv, png, junit.",
+    ),
+    "compare": ("assay.cli.compare:compare", "Is B better than A, or is it noise?"),
+    "runs": ("assay.cli.runs:runs", "List, tag or delete stored runs."),
+    "baseline": ("assay.cli.baseline:baseline", "Give a run a name to compare with."),
+    "schema": ("assay.cli.schema:schema", "JSON schema of a file format, for editors."),
+    "db": ("assay.cli.db:db", "The store: upgrade, info, prune, export."),
+    "doctor": ("assay.cli.doctor:doctor", "This machine: versions, extras, database, noise, clock."),
+    "completion": ("assay.cli.completion:completion", "Shell completion for bash, zsh or fish."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            hint = did_you_mean(args[0], COMMANDS) or "See: assay --help"
+            raise click.UsageError(f"There is no command '{args[0]}'. {hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, prog_name="assay")
+def assay() -> None:
+    """Measure agents and code the way engineers measure engines.
+
+    Start here: assay init my-project · assay run noop · assay doctor
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    sys.exit(_exit_code(arguments))
+
+
+def _exit_code(arguments: list[str] | None) -> int:
+    try:
+        answer = assay.main(args=arguments, prog_name="assay", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except AssayError as error:
+        _tell(error)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader went away; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return answer if isinstance(answer, int) else 0
+
+
+def _tell(error: AssayError) -> None:
+    if isinstance(error, SpecError) and len(error.mistakes) > 1:
+        click.secho(f"{len(error.mistakes)} mistakes:", fg="red", err=True)
+        click.echo(str(error), err=True)
+    else:
+        click.echo(click.style("Error: ", fg="red") + str(error), err=True)
+
+
+if __name__ == "__main__":
+    main()

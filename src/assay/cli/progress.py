@@ -1,0 +1,105 @@
+"""Progress of a run: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import Any
+
+from assay.cli.session import Session
+from assay.model import Batch, Plan, Status
+from assay.pipeline import unwatched
+from assay.report.preview import executions_of
+from assay.units import count, seconds
+
+Watch = Callable[[Batch], None]
+PLAIN_EVERY_SECONDS = 5.0
+
+
+def planned_executions(plan: Plan) -> int:
+    return sum(executions_of(trial) for trial in plan.trials)
+
+
+@contextlib.contextmanager
+def watching(session: Session, plan: Plan, done: int = 0) -> Iterator[Watch]:
+    """A function to be called with each batch; shows how far the run has come."""
+    if session.is_quiet:
+        yield unwatched
+    elif sys.stderr.isatty():
+        with _live(session, plan, done) as watch:
+            yield watch
+    else:
+        yield _Plain(session, plan, done).watch
+
+
+class _Plain:
+    """A line now and then, and nothing at all for a run that is over in a moment."""
+
+    def __init__(self, session: Session, plan: Plan, done: int) -> None:
+        self._session, self._names = session, {trial.index: trial.name for trial in plan.trials}
+        self._total, self._done, self._first = planned_executions(plan), done, done
+        self._started = self._told = monotonic()
+
+    def watch(self, batch: Batch) -> None:
+        self._done += len(batch.executions)
+        for index, reason in batch.stopped.items():
+            self._session.say(f"{self._names[index]} stopped: {reason.splitlines()[0]}")
+        now = monotonic()
+        if now - self._told >= PLAIN_EVERY_SECONDS and batch.executions:
+            self._told = now
+            rate = (self._done - self._first) / (now - self._started)
+            left = seconds((self._total - self._done) / rate) if rate else "?"
+            name = self._names[batch.executions[-1].trial]
+            self._session.say(
+                f"{count(self._done)} of {count(self._total)} executions, {left} left, now {name}"
+            )
+
+
+@contextlib.contextmanager
+def _live(session: Session, plan: Plan, done: int) -> Iterator[Watch]:
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    names = {trial.index: trial.name for trial in plan.trials}
+    started = monotonic()
+    failed = 0
+    columns: tuple[Any, ...] = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}", style="dim"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.fields[failed]}", style="red"),
+    )
+    console = session.error_console()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(
+            names.get(0, plan.name), total=planned_executions(plan), completed=done, rate="", failed=""
+        )
+
+        def watch(batch: Batch) -> None:
+            nonlocal failed
+            failed += sum(execution.status is not Status.OK for execution in batch.executions)
+            for index, reason in batch.stopped.items():
+                console.print(f"[yellow]{names[index]} stopped:[/] {reason.splitlines()[0]}")
+            if batch.executions:
+                progress.update(
+                    task, description=names[batch.executions[-1].trial], advance=len(batch.executions)
+                )
+            rate = progress.tasks[0].completed - done
+            progress.update(
+                task,
+                rate=f"{count(rate / max(1e-3, monotonic() - started))}/s",
+                failed=f"{count(failed)} not ok" if failed else "",
+            )
+
+        yield watch

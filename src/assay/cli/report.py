@@ -1,0 +1,40 @@
+"""`assay report`: documents from the store, at any time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from assay.cli.session import Session, common
+
+
+@click.command()
+@click.argument("ref", metavar="RUN", default="last")
+@click.option("--format", "formats", metavar="FMT,…", default="html", show_default=True,
+              help="html, md, json, csv, png, junit, or a plug-in's name; several with commas.")  # fmt: skip
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder; default: report-RUN.")
+@click.option(
+    "--load", metavar="FILE.py", multiple=True, help="Make reporters that this file defines known by name."
+)
+@common
+def report(session: Session, ref: str, formats: str, out: Path | None, load: tuple[str, ...]) -> None:
+    """Write RUN as documents: one self-contained HTML file, Markdown, JSON, CSV, PNG charts, JUnit."""
+    from assay import pipeline
+    from assay.plugin import lookup
+
+    for file in load:
+        lookup.load_file(Path(file))
+    with session.store() as store:
+        found = pipeline.report_of(store, ref)
+        folder = out or Path(f"report-{found.run.id}")
+        files = pipeline.write_reports(
+            found, [name.strip() for name in formats.split(",") if name.strip()], folder
+        )
+    if session.is_json:
+        session.emit({"run_id": found.run.id, "files": [str(file) for file in files]})
+        return
+    for written in files:
+        click.echo(str(written))
+    pages = [written for written in files if written.suffix == ".html"]
+    session.next(f"open {pages[0]} in a browser" if pages else f"assay show {found.run.id}")

@@ -1,0 +1,70 @@
+"""`assay runs`: what is stored."""
+
+from __future__ import annotations
+
+import click
+
+from assay.cli.session import Session, common
+
+
+@click.group()
+def runs() -> None:
+    """List, tag or delete stored runs."""
+
+
+@runs.command("list")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N")
+@click.option("--tag", metavar="TAG", help="Only runs with this tag.")
+@common
+def list_runs(session: Session, limit: int, tag: str | None) -> None:
+    """The latest runs."""
+    print_list(session, limit, tag)
+
+
+def print_list(session: Session, limit: int = 20, tag: str | None = None) -> None:
+    with session.store() as store:
+        found = store.runs(limit=limit, tag=tag)
+    if session.is_json:
+        names = ("id", "name", "state", "started", "ended", "trials", "executions", "tags")
+        session.emit([{name: getattr(one, name) for name in names} for one in found])
+        return
+    from assay.report.console import print_runs
+
+    print_runs(found, session.console())
+    session.next(*(["assay show last", "assay report last --format html"] if found else ["assay run noop"]))
+
+
+@runs.command()
+@click.argument("refs", nargs=-1, required=True, metavar="RUN…")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@common
+def delete(session: Session, refs: tuple[str, ...], yes: bool) -> None:
+    """Delete runs with all that belongs to them."""
+    with session.store() as store:
+        found = [store.run(ref) for ref in refs]
+        names = ", ".join(f"{one.id} ({one.name})" for one in found)
+        if not (yes or session.is_json):
+            click.confirm(f"Delete {names}?", abort=True, err=True)
+        for one in found:
+            store.delete(one.id)
+    if session.is_json:
+        session.emit({"deleted": [one.id for one in found]})
+    else:
+        session.say(f"Deleted {names}.")
+
+
+@runs.command()
+@click.argument("ref", metavar="RUN")
+@click.argument("tags", nargs=-1, required=True, metavar="TAG…")
+@click.option("--remove", is_flag=True, help="Take the tags away.")
+@common
+def tag(session: Session, ref: str, tags: tuple[str, ...], remove: bool) -> None:
+    """Add tags to a run."""
+    with session.store() as store:
+        found = store.run(ref)
+        now = store.tag(found.id, add=() if remove else tags, remove=tags if remove else ())
+    if session.is_json:
+        session.emit({"run_id": found.id, "tags": list(now)})
+    else:
+        session.say(f"{found.id}: {', '.join(now) or 'no tags'}")
+        session.next(f"assay runs list --tag {tags[0]}")

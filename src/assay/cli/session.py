@@ -1,0 +1,95 @@
+"""What every command has in common: where the store is, and how to talk."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from assay.spec.settings import Settings
+    from assay.store.store import Store
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(slots=True)
+class Session:
+    """The options that every command takes, and what follows from them."""
+
+    db: str | None
+    is_json: bool
+    is_quiet: bool
+
+    @property
+    def settings(self) -> Settings:
+        from assay.spec.settings import find_settings
+
+        return find_settings(Path.cwd())
+
+    def store(self) -> Store:
+        from assay.store.store import Store
+
+        return Store.open(self.db or self.settings.db)
+
+    def emit(self, document: Any) -> None:
+        """The one JSON document of a command with --json."""
+        click.echo(
+            json.dumps(document, indent=2 if sys.stdout.isatty() else None, allow_nan=False, default=str)
+        )
+
+    def say(self, text: str) -> None:
+        """A message for people, on standard error so that it never mixes with results."""
+        if not self.is_quiet:
+            click.echo(text, err=True)
+
+    def next(self, *commands: str) -> None:
+        """Name the next useful commands, to people only."""
+        if not (self.is_json or self.is_quiet):
+            click.echo(
+                click.style("Next: ", bold=True) + click.style(" · ", dim=True).join(commands), err=True
+            )
+
+    def console(self) -> Console:
+        from rich.console import Console
+
+        return Console(highlight=False, soft_wrap=False)
+
+    def error_console(self) -> Console:
+        from rich.console import Console
+
+        return Console(stderr=True, highlight=False)
+
+
+def common(command: Command) -> Command:
+    """Give a command the common options, and hand it a Session as its first argument."""
+
+    @click.option(
+        "--db", metavar="URL", help="Database; default: ASSAY_DB, assay.toml, or sqlite:///.assay/assay.db"
+    )
+    @click.option("--json", "is_json", is_flag=True, help="One JSON document on standard output.")
+    @click.option("--quiet", "-q", "is_quiet", is_flag=True, help="No progress and no hints.")
+    @click.option(
+        "--verbose", "-v", "is_verbose", is_flag=True, help="Tell more on standard error (or LOG_LEVEL)."
+    )
+    @functools.wraps(command)
+    def wrapped(
+        *args: Any, db: str | None, is_json: bool, is_quiet: bool, is_verbose: bool, **kwargs: Any
+    ) -> Any:
+        level = "DEBUG" if is_verbose else os.environ.get("LOG_LEVEL", "WARNING").upper()
+        logging.basicConfig(
+            stream=sys.stderr, level=getattr(logging, level, logging.WARNING), format="%(name)s: %(message)s"
+        )
+        return command(Session(db, is_json, is_quiet), *args, **kwargs)
+
+    return wrapped  # type: ignore[return-value]

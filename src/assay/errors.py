@@ -1,0 +1,97 @@
+"""The user's mistakes. Each is one clear message; `cli.main` catches the root and exits with 2.
+
+AssayError
+├── SpecError        a file that says what to run is wrong; carries every mistake found in it
+├── LookupFailed     a name that nobody registered
+├── MissingExtra     a name that needs an optional package
+├── PlanError        the request contradicts itself, or names params that an experiment does not have
+├── StoreError       the database cannot be reached, read or written
+│   ├── NewerSchema  written by a later Assay
+│   └── StoreFull    no space left; what was stored before is kept
+├── RunNotFound      no run, or several, by that id
+└── ReportError      a document cannot be made from this run
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class AssayError(Exception):
+    """Something the user can put right; the text says what and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One fault in a file: where it is, what is wrong, and what may have been meant."""
+
+    file: str
+    line: int | None
+    key: str
+    problem: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        where = f"{place}: {self.key}: " if self.key else f"{place}: "
+        return where + self.problem + (f" {self.hint}" if self.hint else "")
+
+
+class SpecError(AssayError):
+    def __init__(self, mistakes: Iterable[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__("\n".join(str(mistake) for mistake in self.mistakes))
+
+
+class LookupFailed(AssayError):
+    pass
+
+
+class MissingExtra(AssayError):
+    pass
+
+
+class PlanError(AssayError):
+    pass
+
+
+class StoreError(AssayError):
+    pass
+
+
+class NewerSchema(StoreError):
+    pass
+
+
+class StoreFull(StoreError):
+    pass
+
+
+class RunNotFound(AssayError):
+    pass
+
+
+class ReportError(AssayError):
+    pass
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """A suggestion sentence, or nothing when no known name is near.
+
+    >>> did_you_mean("stubb", ["stub", "http"])
+    "Did you mean 'stub'?"
+    """
+    near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6)
+    return f"Did you mean '{near[0]}'?" if near else ""
+
+
+def no_such(wrong: str, kind: str, known: Iterable[str]) -> str:
+    """The message for an unknown name: what there is, and the nearest.
+
+    >>> no_such("stubb", "agents", ["stub", "http"])
+    "There is no 'stubb' among the agents (http, stub). Did you mean 'stub'?"
+    """
+    names = sorted(known)
+    return f"There is no '{wrong}' among the {kind} ({', '.join(names) or 'none'}). {did_you_mean(wrong, names)}".strip()

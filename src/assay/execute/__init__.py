@@ -1,0 +1,1 @@
+"""A Plan becomes executions: jobs, attempts, workers and what keeps them in bounds."""

@@ -1,0 +1,190 @@
+"""`@benchmark`: a plain function becomes something to measure, by the command line or by calling it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import statistics
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from functools import partial, update_wrapper
+from typing import Any, overload
+
+from assay.execute.clock import Timed, loops_for, time_await, time_call
+from assay.execute.outcome import Outcome, sorted_out
+from assay.model import Iterations, Metric
+from assay.plugin.experiment import ExperimentContext
+from assay.plugin.lookup import register
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkResult:
+    """What calling a benchmark measured; times are of one call. May be awaited, for scripts that do."""
+
+    name: str
+    iterations: int
+    loops: int
+    times_s: tuple[float, ...]
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Means of the numbers that the function returned."""
+
+    @property
+    def total_time_ms(self) -> float:
+        return sum(self.times_s) * 1e3
+
+    @property
+    def avg_time_ms(self) -> float:
+        return statistics.fmean(self.times_s) * 1e3
+
+    @property
+    def min_time_ms(self) -> float:
+        return min(self.times_s) * 1e3
+
+    @property
+    def max_time_ms(self) -> float:
+        return max(self.times_s) * 1e3
+
+    @property
+    def std_dev_ms(self) -> float:
+        return statistics.stdev(self.times_s) * 1e3 if len(self.times_s) > 1 else 0.0
+
+    @property
+    def p50_ms(self) -> float:
+        return self._percentile(0.50)
+
+    @property
+    def p95_ms(self) -> float:
+        return self._percentile(0.95)
+
+    @property
+    def p99_ms(self) -> float:
+        return self._percentile(0.99)
+
+    @property
+    def throughput(self) -> float:
+        """Calls a second, one after the other."""
+        return len(self.times_s) / sum(self.times_s) if sum(self.times_s) else float("inf")
+
+    def _percentile(self, share: float) -> float:
+        ordered = sorted(self.times_s)
+        place = share * (len(ordered) - 1)
+        below = int(place)
+        above = min(below + 1, len(ordered) - 1)
+        return (ordered[below] + (ordered[above] - ordered[below]) * (place - below)) * 1e3
+
+    def __await__(self) -> Generator[Any, None, BenchmarkResult]:
+        return self
+        yield
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.p50_ms:.6g} ms median, {self.iterations} iterations of {self.loops} calls"
+
+
+class Bound:
+    """A benchmark's function with its arguments: what a worker executes."""
+
+    def __init__(self, function: Callable[..., Any], params: Mapping[str, Any]) -> None:
+        self.call = partial(function, **params) if params else function
+
+    def setup(self, context: ExperimentContext) -> None: ...
+
+    def execute_once(self, context: ExperimentContext) -> Any:
+        return self.call()
+
+    def teardown(self, context: ExperimentContext) -> None: ...
+
+    def read(self, result: Any) -> Outcome:
+        return returned(result)
+
+
+class Benchmark:
+    """A function to be measured. Calling it measures it, with the arguments that the call is given."""
+
+    metrics: Mapping[str, Metric] = {}
+
+    def __init__(self, function: Callable[..., Any], name: str, defaults: Iterations) -> None:
+        self.experiment = function
+        self.name = name
+        self.slug = name
+        self.defaults = defaults
+        self._is_async = inspect.iscoroutinefunction(function)
+        update_wrapper(self, function)
+
+    def bound(self, params: Mapping[str, Any]) -> Bound:
+        return Bound(self.experiment, params)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = partial(self.experiment, *args, **kwargs) if args or kwargs else self.experiment
+        if not self._is_async:
+            return self._result(*_measured(call, self.defaults))
+        measuring = self._measured_async(call)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(measuring)
+        return measuring
+
+    async def _measured_async(self, call: Callable[[], Awaitable[Any]]) -> BenchmarkResult:
+        loops = self.defaults.loops or loops_for((await time_await(call, 1)).seconds)
+        for _ in range(self.defaults.warmup):
+            await time_await(call, loops)
+        return self._result(loops, [await time_await(call, loops) for _ in range(self.defaults.measured)])
+
+    def _result(self, loops: int, timed: list[Timed]) -> BenchmarkResult:
+        times = tuple(one.seconds for one in timed)
+        return BenchmarkResult(
+            self.name, len(timed), loops, times, _means([returned(one.result) for one in timed])
+        )
+
+
+def _measured(call: Callable[[], Any], how: Iterations) -> tuple[int, list[Timed]]:
+    loops = how.loops or loops_for(time_call(call, 1).seconds)
+    for _ in range(how.warmup):
+        time_call(call, loops)
+    return loops, [time_call(call, loops) for _ in range(how.measured)]
+
+
+def returned(result: Any) -> Outcome:
+    """What a function returned, where that is a mapping; a plain function may return what it likes."""
+    return sorted_out(result) if isinstance(result, Mapping) else Outcome()
+
+
+def _means(outcomes: list[Outcome]) -> dict[str, float]:
+    names = {name for outcome in outcomes for name in outcome.measurements}
+    return {
+        name: statistics.fmean(o.measurements[name] for o in outcomes if name in o.measurements)
+        for name in sorted(names)
+    }
+
+
+@overload
+def benchmark(function: Callable[..., Any], /) -> Benchmark: ...
+
+
+@overload
+def benchmark(
+    *, name: str | None = None, iterations: int = 100, warmup: int = 5, loops: int | None = None
+) -> Callable[[Callable[..., Any]], Benchmark]: ...
+
+
+def benchmark(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    iterations: int = 100,
+    warmup: int = 5,
+    loops: int | None = None,
+) -> Any:
+    """Mark a function, sync or async, as a benchmark.
+
+    `iterations` executions are measured after `warmup` others; each makes `loops` calls, by default as many as the
+    clock needs to see them. If the function returns a mapping, its numbers are metrics.
+    """
+
+    def mark(marked: Callable[..., Any]) -> Benchmark:
+        made = Benchmark(marked, name or marked.__name__, Iterations(warmup, iterations, None, loops))
+        register("experiments", made.name, made)
+        return made
+
+    return mark(function) if function is not None else mark

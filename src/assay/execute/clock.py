@@ -1,0 +1,82 @@
+"""Timing one call: the timer is innermost, and its own cost is measured and taken off."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import repeat
+from time import perf_counter_ns
+from typing import Any
+
+TARGET_NS = 1_000_000
+"""An execution of an autoranged function lasts about this long: 20,000 steps of the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Seconds of one call, and what the last call returned."""
+
+    seconds: float
+    result: Any
+
+
+def time_call(call: Callable[[], Any], loops: int) -> Timed:
+    if loops == 1:
+        start = perf_counter_ns()
+        result = call()
+        elapsed = perf_counter_ns() - start
+        return Timed(max(0, elapsed - timer_cost_ns()) * 1e-9, result)
+    start = perf_counter_ns()
+    for _ in repeat(None, loops - 1):
+        call()
+    result = call()
+    elapsed = perf_counter_ns() - start
+    return Timed(max(0.0, elapsed - timer_cost_ns() - (loops - 1) * loop_cost_ns()) / loops * 1e-9, result)
+
+
+async def time_await(call: Callable[[], Awaitable[Any]], loops: int) -> Timed:
+    start = perf_counter_ns()
+    for _ in repeat(None, loops - 1):
+        await call()
+    result = await call()
+    elapsed = perf_counter_ns() - start
+    return Timed(max(0.0, elapsed - timer_cost_ns() - (loops - 1) * loop_cost_ns()) / loops * 1e-9, result)
+
+
+@cache
+def timer_cost_ns() -> int:
+    """Two readings of the clock with nothing between: the median of many."""
+    gaps = []
+    for _ in range(501):
+        start = perf_counter_ns()
+        gaps.append(perf_counter_ns() - start)
+    return sorted(gaps)[250]
+
+
+@cache
+def loop_cost_ns() -> float:
+    """One turn of the loop around a call, without the call: the best of several."""
+    turns = 2000
+    best = float("inf")
+    for _ in range(25):
+        start = perf_counter_ns()
+        for _ in repeat(None, turns):
+            pass
+        best = min(best, (perf_counter_ns() - start - timer_cost_ns()) / turns)
+    return max(0.0, best)
+
+
+def loops_for(seconds_of_one: float) -> int:
+    """As many calls as fill the target, as 1, 2 or 5 times a power of ten; slow calls stay single.
+
+    >>> loops_for(1e-7), loops_for(0.5)
+    (10000, 1)
+    """
+    wanted = TARGET_NS * 1e-9 / max(seconds_of_one, 1e-9)
+    if wanted < 2:
+        return 1
+    power: int = 1
+    while power * 10 <= wanted:
+        power *= 10
+    return next(step * power for step in (10, 5, 2, 1) if step * power <= wanted)

@@ -1,0 +1,284 @@
+"""Facts of the machine, the versions and the commit that a run is made with.
+
+No environment variable's value, user name or home path is among them: a result may be shown to anybody.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from assay import __version__
+from assay.execute.noise import LOST_WHEN_NOISY, SPREAD_WHEN_NOISY, clock_facts, probe
+from assay.model import Environment
+from assay.units import percent, significant
+
+_GIT_SECONDS = 2.0
+_LOAD_PER_CORE = 0.5
+
+
+def environment(folder: Path, *, packages: bool = True) -> Environment:
+    """Everything that is known of here and now; takes about a tenth of a second, most of it the noise probe."""
+    sources: dict[str, Callable[[], object]] = {
+        "assay": lambda: __version__,
+        "load": lambda: list(os.getloadavg()),
+        "os": _os,
+        "machine": platform.machine,
+        "hostname": platform.node,
+        "cpu": _cpu,
+        "memory": _memory,
+        "python": _python,
+        "container": _container,
+        "virtual_machine": _virtual_machine,
+        "on_battery": _on_battery,
+        "gpus": lambda: list(_gpus()),
+        "clock": clock_facts,
+        "noise": lambda: asdict(probe()),
+    }
+    if packages:
+        sources["packages"] = _packages
+    facts = {name: _or_none(source) for name, source in sources.items()}
+    return Environment(facts=facts, vcs=_vcs(folder), doubts=doubts_about(facts))
+
+
+def machine_class(environment: Environment) -> str:
+    """Two runs whose strings are equal were made on machines that may be compared."""
+    cpu, system = _part(environment.facts, "cpu"), _part(environment.facts, "os")
+    machine = environment.facts.get("machine", "?")
+    return f"{cpu.get('model', '?')}, {cpu.get('cores_logical', '?')} cores, {system.get('system', '?')} {machine}"
+
+
+def doubts_about(facts: Mapping[str, object]) -> tuple[str, ...]:
+    """Reasons, with their numbers, to trust times taken on this machine less."""
+    return tuple(doubt for judge in (_noise, _load, _governor, _battery) if (doubt := judge(facts)))
+
+
+def _noise(facts: Mapping[str, object]) -> str | None:
+    noise = _part(facts, "noise")
+    spread, lost = noise.get("spread", 0.0), noise.get("lost", 0.0)
+    if spread <= SPREAD_WHEN_NOISY and lost <= LOST_WHEN_NOISY:
+        return None
+    return (
+        f"The machine was noisy at the start: times of equal work spread by {percent(spread)} of their median "
+        f"(noisy above {percent(SPREAD_WHEN_NOISY)}) and {percent(lost)} of the time went to other programs "
+        f"(noisy above {percent(LOST_WHEN_NOISY)}). Close other programs, or use more processes."
+    )
+
+
+def _load(facts: Mapping[str, object]) -> str | None:
+    load, cores = facts.get("load"), _part(facts, "cpu").get("cores_logical")
+    if not isinstance(load, list) or not cores or load[0] <= _LOAD_PER_CORE * cores:
+        return None
+    return (
+        f"The machine was busy at the start: load {significant(load[0])} on {cores} cores "
+        f"(busy above {significant(_LOAD_PER_CORE * cores)}). Wait until it is idle."
+    )
+
+
+def _governor(facts: Mapping[str, object]) -> str | None:
+    governor = _part(facts, "cpu").get("governor")
+    if governor in (None, "performance"):
+        return None
+    return (
+        f"The CPU governor is '{governor}', so the clock frequency follows the load and times vary. "
+        "Set it: cpupower frequency-set -g performance"
+    )
+
+
+def _battery(facts: Mapping[str, object]) -> str | None:
+    return (
+        "The machine runs on battery, which slows processors. Plug it in."
+        if facts.get("on_battery")
+        else None
+    )
+
+
+def _part(facts: Mapping[str, object], name: str) -> Mapping[str, Any]:
+    part = facts.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _or_none(source: Callable[[], object]) -> object:
+    # A fact that an odd machine cannot tell must not cost the run that it would describe.
+    try:
+        return source()
+    except Exception:
+        return None
+
+
+def _text(path: str) -> str:
+    try:
+        with Path(path).open(errors="replace") as file:
+            # Bounded: /proc/cpuinfo of a large machine takes long to make, and its first processor is enough.
+            return file.read(8192)
+    except OSError:
+        return ""
+
+
+def _os() -> dict[str, object]:
+    return {"system": platform.system(), "release": platform.release(), "distribution": _distribution()}
+
+
+def _distribution() -> str | None:
+    if platform.system() == "Darwin":
+        return f"macOS {platform.mac_ver()[0]}"
+    with suppress(OSError):
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    return None
+
+
+def _cpu() -> dict[str, object]:
+    cores = os.cpu_count()
+    return {
+        "model": _cpuinfo("model name") or platform.processor() or platform.machine(),
+        "cores_logical": cores,
+        "cores_physical": psutil.cpu_count(logical=False),
+        "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores,
+        "quota": _quota(),
+        "governor": _text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None,
+        "mhz": float(mhz) if (mhz := _cpuinfo("cpu MHz")) else None,
+    }
+
+
+def _cpuinfo(key: str) -> str | None:
+    found = re.search(rf"^{key}\s*:\s*(.+)$", _text("/proc/cpuinfo"), re.MULTILINE)
+    return found[1].strip() if found else None
+
+
+def _quota() -> float | None:
+    """Processors that a container may use, where its control group says so."""
+    allowed, _, period = _text("/sys/fs/cgroup/cpu.max").partition(" ")
+    return int(allowed) / int(period) if allowed.isdigit() else None
+
+
+def _memory() -> dict[str, object]:
+    memory = psutil.virtual_memory()
+    return {"total_bytes": memory.total, "available_bytes": memory.available}
+
+
+def _python() -> dict[str, object]:
+    return {
+        "version": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "executable": Path(sys.executable).name,
+        "build": " ".join(platform.python_build()),
+        "compiler": platform.python_compiler(),
+        "hash_randomized": bool(sys.flags.hash_randomization),
+        "optimize": sys.flags.optimize,
+    }
+
+
+def _packages() -> dict[str, str]:
+    """Installed distributions by the names of their folders: a hundred times faster than reading their metadata."""
+    found: dict[str, str] = {}
+    for place in sys.path:
+        with suppress(OSError):
+            for folder in Path(place or ".").iterdir():
+                if folder.suffix in (".dist-info", ".egg-info") and "-" in folder.stem:
+                    package, version = folder.stem.split("-")[:2]
+                    found.setdefault(package.replace("_", "-").lower(), version)
+    return dict(sorted(found.items()))
+
+
+_CONTAINER_MARKS = ("kubepods", "docker", "libpod", "containerd", "lxc")
+
+
+def _container() -> str | None:
+    if "Sun Jan 10 15:06:54 PST 2016" in platform.version():  # the build date that gVisor always claims
+        return "gvisor"
+    if Path("/run/.containerenv").exists():
+        return "podman"
+    if Path("/.dockerenv").exists():
+        return "docker"
+    groups = _text("/proc/1/cgroup")
+    named = _text("/run/systemd/container").strip()
+    return named or next((mark for mark in _CONTAINER_MARKS if mark in groups), None)
+
+
+_VIRTUAL_VENDORS = {
+    "amazon ec2": "ec2",
+    "google compute engine": "gce",
+    "innotek": "virtualbox",
+    "microsoft corporation virtual": "hyper-v",
+    "parallels": "parallels",
+    "qemu": "kvm",
+    "kvm": "kvm",
+    "vmware": "vmware",
+    "xen": "xen",
+}
+
+
+def _virtual_machine() -> str | None:
+    """The hypervisor's name; `hypervisor` where the processor admits to one that does not say its name."""
+    if "microsoft" in platform.release().lower():
+        return "wsl"
+    dmi = "/sys/class/dmi/id/"
+    board = " ".join(_text(dmi + name).strip() for name in ("sys_vendor", "product_name")).lower()
+    vendor = next((name for mark, name in _VIRTUAL_VENDORS.items() if mark in board), None)
+    flags = (_cpuinfo("flags") or "").split()
+    return (
+        vendor or _text("/sys/hypervisor/type").strip() or ("hypervisor" if "hypervisor" in flags else None)
+    )
+
+
+def _on_battery() -> bool | None:
+    # Absent from psutil on some platforms; none where there is no battery.
+    battery = getattr(psutil, "sensors_battery", lambda: None)()
+    return battery is not None and not battery.power_plugged
+
+
+def _gpus() -> Iterator[dict[str, object]]:
+    # The import alone costs as much as everything else here: only where a driver is loaded.
+    if not any(Path(sign).exists() for sign in ("/proc/driver/nvidia/version", "/dev/dxg")):
+        return
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            device = pynvml.nvmlDeviceGetHandleByIndex(index)
+            memory = pynvml.nvmlDeviceGetMemoryInfo(device)
+            yield {"name": pynvml.nvmlDeviceGetName(device), "memory_total": memory.total}
+    finally:
+        pynvml.nvmlShutdown()
+
+
+# Set within git hooks, these would point away from the folder.
+_GIT_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+_GIT_STATUS = ("--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain=v2", "--branch")
+
+
+def _vcs(folder: Path) -> dict[str, object]:
+    """Commit, branch and whether tracked files were changed; empty outside a repository and without git."""
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(folder), *_GIT_STATUS, "--untracked-files=no"],
+            env={name: value for name, value in os.environ.items() if name not in _GIT_ELSEWHERE},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_GIT_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return _vcs_of(answer.stdout.decode(errors="replace").splitlines())
+
+
+def _vcs_of(lines: list[str]) -> dict[str, object]:
+    heads = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# "))
+    commit, branch = heads.get("branch.oid"), heads.get("branch.head")
+    return {
+        "commit": None if commit == "(initial)" else commit,
+        "branch": None if branch == "(detached)" else branch,
+        "dirty": any(not line.startswith("#") for line in lines),
+    }

@@ -1,0 +1,44 @@
+"""What a worker prints: kept with the execution that printed it, bounded however much it is."""
+
+from __future__ import annotations
+
+import os
+
+KEPT_BYTES = 16_384
+FLOOD_BYTES = 32 * 2**20
+
+
+class Log:
+    """A file open for appending at descriptors 1 and 2 of the worker; emptied after each execution."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def take(self) -> str | None:
+        """What was printed since the last call; the middle of a flood is left out."""
+        size = os.lseek(self._fd, 0, os.SEEK_END)
+        if not size:
+            return None
+        text = excerpt(self._fd, size)
+        os.ftruncate(self._fd, 0)
+        return text
+
+    def drain_flood(self) -> bool:
+        """Empty the file while it is being written to, when it has grown beyond all measure."""
+        if os.lseek(self._fd, 0, os.SEEK_END) < FLOOD_BYTES:
+            return False
+        os.ftruncate(self._fd, 0)
+        os.write(
+            self._fd,
+            f"[more than {FLOOD_BYTES // 2**20} MiB were printed; the beginning is left out]\n".encode(),
+        )
+        return True
+
+
+def excerpt(fd: int, size: int) -> str:
+    if size <= KEPT_BYTES:
+        return os.pread(fd, size, 0).decode("utf-8", "replace")
+    half = KEPT_BYTES // 2
+    head, tail = os.pread(fd, half, 0), os.pread(fd, half, size - half)
+    left_out = f"\n[{size - KEPT_BYTES:,} bytes left out]\n"
+    return head.decode("utf-8", "replace") + left_out + tail.decode("utf-8", "replace")

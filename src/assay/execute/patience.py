@@ -1,0 +1,35 @@
+"""When a trial is not worth going on with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from assay.model import Execution, Status
+
+FAILURES_IN_A_ROW = 3
+
+_OF_A_LIMIT = (Status.TIMEOUT, Status.OVER_LIMIT)
+
+
+@dataclass(slots=True)
+class Patience:
+    """Counts failures in a row; a broken limit ends it at once."""
+
+    failures: int = 0
+    reason: str | None = None
+
+    def see(self, executions: Iterable[Execution]) -> str | None:
+        """Take note of executions in order; the reason to stop, once there is one."""
+        for execution in executions:
+            self.failures = 0 if execution.status is Status.OK else self.failures + 1
+            if self.reason is None:
+                self.reason = self._verdict(execution)
+        return self.reason
+
+    def _verdict(self, execution: Execution) -> str | None:
+        if execution.status in _OF_A_LIMIT:
+            return f"a limit was broken: {execution.error}"
+        if self.failures >= FAILURES_IN_A_ROW:
+            return f"{self.failures} executions in a row were not ok, the last {execution.status}"
+        return None

@@ -1,0 +1,81 @@
+"""A worker's pulse: a few numbers in shared memory that tell its supervisor what it is doing, and since when."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from dataclasses import dataclass
+from enum import IntEnum
+from time import monotonic_ns
+
+from assay.model import Phase
+
+_SIZE = 64
+_PHASES = tuple(Phase)
+_CODES = {phase: code for code, phase in enumerate(_PHASES)}
+
+
+class Stage(IntEnum):
+    STARTING = 0
+    SETUP = 1
+    EXECUTING = 2
+    BETWEEN = 3
+    TEARDOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What the pulse said at one moment."""
+
+    stage: Stage
+    phase: Phase
+    repetition: int
+    since_ns: int
+
+    def seconds(self) -> float:
+        return (monotonic_ns() - self.since_ns) * 1e-9 if self.since_ns else 0.0
+
+
+class Pulse:
+    """Written by the worker in well under a microsecond, read by the supervisor whenever it likes."""
+
+    def __init__(self, fd: int | None = None) -> None:
+        self._memory = mmap.mmap(fd if fd is not None else -1, _SIZE)
+        self._numbers = memoryview(self._memory).cast("q")
+
+    def enter(self, stage: Stage) -> None:
+        self._numbers[2] = 0
+        self._numbers[3] = stage
+        self._numbers[2] = monotonic_ns()
+
+    def begin(self, phase: Phase, repetition: int) -> None:
+        numbers = self._numbers
+        numbers[2] = 0
+        numbers[0] = _CODES[phase]
+        numbers[1] = repetition
+        numbers[3] = Stage.EXECUTING
+        numbers[2] = monotonic_ns()
+
+    def end(self) -> None:
+        self._numbers[2] = 0
+        self._numbers[3] = Stage.BETWEEN
+
+    def read(self) -> Beat:
+        numbers = self._numbers
+        return Beat(Stage(numbers[3]), _PHASES[numbers[0]], numbers[1], numbers[2])
+
+    def close(self) -> None:
+        self._numbers.release()
+        self._memory.close()
+
+
+def shared_file() -> int:
+    """A file descriptor of memory that a child can map too."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("assay-pulse")
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    os.ftruncate(fd, _SIZE)
+    return fd

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from assay.model.metric import Metric
+
+
+class Verdict(StrEnum):
+    """Of B against the reference A."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "same"
+    UNSURE = "unsure"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A metric over a trial, with its interval."""
+
+    metric: Metric
+    n: int
+    """Executions behind it."""
+    units: int
+    """Independent observations behind the interval: processes, or executions when there was one process."""
+    mean: float
+    median: float
+    std: float
+    min: float
+    max: float
+    p90: float
+    p95: float
+    p99: float
+    low: float | None
+    """Interval of the median at `level`; None when there are too few units for one."""
+    high: float | None
+    level: float
+    outliers: int
+    median_without_outliers: float
+    insufficient: tuple[str, ...] = ()
+    """Percentiles with fewer than ten executions beyond them: not enough data to be shown."""
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def cv(self) -> float | None:
+        """Coefficient of variation; None around zero."""
+        return self.std / abs(self.mean) if self.mean else None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two sides, a metric, the ratio B ÷ A with its interval, a verdict."""
+
+    metric: Metric
+    trial_a: str
+    trial_b: str
+    value_a: float
+    value_b: float
+    units_a: int
+    units_b: int
+    ratio: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    p_corrected: float | None
+    tolerance: float
+    verdict: Verdict
+    method: str
+    reason: str = ""
+    """For *unsure*: what is missing, and what would settle it."""

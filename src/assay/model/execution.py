@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """`profiled` executions carry the instruments that slow their subject; their times count nowhere."""
+
+    WARMUP = "warmup"
+    MEASURED = "measured"
+    PROFILED = "profiled"
+
+
+class Status(StrEnum):
+    OK = "ok"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    OVER_LIMIT = "over_limit"
+    CRASHED = "crashed"
+    INVALID_OUTPUT = "invalid_output"
+    HARNESS_ERROR = "harness_error"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether this execution stands; what is not settled is done again when the run resumes."""
+        return self not in (Status.HARNESS_ERROR, Status.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One time that something did a case; unique by trial, process, phase, case and repetition."""
+
+    trial: int
+    process: int
+    phase: Phase
+    repetition: int
+    status: Status
+    started: float
+    """Seconds since the epoch."""
+    measurements: Mapping[str, float]
+    """Metric name to value; `seconds` is the time of one call."""
+    loops: int = 1
+    case: str = ""
+    output: object = None
+    """What was returned beside numbers, as JSON can hold it."""
+    applied: Mapping[str, object] | None = None
+    """Settings as read back from the thing under test: proof that the treatment was applied."""
+    error: str | None = None
+    log: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file that an execution left: samples, a profile."""
+
+    trial: int
+    name: str
+    type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What reached the runner at one time; stored in one transaction."""
+
+    executions: tuple[Execution, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    stopped: Mapping[int, str] = field(default_factory=dict)
+    """Trials that ended before their plan was done, and why."""
+    costs: Mapping[str, float] = field(default_factory=dict)
+    """Instrument name to seconds that one start and stop of it take."""
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    """Instruments that had nothing to measure here, and why."""
+    settled: tuple[tuple[int, int], ...] = ()
+    """(trial, process) pairs whose job is done."""

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Better(StrEnum):
+    """Which way is good; unknown when nobody said and the name does not tell."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    UNKNOWN = "unknown"
+
+
+class Kind(StrEnum):
+    """How a number came about; a ranking refuses to mix them."""
+
+    MEASURED = "measured"
+    DERIVED = "derived"
+    SIMULATED = "simulated"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A quantity with unit, direction and kind."""
+
+    name: str
+    unit: str = ""
+    better: Better = Better.UNKNOWN
+    kind: Kind = Kind.MEASURED
+
+
+def metric_named(name: str) -> Metric:
+    """What a metric's name alone tells: units and directions of the trade, by suffix.
+
+    >>> metric_named("observes_per_sec").better.value, metric_named("load_seconds").unit
+    ('higher', 's')
+    """
+    return _KNOWN.get(name) or _by_suffix(name)
+
+
+_KNOWN = {
+    metric.name: metric
+    for metric in (
+        Metric("seconds", "s", Better.LOWER),
+        Metric("usd", "usd", Better.LOWER, Kind.DERIVED),
+        Metric("tokens", "tokens", Better.LOWER),
+        Metric("throughput", "1/s", Better.HIGHER),
+        Metric("duration", "s", Better.LOWER),
+    )
+}
+
+_SUFFIXES = (
+    (("_per_sec", "_per_second", "_per_s", "_rps"), "1/s", Better.HIGHER),
+    (("_rate",), "", Better.UNKNOWN),
+    (("_seconds", "_time_s", "duration_s", "_time", "_duration"), "s", Better.LOWER),
+    (("_ms",), "ms", Better.LOWER),
+    (("_us", "_µs"), "µs", Better.LOWER),
+    (("_ns",), "ns", Better.LOWER),
+    (("_bytes",), "bytes", Better.LOWER),
+    (("_mb",), "MB", Better.LOWER),
+    (("_usd",), "usd", Better.LOWER),
+    (("_percent",), "%", Better.UNKNOWN),
+    (("_speedup",), "", Better.HIGHER),
+)
+
+
+def _by_suffix(name: str) -> Metric:
+    last = name.rsplit(".", 1)[-1]
+    for suffixes, unit, better in _SUFFIXES:
+        if last.endswith(suffixes):
+            return Metric(name, unit, better)
+    return Metric(name)

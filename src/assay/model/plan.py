@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Isolation(StrEnum):
+    """How far an execution is kept apart from the runner and from its neighbours."""
+
+    PROCESS = "process"
+    COLD = "cold"
+    INLINE = "inline"
+
+
+class Order(StrEnum):
+    INTERLEAVED = "interleaved"
+    SEQUENTIAL = "sequential"
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """The thing under test; for a code experiment, the code base that holds it."""
+
+    name: str
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """When `measured: auto` has seen enough: the interval is this narrow, or the maximum is reached."""
+
+    interval: float = 0.05
+    max: int = 50
+    min: int = 6
+    metric: str = "seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Iterations:
+    """How often one process does it; `until` is set when `measured` is only a ceiling."""
+
+    warmup: int = 0
+    measured: int = 1
+    until: Until | None = None
+    loops: int | None = 1
+    """Calls within one execution; None finds a number that the clock can see (autorange)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Ceilings for one execution; None is no ceiling."""
+
+    seconds: float | None = None
+    memory_bytes: int | None = None
+    tokens: float | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InstrumentUse:
+    name: str
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One point: agent × benchmark × params."""
+
+    index: int
+    name: str
+    agent: Agent
+    benchmark: str
+    experiment: str
+    params: Mapping[str, object]
+    iterations: Iterations
+    axes: Mapping[str, object] = field(default_factory=dict)
+    """The part of `params` that a sweep varies."""
+    processes: int = 1
+    instruments: tuple[InstrumentUse, ...] = (InstrumentUse("timing"),)
+    isolation: Isolation = Isolation.PROCESS
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All trials of a run, in order, with what holds for every one of them."""
+
+    name: str
+    trials: tuple[Trial, ...]
+    seed: int
+    order: Order = Order.INTERLEAVED
+    parallelism: int = 1
+    executor: str = "local"
+    load: tuple[str, ...] = ()
+    """Python files that define experiments and the like, as absolute paths; a worker loads them too."""
+    output_dir: str | None = None
+    tags: tuple[str, ...] = ()
+    notes: str = ""
+    source: Mapping[str, object] = field(default_factory=dict)
+    """The spec as it was read, so that a run can be repeated from the store alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Consecutive executions of one phase: numbers `first` up to but not including `end`."""
+
+    phase: str
+    first: int
+    end: int
+    kept: bool = True
+    """False for warm-ups that a resumed process repeats only to get warm: they are stored already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one process has still to do of one trial: plain data that a worker is sent."""
+
+    trial: int
+    process: int
+    experiment: str
+    params: Mapping[str, object]
+    stretches: tuple[Stretch, ...]
+    iterations: Iterations
+    instruments: tuple[InstrumentUse, ...]
+    isolation: Isolation
+    limits: Limits
+    seed: int
+    load: tuple[str, ...]
+    run_id: str
+    run_dir: str
+    name: str = ""

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from assay.model.estimate import Estimate
+from assay.model.execution import Artifact, Execution
+from assay.model.metric import Metric
+from assay.model.run import Run, StoredTrial
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A reason to read a figure with care, with its numbers and what to do about it."""
+
+    code: str
+    message: str
+    hint: str = ""
+    trial: str | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.trial}: " if self.trial else ""
+        return f"{place}{self.message}" + (f" {self.hint}" if self.hint else "")
+
+
+@dataclass(frozen=True, slots=True)
+class AxisEffect:
+    """What one axis of a sweep does to a metric: the median at each of its values."""
+
+    axis: str
+    metric: Metric
+    values: tuple[object, ...]
+    medians: tuple[float, ...]
+    lows: tuple[float | None, ...]
+    highs: tuple[float | None, ...]
+    best: object
+    worst: object
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One metric of a trial's ok measured executions, column by column, in the order they were made."""
+
+    processes: Sequence[int]
+    repetitions: Sequence[int]
+    values: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialReport:
+    """One trial: its estimates and what is behind them."""
+
+    stored: StoredTrial
+    estimates: tuple[Estimate, ...]
+    counts: Mapping[str, int]
+    """Status to number of measured executions."""
+    series: Mapping[str, Series]
+    failures: tuple[Execution, ...] = ()
+    """The first executions that were not ok, of any phase."""
+    executions: Iterable[Execution] = ()
+    """All executions of all phases, read anew each time it is iterated, so that a large run fits in memory."""
+    applied: Mapping[str, object] = field(default_factory=dict)
+    artifacts: tuple[Artifact, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.stored.trial.name
+
+    @property
+    def ok(self) -> int:
+        return self.counts.get("ok", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a reporter is given: one run with its findings."""
+
+    run: Run
+    trials: tuple[TrialReport, ...]
+    axes: tuple[AxisEffect, ...]
+    doubts: tuple[Doubt, ...]
+
+    def __len__(self) -> int:
+        return len(self.trials)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from assay.model.plan import Trial
+
+
+class RunState(StrEnum):
+    RUNNING = "running"
+    COMPLETED = "completed"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    """Carried out to the end, but a trial has no ok execution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Recorded facts of machine, versions, commit and noise; never environment variables."""
+
+    facts: Mapping[str, object]
+    """Nested plain data: os, cpu, memory, python, packages, clock, load, noise, container."""
+    vcs: Mapping[str, object] = field(default_factory=dict)
+    """commit, branch, dirty; empty outside a repository."""
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTrial:
+    """A trial as the store knows it."""
+
+    id: int
+    trial: Trial
+    stopped: str | None = None
+    """Why it ended before its plan was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One carrying-out of a plan."""
+
+    id: str
+    name: str
+    state: RunState
+    started: datetime
+    ended: datetime | None
+    seed: int
+    tags: tuple[str, ...]
+    notes: str
+    environment: Environment
+    trials: tuple[StoredTrial, ...]
+    source: Mapping[str, object]
+    order: str = "interleaved"
+    parallelism: int = 1
+    executor: str = "local"
+    load: tuple[str, ...] = ()
+    output_dir: str | None = None
+    instrument_costs: Mapping[str, float] = field(default_factory=dict)
+    unmeasured: Mapping[str, str] = field(default_factory=dict)

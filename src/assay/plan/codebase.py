@@ -1,0 +1,54 @@
+"""The agent of an experiment that tests code is the code base: a repository and its commit, or a distribution."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from assay.model import Agent
+
+
+def code_base(member: Any, distribution: str | None) -> Agent:
+    """Whose code an experiment is; an installed plug-in belongs to its distribution."""
+    if distribution is not None:
+        return _distributed(distribution)
+    try:
+        file = Path(inspect.getfile(inspect.unwrap(getattr(member, "experiment", member))))
+    except TypeError:
+        return Agent("unknown")
+    return _in_repository(file.resolve()) or Agent(
+        file.stem, hashlib.sha256(file.read_bytes()).hexdigest()[:10]
+    )
+
+
+def _distributed(name: str) -> Agent:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return Agent(name, version(name))
+    except PackageNotFoundError:
+        return Agent(name)
+
+
+@cache
+def _in_repository(file: Path) -> Agent | None:
+    top = _git(file.parent, "rev-parse", "--show-toplevel")
+    commit = _git(file.parent, "rev-parse", "--short=10", "HEAD")
+    if not top or not commit:
+        return None
+    changed = _git(file.parent, "status", "--porcelain", "--untracked-files=no")
+    return Agent(Path(top).name, f"{commit}-dirty" if changed else commit)
+
+
+def _git(folder: Path, *words: str) -> str:
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=5, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout.strip() if answer.returncode == 0 else ""

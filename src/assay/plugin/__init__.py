@@ -1,0 +1,1 @@
+"""What others implement: one Protocol a file, and `lookup`, which finds a member by name."""

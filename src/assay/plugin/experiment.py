@@ -1,0 +1,64 @@
+"""An experiment is code: how something is put through one case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from assay.model import Metric
+
+
+@dataclass(slots=True)
+class ExperimentContext:
+    """What an experiment is told about the execution it is in."""
+
+    run_id: str
+    run_dir: Path
+    """A folder of this trial's own; what is written there is kept when the spec names an `output_dir`."""
+    seed: int
+    iteration_index: int | None = None
+    """Number of the measured execution; None during setup, warm-up and teardown."""
+    phase: str = "setup"
+    process: int = 0
+    instruments: tuple[str, ...] = ()
+    extras: dict[str, Any] = field(default_factory=dict)
+    applied: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def output_dir(self) -> Path:
+        return self.run_dir.parent
+
+    def read_back(self, **settings: Any) -> None:
+        """Record settings as the thing under test reports them, so that an arm that was not applied is found out."""
+        self.applied.update(settings)
+
+
+class Experiment:
+    """Base of experiments: override `execute_once`, and `setup` and `teardown` where needed.
+
+    Params come either from a nested pydantic model `Params`, and `self.params` is then an instance of it, or from
+    the constructor's arguments. All three methods may be `async def`.
+    `execute_once` returns a mapping: its numbers are metrics, the rest is kept as output. None is fine.
+    """
+
+    Params: ClassVar[Any] = None
+    metrics: ClassVar[Mapping[str, Metric]] = {}
+    """Unit and direction of this experiment's own metrics, where their names do not tell."""
+    param_schema: ClassVar[Mapping[str, Any]] = {}
+
+    params: Any
+
+    def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
+        self.params = dict(parameters or {})
+
+    def setup(self, context: ExperimentContext) -> Any:
+        """Runs once in each process, before its first execution; not timed."""
+
+    def execute_once(self, context: ExperimentContext) -> Any:
+        """One execution: this call is what is timed."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what to do: define execute_once")
+
+    def teardown(self, context: ExperimentContext) -> Any:
+        """Runs after the last execution, also after a failure."""

@@ -1,0 +1,1 @@
+"""Findings become charts and documents: console, Markdown, HTML, JSON, CSV, PNG, JUnit."""

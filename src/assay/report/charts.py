@@ -1,0 +1,622 @@
+"""Charts as Vega-Lite specifications: one definition for PNG files, the HTML page and any dashboard.
+
+A specification is one view or layers of one, so that a page may set its width; it carries no colours: `themed`
+adds them. Field names are fixed and texts are literals, so nothing that a user named is ever read as an expression.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.model import AxisEffect, Estimate, Report, Series, TrialReport
+from assay.report.figures import Scale, interval_text, leading, scale_for, with_interval
+from assay.report.theme import config
+from assay.units import show
+
+VEGA_LITE = "5.20"
+POINTS = 2000
+"""More executions than this are drawn as buckets of minimum, median and maximum."""
+
+Spec = dict[str, Any]
+Values = NDArray[np.float64]
+
+_STRIP = 60
+"""Fewer values than this are shown one by one; a histogram of them would be guesswork."""
+_WIDE = 30
+"""Positive values that span more than this factor get a logarithmic scale."""
+_NAMED = 60
+"""More trials than this are drawn by rank, for their names would not be legible."""
+_NUMBER = ",.4~r"
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A specification and the words that make its file name."""
+
+    name: str
+    spec: Spec
+
+
+def themed(spec: Spec, dark: bool) -> Spec:
+    """The specification with fonts and colours."""
+    return {**spec, "config": config(dark)}
+
+
+def run_charts(report: Report) -> list[Chart]:
+    """Charts of the run as a whole: trials side by side, axes of a sweep, failures."""
+    charts = [Chart("overview", overview(report))] if _comparable(report) else []
+    charts += [Chart(f"axis-{effect.axis}-{effect.metric.name}", axis(effect)) for effect in report.axes]
+    if any(trial.ok < sum(trial.counts.values()) for trial in report.trials):
+        charts.append(Chart("status", statuses(report)))
+    return charts
+
+
+def trial_charts(trial: TrialReport, points: int = POINTS) -> list[Chart]:
+    """Charts of one trial: its leading metric in full, the others' distributions, resources over time."""
+    first = leading(trial)
+    charts = []
+    if first is not None and _drawable(trial, first):
+        name = f"{trial.name}-{first.metric.name}"
+        charts = [
+            Chart(f"distribution-{name}", distribution(trial, first)),
+            Chart(f"iterations-{name}", iterations(trial, first, points)),
+        ]
+    return charts + resources(trial, points) + _further(trial, first)
+
+
+def _further(trial: TrialReport, first: Estimate | None) -> list[Chart]:
+    varied = [e for e in trial.estimates if e is not first and _drawable(trial, e) and e.min != e.max]
+    return [Chart(f"distribution-{trial.name}-{e.metric.name}", distribution(trial, e)) for e in varied]
+
+
+def _drawable(trial: TrialReport, estimate: Estimate) -> bool:
+    series = trial.series.get(estimate.metric.name)
+    return series is not None and len(_finite(series.values)) > 1
+
+
+def _comparable(report: Report) -> bool:
+    shown = [estimate.metric for trial in report.trials if (estimate := leading(trial))]
+    return len(shown) > 1 and len(set(shown)) == 1
+
+
+def distribution(trial: TrialReport, estimate: Estimate) -> Spec:
+    """Every value, or for many an exact histogram, with the median and its interval."""
+    values = _finite(trial.series[estimate.metric.name].values)
+    scale = scale_for(estimate.metric.unit, float(np.median(values)))
+    shown = values / scale.factor
+    x = _quantity("value", scale.label, shown)
+    body = _strip(shown, x) if len(shown) < _STRIP else _histogram(shown, x)
+    return {
+        **_frame(f"Distribution of {estimate.metric.name}", _behind(trial, estimate)),
+        "height": 110 if len(shown) < _STRIP else 200,
+        "layer": [*_interval_band(estimate, scale, x), body, _median_rule(estimate, scale, x)],
+    }
+
+
+def _strip(shown: Values, x: Spec) -> Spec:
+    rows = [
+        {"value": value, "height": height}
+        for value, height in zip(_short(shown), _spread(len(shown)), strict=True)
+    ]
+    return {
+        "data": {"values": rows},
+        "mark": {"type": "point", "style": "sample", "filled": True},
+        "encoding": {
+            "x": x,
+            "y": {
+                "field": "height",
+                "type": "quantitative",
+                "axis": None,
+                "scale": {"domain": [0, 1], "zero": False},
+            },
+            "tooltip": [_tip("value", x["title"])],
+        },
+    }
+
+
+def _spread(count: int) -> list[float]:
+    """Heights that keep equal values apart, the same in every rendering: the golden ratio's sequence."""
+    return [round(0.12 + 0.76 * ((number * 0.6180339887) % 1), 3) for number in range(count)]
+
+
+def _histogram(shown: Values, x: Spec) -> Spec:
+    counts, edges = _bins(shown, wide=x["scale"]["type"] == "log")
+    rows = [
+        {"value": low, "to": high, "count": int(count), "floor": 0}
+        for low, high, count in zip(_short(edges[:-1]), _short(edges[1:]), counts, strict=True)
+        if count
+    ]
+    return {
+        "data": {"values": rows},
+        "mark": {"type": "rect", "style": "bin"},
+        "encoding": {
+            "x": x,
+            "x2": {"field": "to"},
+            "y": {
+                "field": "count",
+                "type": "quantitative",
+                "title": "executions",
+                "axis": {"tickCount": 4, "tickMinStep": 1},
+            },
+            "y2": {"field": "floor"},
+            "tooltip": [_tip("value", "from"), _tip("to", "to"), _tip("count", "executions")],
+        },
+    }
+
+
+def _bins(shown: Values, *, wide: bool) -> tuple[NDArray[np.intp], Values]:
+    """Counts of all values in 12 to 60 equal bins, equal in ratio where the scale is logarithmic."""
+    axis = np.log(shown) if wide else shown
+    automatic = len(np.histogram_bin_edges(axis, bins="sturges")) * 2
+    edges = np.linspace(axis.min(), axis.max(), min(60, max(12, automatic)) + 1)
+    if axis.min() == axis.max():
+        edges = np.linspace(axis.min() - 0.5, axis.max() + 0.5, 4)
+    counts, edges = np.histogram(axis, bins=edges)
+    return counts, np.exp(edges) if wide else edges
+
+
+def _interval_band(estimate: Estimate, scale: Scale, x: Spec) -> list[Spec]:
+    if estimate.low is None or estimate.high is None:
+        return []
+    row = {"value": scale.of(estimate.low), "to": scale.of(estimate.high), "text": with_interval(estimate)}
+    return [
+        {
+            "data": {"values": [row]},
+            "mark": {"type": "rect", "style": "interval"},
+            "encoding": {
+                "x": x,
+                "x2": {"field": "to"},
+                "y": {"value": 0},
+                "y2": {"value": "height"},
+                "tooltip": [{"field": "text", "title": f"median [{_level(estimate)} interval]"}],
+            },
+        }
+    ]
+
+
+def _median_rule(estimate: Estimate, scale: Scale, x: Spec) -> Spec:
+    row = {"value": scale.of(estimate.median), "text": with_interval(estimate)}
+    return {
+        "data": {"values": [row]},
+        "mark": {"type": "rule", "style": "median"},
+        "encoding": {"x": x, "tooltip": [{"field": "text", "title": "median"}]},
+    }
+
+
+def iterations(trial: TrialReport, estimate: Estimate, points: int = POINTS) -> Spec:
+    """Values in their order, so that warming up, drift and stragglers are seen."""
+    order, processes, values = _in_order(trial.series[estimate.metric.name])
+    scale = scale_for(estimate.metric.unit, float(np.median(values)))
+    shown = values / scale.factor
+    y = _quantity("value", scale.label, shown)
+    several = len(np.unique(order)) > 1
+    x = {
+        "field": "order",
+        "type": "quantitative",
+        "title": "repetition" if several else "execution",
+        "scale": {"zero": False, "nice": False},
+        "axis": {"tickMinStep": 1, "format": "d"},
+    }
+    if not several:
+        order = np.arange(len(values))
+    layers, note = (
+        (_buckets(order, shown, x, y, points), f"minimum, median and maximum of {len(values):,} executions")
+        if len(values) > points
+        else (_dots(order, processes, shown, x, y), "each execution, with the rolling median")
+    )
+    return {
+        **_frame(f"{estimate.metric.name} by {x['title']}", note),
+        "height": 200,
+        "layer": [layer for layer in layers if layer],
+    }
+
+
+def _in_order(series: Series) -> tuple[NDArray[np.int64], NDArray[np.int64], Values]:
+    values = np.asarray(series.values, dtype=float)
+    kept = np.isfinite(values)
+    repetitions = np.asarray(series.repetitions, dtype=np.int64)[kept]
+    processes = np.asarray(series.processes, dtype=np.int64)[kept]
+    by_repetition = np.argsort(repetitions, kind="stable")
+    return repetitions[by_repetition], processes[by_repetition], values[kept][by_repetition]
+
+
+def _dots(
+    order: NDArray[np.int64], processes: NDArray[np.int64], shown: Values, x: Spec, y: Spec
+) -> list[Spec]:
+    rows = [
+        {"order": int(at), "process": int(process), "value": value}
+        for at, process, value in zip(order, processes, _short(shown), strict=True)
+    ]
+    tips = [_tip("value", y["title"]), _tip("order", x["title"]), _tip("process", "process")]
+    encoding = {"x": x, "y": y, "tooltip": tips, **_process_colour(processes)}
+    mark = {"type": "point", "style": "sample", "filled": True, "size": 26 if len(rows) < 400 else 14}
+    return [{"data": {"values": rows}, "mark": mark, "encoding": encoding}, _rolling_line(order, shown, x, y)]
+
+
+def _process_colour(processes: NDArray[np.int64]) -> Spec:
+    """A colour for each of a few processes, a ramp for many, none for one."""
+    count = len(np.unique(processes))
+    if count == 1:
+        return {}
+    few = count <= 8
+    legend = {"title": "process"} if few else None
+    return {
+        "color": {"field": "process", "type": "nominal" if few else "ordinal", "legend": legend},
+    }
+
+
+def _rolling_line(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec) -> Spec:
+    places = np.unique(order)
+    middles = np.array([np.median(shown[order == place]) for place in places])
+    if len(places) < 5:
+        return {}
+    rows = [
+        {"order": int(place), "value": value}
+        for place, value in zip(places, _short(_rolling_median(middles)), strict=True)
+    ]
+    return {
+        "data": {"values": rows},
+        "mark": {"type": "line", "style": "median", "interpolate": "monotone"},
+        "encoding": {"x": x, "y": y},
+    }
+
+
+def _rolling_median(values: Values) -> Values:
+    """Over a window of a twentieth of the values, at least five, shrinking at both ends."""
+    half = max(2, len(values) // 40)
+    return np.array(
+        [np.median(values[max(0, at - half) : at + half + 1]) for at in range(len(values))], dtype=float
+    )
+
+
+def _buckets(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec, points: int) -> list[Spec]:
+    parts = np.array_split(np.arange(len(shown)), max(50, min(400, points // 4)))
+    rows = [
+        dict(zip(("order", "low", "value", "high"), (int(order[part[0]]), *_span(shown[part])), strict=True))
+        for part in parts
+        if len(part)
+    ]
+    low, high = {**y, "field": "low"}, {"field": "high"}
+    tips = [
+        _tip("order", f"{x['title']}, from"),
+        *(
+            _tip(field, title)
+            for field, title in (("low", "minimum"), ("value", "median"), ("high", "maximum"))
+        ),
+    ]
+    return [
+        {
+            "data": {"values": rows},
+            "mark": {"type": "area", "style": "band"},
+            "encoding": {"x": x, "y": low, "y2": high, "tooltip": tips},
+        },
+        {
+            "data": {"values": rows},
+            "mark": {"type": "line", "style": "median"},
+            "encoding": {"x": x, "y": y, "tooltip": tips},
+        },
+    ]
+
+
+def _span(part: Values) -> list[float]:
+    return _short(np.array([part.min(), np.median(part), part.max()]))
+
+
+def resources(trial: TrialReport, points: int = POINTS) -> list[Chart]:
+    """CPU, memory and I/O over time, from the samples that the psutil instrument left."""
+    rows = _samples(trial)
+    if len(rows) < 2:
+        return []
+    kinds = (
+        ("cpu", "CPU use of the process tree", {"cpu_percent": "CPU"}, "%"),
+        ("memory", "Memory of the process tree", {"rss_bytes": "resident"}, "bytes"),
+        ("io", "Bytes read and written", {"read_bytes": "read", "write_bytes": "written"}, "bytes"),
+    )
+    return [
+        Chart(f"resources-{trial.name}-{name}", spec)
+        for name, title, fields, unit in kinds
+        if (spec := _over_time(rows, title, fields, unit, points))
+    ]
+
+
+def _samples(trial: TrialReport) -> list[dict[str, Any]]:
+    """Sample rows of all artifacts with seconds since the first; a broken line is left out, not fatal."""
+    rows = [
+        {**row, "file": number}
+        for number, artifact in enumerate(a for a in trial.artifacts if a.type == "psutil")
+        for row in _json_lines(artifact.content)
+        if isinstance(row.get("ts"), int | float)
+    ]
+    start = min((row["ts"] for row in rows), default=0.0)
+    return sorted(({**row, "at": row["ts"] - start} for row in rows), key=lambda row: float(row["at"]))
+
+
+def _json_lines(content: bytes) -> Iterable[Mapping[str, Any]]:
+    for line in content.decode(errors="replace").splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, Mapping):
+            yield row
+
+
+def _over_time(
+    rows: list[dict[str, Any]], title: str, fields: Mapping[str, str], unit: str, points: int
+) -> Spec | None:
+    found = [
+        {"at": row["at"], "value": row[field], "what": name, "file": row["file"]}
+        for field, name in fields.items()
+        for row in rows
+        if isinstance(row.get(field), int | float) and math.isfinite(row[field])
+    ]
+    if not any(row["value"] for row in found):
+        return None
+    every = math.ceil(len(found) / points)
+    value, time = (scale_for(unit, max(row["value"] for row in found)), scale_for("s", rows[-1]["at"]))
+    values = [
+        {**row, "at": round(time.of(row["at"]), 6), "value": round(value.of(row["value"]), 6)}
+        for row in found[::every]
+    ]
+    note = f"every {every}th of {len(found):,} samples" if every > 1 else f"{len(found):,} samples"
+    return {
+        **_frame(title, note),
+        "height": 150,
+        "data": {"values": values},
+        "mark": {"type": "line", "style": "trace", "interpolate": "monotone"},
+        "encoding": _time_encoding(value.label, time.label, several=len(fields) > 1),
+    }
+
+
+def _time_encoding(value: str, time: str, *, several: bool) -> Spec:
+    encoding: Spec = {
+        "x": {
+            "field": "at",
+            "type": "quantitative",
+            "title": f"time ({time})",
+            "scale": {"nice": False},
+        },
+        "y": {"field": "value", "type": "quantitative", "title": value, "axis": {"tickCount": 4}},
+        "detail": {"field": "file", "type": "nominal"},
+        "tooltip": [_tip("at", time), _tip("value", value)],
+    }
+    if several:
+        encoding["color"] = {"field": "what", "type": "nominal", "legend": {"title": None}}
+    return encoding
+
+
+def axis(effect: AxisEffect) -> Spec:
+    """The median with its interval at each value of one sweep axis."""
+    scale = scale_for(effect.metric.unit, float(np.median(np.abs(effect.medians))))
+    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in effect.values)
+    rows = [_axis_row(effect, number, scale, numeric) for number in range(len(effect.values))]
+    x = _axis_x(effect, numeric)
+    y = _quantity("value", scale.label, np.array([row[end] for row in rows for end in ("low", "high")]))
+    tips = [{"field": "label", "title": effect.axis}, {"field": "text", "title": effect.metric.name}]
+    return {
+        **_frame(f"{effect.metric.name} by {effect.axis}", "median with its interval at each value"),
+        "height": 220,
+        "data": {"values": rows},
+        "layer": [
+            *(
+                [{"mark": {"type": "line", "style": "thread"}, "encoding": {"x": x, "y": y}}]
+                if numeric
+                else []
+            ),
+            _whisker("y", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "tooltip": tips}),
+            _dot({"x": x, "y": y, "tooltip": tips}),
+        ],
+    }
+
+
+def _axis_row(effect: AxisEffect, number: int, scale: Scale, numeric: bool) -> dict[str, Any]:
+    value, median = effect.values[number], effect.medians[number]
+    low, high = effect.lows[number], effect.highs[number]
+    return {
+        "at": value if numeric else str(value),
+        "label": str(value),
+        "value": scale.of(median),
+        "low": scale.of(median if low is None else low),
+        "high": scale.of(median if high is None else high),
+        "text": interval_text(median, low, high, effect.metric.unit),
+    }
+
+
+def _axis_x(effect: AxisEffect, numeric: bool) -> Spec:
+    if not numeric:
+        return {
+            "field": "at",
+            "type": "nominal",
+            "title": effect.axis,
+            "sort": None,
+            "axis": {"labelAngle": 0},
+        }
+    values = np.array([value for value in effect.values if isinstance(value, int | float)], dtype=float)
+    scale: Spec = {
+        "type": "log" if _is_wide(values) else "linear",
+        "zero": False,
+        "nice": False,
+        "padding": 24,
+    }
+    shown = {"values": sorted(values.tolist()), "format": "~s"} if len(values) <= 10 else {"format": "~s"}
+    return {
+        "field": "at",
+        "type": "quantitative",
+        "title": effect.axis,
+        "scale": scale,
+        "axis": {**shown, "labelOverlap": True},
+    }
+
+
+def overview(report: Report) -> Spec:
+    """All trials on one axis, lowest first: a dot for the median, a line for its interval."""
+    shown = [(label, e) for label, t in zip(labels(report), report.trials, strict=True) if (e := leading(t))]
+    shown.sort(key=lambda pair: pair[1].median)
+    metric = shown[0][1].metric
+    scale = scale_for(metric.unit, float(np.median([abs(e.median) for _, e in shown])))
+    rows = [_overview_row(rank, label, e, scale) for rank, (label, e) in enumerate(shown, 1)]
+    x = _quantity("value", scale.label, np.array([row[end] for row in rows for end in ("low", "high")]))
+    x["axis"]["grid"] = True
+    named = len(rows) <= _NAMED
+    y = _named_y() if named else _ranked_y(len(rows))
+    tips = [{"field": "trial", "title": "trial"}, {"field": "text", "title": metric.name}]
+    return {
+        **_frame(f"{metric.name}, all trials", "median with its interval, lowest first"),
+        "height": {"step": 26} if named else 460,
+        "data": {"values": rows},
+        "layer": [
+            _whisker("x", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "tooltip": tips}),
+            _dot({"x": x, "y": y, "tooltip": tips}, small=not named),
+        ],
+    }
+
+
+def _overview_row(rank: int, label: str, estimate: Estimate, scale: Scale) -> dict[str, Any]:
+    low, high = estimate.low, estimate.high
+    return {
+        "rank": rank,
+        "trial": label,
+        "value": scale.of(estimate.median),
+        "low": scale.of(estimate.median if low is None else low),
+        "high": scale.of(estimate.median if high is None else high),
+        "text": with_interval(estimate),
+    }
+
+
+def _named_y() -> Spec:
+    return {"field": "trial", "type": "nominal", "sort": None, "title": None, "axis": {"grid": False}}
+
+
+def _ranked_y(count: int) -> Spec:
+    return {
+        "field": "rank",
+        "type": "quantitative",
+        "title": "trials by rank",
+        "scale": {"reverse": True, "domain": [0, count + 1], "nice": False},
+        "axis": {"grid": False},
+    }
+
+
+def statuses(report: Report) -> Spec:
+    """Executions that were not ok, by what became of them."""
+    failing = [
+        (label, trial)
+        for label, trial in zip(labels(report), report.trials, strict=True)
+        if trial.ok < sum(trial.counts.values())
+    ]
+    rows = [
+        {"trial": label, "status": str(status), "count": count, "total": sum(trial.counts.values())}
+        for label, trial in failing[:_NAMED]
+        for status, count in trial.counts.items()
+        if count and status != "ok"
+    ]
+    more = f", the first {_NAMED} of {len(failing)} trials" if len(failing) > _NAMED else ""
+    return {
+        **_frame("Failures", f"executions that were not ok{more}"),
+        "height": {"step": 30},
+        "data": {"values": rows},
+        "mark": {"type": "bar", "height": 14},
+        "encoding": _status_encoding(),
+    }
+
+
+def _status_encoding() -> Spec:
+    axis = {"tickMinStep": 1, "format": "d", "tickCount": 6}
+    return {
+        "y": _named_y(),
+        "x": {"field": "count", "type": "quantitative", "title": "executions", "axis": axis},
+        "color": {"field": "status", "type": "nominal", "legend": {"title": None}},
+        "tooltip": [
+            {"field": "trial", "title": "trial"},
+            {"field": "status", "title": "status"},
+            _tip("count", "executions"),
+            _tip("total", "of"),
+        ],
+    }
+
+
+def labels(report: Report) -> list[str]:
+    """The trials' names, told apart by their number where two are alike."""
+    names = [trial.name for trial in report.trials]
+    return [
+        name if names.count(name) == 1 else f"{name} (trial {trial.stored.id})"
+        for name, trial in zip(names, report.trials, strict=True)
+    ]
+
+
+def _frame(title: str, note: str) -> Spec:
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "description": f"{title}: {note}",
+        "title": {"text": _clipped(title), "subtitle": _clipped(note)},
+        "width": 620,
+    }
+
+
+def _clipped(text: str, limit: int = 80) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _behind(trial: TrialReport, estimate: Estimate) -> str:
+    processes = len(set(trial.series[estimate.metric.name].processes))
+    made = f"{estimate.n:,} executions" + (f" in {processes:,} processes" if processes > 1 else "")
+    simulated = ", simulated" if estimate.metric.kind == "simulated" else ""
+    return f"median {with_interval(estimate)}, {made}{simulated}"
+
+
+def _level(estimate: Estimate) -> str:
+    return show(estimate.level * 100, "%")
+
+
+def _quantity(field: str, title: str, shown: Values) -> Spec:
+    wide = _is_wide(shown)
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title or "value",
+        "scale": {"type": "log" if wide else "linear", "zero": False, "nice": False, "padding": 8},
+        "axis": {"values": _log_ticks(shown), "format": _NUMBER} if wide else {"tickCount": 5},
+    }
+
+
+def _log_ticks(shown: Values) -> list[float]:
+    """Powers of ten, with twos and fives between them where there are few."""
+    low, high = math.log10(shown.min()), math.log10(shown.max())
+    steps = (1, 2, 5) if high - low < 2.5 else (1,)
+    ticks = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
+    return [tick for tick in ticks if 10**low * 0.9 <= tick <= 10**high * 1.1]
+
+
+def _whisker(along: str, encoding: Spec) -> Spec:
+    return {"mark": {"type": "rule", "style": "whisker"}, "encoding": encoding, "name": f"interval_{along}"}
+
+
+def _dot(encoding: Spec, *, small: bool = False) -> Spec:
+    mark = {"type": "point", "style": "dot", "filled": True} | ({"size": 24} if small else {})
+    return {"mark": mark, "encoding": encoding}
+
+
+def _tip(field: str, title: str) -> Spec:
+    return {"field": field, "type": "quantitative", "title": title, "format": _NUMBER}
+
+
+def _finite(values: Sequence[float]) -> Values:
+    numbers: Values = np.asarray(values, dtype=float)
+    kept: Values = numbers[np.isfinite(numbers)]
+    return kept
+
+
+def _is_wide(values: Values) -> bool:
+    return bool(len(values) and values.min() > 0 and values.max() / values.min() > _WIDE)
+
+
+def _short(values: Values) -> list[float]:
+    """Seven significant digits: more than a screen shows, half the size."""
+    return [float(f"{value:.7g}") for value in values]

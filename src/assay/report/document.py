@@ -1,0 +1,345 @@
+"""The versioned result document, the flat result of one trial, and the folders that hold them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from itertools import chain, count
+from pathlib import Path
+from typing import Any, TextIO
+
+from assay.errors import ReportError
+from assay.model import AxisEffect, Estimate, Execution, Phase, Report, TrialReport
+from assay.report.figures import doubts_of
+from assay.report.markdown import sweep_summary, trial_page
+
+RESULT = "assay.result/1"
+TRIAL = "assay.trial/1"
+
+
+def run_document(report: Report, *, with_executions: bool = True) -> dict[str, Any]:
+    """One run as plain data that JSON can hold, without NaN or infinity; `result_schema` describes it."""
+    document = _frame(report)
+    document["trials"] = [_trial(trial) for trial in report.trials]
+    if with_executions:
+        for entry, trial in zip(document["trials"], report.trials, strict=True):
+            entry["iteration_metrics"] = list(_executions(trial))
+    return document
+
+
+def write_document(report: Report, stream: TextIO) -> None:
+    """Write what `run_document` returns execution by execution, so that memory does not grow with the run."""
+    stream.write(strict_json(_frame(report), indent=1)[:-2] + ',\n "trials": [')
+    for number, trial in enumerate(report.trials):
+        head = strict_json(_trial(trial))[:-1]
+        stream.write(f'{"," if number else ""}\n  {head}, "iteration_metrics": [')
+        for place, execution in enumerate(_executions(trial)):
+            stream.write(f"{',' if place else ''}\n   {strict_json(execution)}")
+        stream.write("]}")
+    stream.write("\n ]\n}\n")
+
+
+def result_schema() -> dict[str, Any]:
+    """JSON schema of the result document."""
+    from assay.report.schema import Result
+
+    return Result.model_json_schema(by_alias=True)
+
+
+def strict_json(value: object, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def plain(value: object) -> Any:
+    """Anything as JSON can hold it: what is not a finite number becomes null, what is unknown its text."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if isinstance(value, date):
+        return value.isoformat()
+    number = getattr(value, "item", None)
+    return plain(number()) if callable(number) else str(value)
+
+
+def _frame(report: Report) -> dict[str, Any]:
+    run = report.run
+    return {
+        "schema": RESULT,
+        "run_id": run.id,
+        "name": run.name,
+        "status": run.state.value,
+        "started": run.started.isoformat(),
+        "ended": run.ended.isoformat() if run.ended else None,
+        "seed": run.seed,
+        "tags": list(run.tags),
+        "notes": run.notes,
+        "order": run.order,
+        "parallelism": run.parallelism,
+        "executor": run.executor,
+        "spec": plain(run.source),
+        "environment": plain(run.environment.facts),
+        "vcs": plain(run.environment.vcs),
+        "instrument_costs": plain(run.instrument_costs),
+        "unmeasured": dict(run.unmeasured),
+        "warnings": [asdict(doubt) for doubt in doubts_of(report)],
+        "axes": [_axis(effect) for effect in report.axes],
+    }
+
+
+def _trial(report: TrialReport) -> dict[str, Any]:
+    trial = report.stored.trial
+    return {
+        "id": report.stored.id,
+        "name": trial.name,
+        "agent": asdict(trial.agent),
+        "benchmark": trial.benchmark,
+        "experiment": trial.experiment,
+        "parameters": plain(trial.params),
+        "axes": plain(trial.axes),
+        "iterations": asdict(trial.iterations),
+        "processes": trial.processes,
+        "isolation": trial.isolation.value,
+        "limits": asdict(trial.limits),
+        "instruments": [{"name": use.name, "options": plain(use.options)} for use in trial.instruments],
+        "status": "ok" if report.ok else "failed",
+        "counts": {str(status): count for status, count in report.counts.items()},
+        "stopped": report.stored.stopped,
+        "applied": plain(report.applied),
+        "metrics": {estimate.metric.name: _estimate(estimate) for estimate in report.estimates},
+        "artifacts": [{"name": a.name, "type": a.type, "bytes": len(a.content)} for a in report.artifacts],
+    }
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    figures = ("mean", "median", "p90", "p95", "p99", "std", "cv", "min", "max", "median_without_outliers")
+    return {
+        "unit": estimate.metric.unit,
+        "better": estimate.metric.better.value,
+        "kind": estimate.metric.kind.value,
+        "n": estimate.n,
+        "units": estimate.units,
+        **{figure: plain(getattr(estimate, figure)) for figure in figures},
+        "p50": plain(estimate.median),
+        "interval": _interval(estimate.low, estimate.high),
+        "level": estimate.level,
+        "outliers": estimate.outliers,
+        "insufficient": list(estimate.insufficient),
+        "warnings": list(estimate.doubts),
+    }
+
+
+def _interval(low: float | None, high: float | None) -> list[float] | None:
+    ends = [plain(low), plain(high)]
+    return None if None in ends else ends
+
+
+def _axis(effect: AxisEffect) -> dict[str, Any]:
+    points = zip(effect.values, effect.medians, effect.lows, effect.highs, strict=True)
+    return {
+        "axis": effect.axis,
+        "metric": effect.metric.name,
+        "unit": effect.metric.unit,
+        "best": plain(effect.best),
+        "worst": plain(effect.worst),
+        "points": [
+            {"value": plain(value), "median": plain(median), "interval": _interval(low, high)}
+            for value, median, low, high in points
+        ],
+    }
+
+
+def _executions(trial: TrialReport) -> Iterator[dict[str, Any]]:
+    return (_execution(execution) for execution in trial.executions)
+
+
+def _execution(execution: Execution) -> dict[str, Any]:
+    """What is absent is left out, for there may be hundreds of thousands of them."""
+    metrics = {name: plain(value) for name, value in execution.measurements.items()}
+    entry: dict[str, Any] = {
+        "index": execution.repetition,
+        "process": execution.process,
+        "phase": execution.phase.value,
+        "status": execution.status.value,
+        "started": plain(execution.started),
+        "duration_s": metrics.pop("seconds", None),
+        "loops": execution.loops,
+        "metrics": metrics,
+    }
+    if execution.case:
+        entry["case"] = execution.case
+    for name in ("output", "applied", "error", "log"):
+        if (value := getattr(execution, name)) is not None:
+            entry[name] = plain(value)
+    return entry
+
+
+def read_result(path: Path) -> Report:
+    """A run from its result document, or one trial from a flat result; ready to be estimated anew and compared."""
+    document = _parsed(path)
+    from pydantic import ValidationError
+
+    from assay.report import reading, schema
+
+    try:
+        if document.get("schema") == RESULT:
+            result = schema.Result.model_validate(document)
+            _require_executions(path, result.trials)
+            return reading.report_from_result(result)
+        if {"name", "metrics", "iteration_metrics"} <= document.keys():
+            return reading.report_from_flat(schema.Flat.model_validate(document))
+    except (ValidationError, ValueError) as error:
+        raise ReportError(
+            f"'{path}' is a damaged result file: {_first_mistake(error)}. {_EXPECTED}"
+        ) from error
+    raise ReportError(f"'{path}' is not a result file. {_EXPECTED}")
+
+
+_EXPECTED = (
+    f'Expected is a document with "schema": "{RESULT}", as \'assay report RUN --format json\' writes it, '
+    'or the result of one trial with "name", "metrics" and "iteration_metrics".'
+)
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ReportError(f"'{path}' cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ReportError(f"'{path}' is not JSON: {error}. {_EXPECTED}") from error
+    if not isinstance(document, dict):
+        raise ReportError(f"'{path}' is not a result file. {_EXPECTED}")
+    return document
+
+
+def _require_executions(path: Path, trials: Sequence[Any]) -> None:
+    if any(trial.iteration_metrics is None for trial in trials):
+        raise ReportError(
+            f"'{path}' was written without its executions, which a comparison needs. "
+            "Write it again: assay report RUN --format json"
+        )
+
+
+def _first_mistake(error: Exception) -> str:
+    mistakes = getattr(error, "errors", None)
+    if not callable(mistakes):
+        return str(error)
+    first = mistakes()[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+
+
+def seed_result(report: Report, trial: TrialReport) -> dict[str, Any]:
+    """One trial as a flat document: the layout that earlier tools write, with every metric in it."""
+    run, point = report.run, trial.stored.trial
+    return {
+        "schema": TRIAL,
+        "name": point.experiment,
+        "trial": point.name,
+        "run_id": run.id,
+        "started": run.started.isoformat(),
+        "parameters": plain(point.params),
+        "iterations": {"warmup": point.iterations.warmup, "measured": point.iterations.measured},
+        "metrics": {_outer(estimate.metric.name): _estimate(estimate) for estimate in trial.estimates},
+        "iteration_metrics": [_flat_execution(e) for e in trial.executions if e.phase is Phase.MEASURED],
+        "environment": _flat_environment(run.environment.facts),
+        "vcs": {name: plain(run.environment.vcs.get(name)) for name in ("commit", "branch", "dirty")},
+        "artifacts": [
+            {"name": artifact.name, "type": artifact.type, "path": path}
+            for artifact, path in zip(trial.artifacts, _file_names(trial), strict=True)
+        ],
+        "tags": list(run.tags),
+        "notes": run.notes,
+        "warnings": [asdict(doubt) for doubt in doubts_of(report) if doubt.trial in (None, point.name)],
+        "status": "success" if trial.ok else "failed",
+    }
+
+
+def _outer(name: str) -> str:
+    return "duration_s" if name == "seconds" else name
+
+
+def _flat_execution(execution: Execution) -> dict[str, Any]:
+    entry = _execution(execution)
+    kept = {name: entry[name] for name in ("index", "duration_s", "metrics", "process")}
+    extra = {"status": "success" if entry["status"] == "ok" else entry["status"]}
+    return kept | extra | ({"error": entry["error"]} if "error" in entry else {})
+
+
+def _flat_environment(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Texts where the full record has details."""
+    os, python, cpu = (_mapping(facts.get(name)) for name in ("os", "python", "cpu"))
+    return {
+        "os": f"{os.get('system', '')} {os.get('release', '')}".strip() or plain(facts.get("os")),
+        "python": python.get("version") or plain(facts.get("python")),
+        "machine": plain(facts.get("machine")),
+        "processor": cpu.get("model") or plain(facts.get("processor")),
+        "hostname": plain(facts.get("hostname")),
+        **({"gpus": plain(facts["gpus"])} if facts.get("gpus") else {}),
+    }
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def trial_folder(run_name: str, started: datetime, trial_id: int | str) -> str:
+    """
+    >>> trial_folder("parse invoices", datetime(2026, 5, 4, 12, 30, 15, tzinfo=UTC), 7)
+    'parse-invoices_20260504_123015_00000007'
+    """
+    moment = started.astimezone(UTC) if started.tzinfo else started
+    number = f"{trial_id:08d}" if isinstance(trial_id, int) else safe_name(trial_id)[:8]
+    return f"{safe_name(run_name)}_{moment:%Y%m%d_%H%M%S}_{number}"
+
+
+def safe_name(text: str, limit: int = 80) -> str:
+    """A name that every file system takes and that leads to no other folder.
+
+    >>> safe_name("../etc/pass wd"), safe_name("size=10 µs"), safe_name("...")
+    ('etc-pass-wd', 'size=10-µs', 'unnamed')
+    """
+    kept = re.sub(r"[^\w.=+,-]+", "-", text).strip("-.")
+    return kept.encode()[:limit].decode(errors="ignore").rstrip("-.") or "unnamed"
+
+
+def write_output_dir(report: Report, folder: Path) -> list[Path]:
+    """A folder a trial with its result, its Markdown and its artifacts; for several trials a summary beside them."""
+    names = [trial_folder(report.run.name, report.run.started, trial.stored.id) for trial in report.trials]
+    written: list[Path] = []
+    for name, trial in zip(names, report.trials, strict=True):
+        written += _write_trial(report, trial, folder / name)
+    if len(names) > 1:
+        summary = folder / "SWEEP_SUMMARY.md"
+        summary.write_text(sweep_summary(report, names), encoding="utf-8")
+        written.append(summary)
+    return written
+
+
+def _write_trial(report: Report, trial: TrialReport, folder: Path) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    result, readme = folder / f"{folder.name}.json", folder / "README.md"
+    result.write_text(strict_json(seed_result(report, trial), indent=1) + "\n", encoding="utf-8")
+    readme.write_text(trial_page(report, trial), encoding="utf-8")
+    files = [folder / name for name in _file_names(trial)]
+    for path, artifact in zip(files, trial.artifacts, strict=True):
+        path.write_bytes(artifact.content)
+    return [result, readme, *files]
+
+
+def _file_names(trial: TrialReport) -> list[str]:
+    """The artifacts' names, safe and each of its own; the trial's own files keep theirs."""
+    taken: list[str] = []
+    for artifact in trial.artifacts:
+        path = Path(safe_name(artifact.name))
+        wanted = chain([path.name], (f"{path.stem}-{number}{path.suffix}" for number in count(2)))
+        taken.append(next(name for name in wanted if name not in (*taken, "README.md")))
+    return taken

@@ -1,0 +1,216 @@
+"""Figures and names as every document writes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from assay.model import Comparison, Doubt, Environment, Estimate, Execution, Report, TrialReport
+from assay.units import show, significant, size
+
+NOTHING = "–"
+
+_STEPS: Mapping[str, tuple[tuple[float, str], ...]] = {
+    "s": ((3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
+    "bytes": ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")),
+}
+_TURN = {"min": 600, "h": 3 * 3600}
+"""Minutes and hours begin late, for 90 s is easier to read on an axis than 1.5 min."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """One shown unit for a whole chart or line: a value divided by `factor` is in `label`."""
+
+    factor: float
+    label: str
+
+    def of(self, value: float) -> float:
+        return value / self.factor
+
+
+def scale_for(unit: str, magnitude: float) -> Scale:
+    """
+    >>> scale_for("s", 0.0123), scale_for("bytes", 5 * 2**20).label, scale_for("tokens", 7).label
+    (Scale(factor=0.001, label='ms'), 'MiB', 'tokens')
+    """
+    steps = _STEPS.get(unit)
+    if steps is None:
+        return Scale(1.0, {"1/s": "per second", "usd": "USD"}.get(unit, unit))
+    for factor, label in steps:
+        if abs(magnitude) >= _TURN.get(label, factor):
+            return Scale(factor, label)
+    return Scale(*steps[-1]) if magnitude else Scale(1, steps[-1][1] if unit == "bytes" else "s")
+
+
+def with_interval(estimate: Estimate) -> str:
+    """The median and its interval in one unit: `12.3 ms [11.9, 12.8]`."""
+    return interval_text(estimate.median, estimate.low, estimate.high, estimate.metric.unit)
+
+
+def interval_text(middle: float, low: float | None, high: float | None, unit: str) -> str:
+    """
+    >>> interval_text(0.0123, 0.0119, 0.0128, "s"), interval_text(100.2, 100.14, 100.31, "tokens")
+    ('12.3 ms [11.9, 12.8]', '100.2 tokens [100.1, 100.3]')
+    >>> interval_text(0.5, None, None, "")
+    '0.5'
+    """
+    if low is None or high is None or not math.isfinite(middle):
+        return show(middle, unit)
+    if unit == "s" and abs(middle) >= 60:
+        return f"{show(middle, unit)} [{show(low, unit)}, {show(high, unit)}]"
+    digits = _telling_digits(low, high)
+    scale = scale_for(unit, middle) if unit in _STEPS else Scale(1.0, unit)
+    shown = [significant(scale.of(value), digits) for value in (middle, low, high)]
+    return f"{_written(shown[0], unit, scale)} [{shown[1]}, {shown[2]}]"
+
+
+def _telling_digits(low: float, high: float) -> int:
+    """Three digits, or as many as it takes to tell the ends of a narrow interval apart."""
+    return next((n for n in range(3, 7) if significant(low, n) != significant(high, n)), 3)
+
+
+def _written(number: str, unit: str, scale: Scale) -> str:
+    if unit == "usd":
+        return f"${number}"
+    return f"{number} {'/s' if unit == '1/s' else scale.label}".strip()
+
+
+def ratio_text(comparison: Comparison) -> str:
+    """
+    The ratio B ÷ A with its interval: `1.08 [1.05, 1.12]`.
+    """
+    if comparison.ratio is None:
+        return NOTHING
+    return interval_text(comparison.ratio, comparison.low, comparison.high, "")
+
+
+def percentile_text(estimate: Estimate, name: str) -> str:
+    """A percentile, or a dash where there is not enough data for it."""
+    if name in estimate.insufficient:
+        return NOTHING
+    return show(float(getattr(estimate, name)), estimate.metric.unit)
+
+
+def cv_text(estimate: Estimate) -> str:
+    return NOTHING if estimate.cv is None else f"{significant(estimate.cv * 100, 2)} %"
+
+
+def size_text(estimate: Estimate) -> str:
+    """How much is behind an estimate: `500 / 10` is 500 executions in 10 units."""
+    return f"{estimate.n:,} / {estimate.units:,}"
+
+
+def total(trial: TrialReport) -> int:
+    return sum(trial.counts.values())
+
+
+def ok_text(trial: TrialReport) -> str:
+    return f"{trial.ok:,}/{total(trial):,}"
+
+
+def leading(trial: TrialReport) -> Estimate | None:
+    """The estimate that a trial is known by: its time, else its first."""
+    by_name = {estimate.metric.name: estimate for estimate in trial.estimates}
+    return by_name.get("seconds") or next(iter(trial.estimates), None)
+
+
+def others(trial: TrialReport) -> list[Estimate]:
+    first = leading(trial)
+    return [estimate for estimate in trial.estimates if estimate is not first]
+
+
+def doubts_of(report: Report) -> list[Doubt]:
+    """Every doubt once; those of the environment count for the whole run."""
+    messages = {doubt.message for doubt in report.doubts}
+    environment = [
+        Doubt("environment", text) for text in report.run.environment.doubts if text not in messages
+    ]
+    return [*report.doubts, *environment]
+
+
+def general_doubts(report: Report) -> list[Doubt]:
+    """Doubts that concern no single trial of this report."""
+    names = {trial.name for trial in report.trials}
+    return [doubt for doubt in doubts_of(report) if doubt.trial not in names]
+
+
+def trial_doubts(report: Report, trial: TrialReport) -> list[Doubt]:
+    return [doubt for doubt in report.doubts if doubt.trial == trial.name]
+
+
+def agents_text(report: Report) -> str:
+    """Every agent once, with its version."""
+    agents = dict.fromkeys(trial.stored.trial.agent for trial in report.trials)
+    return ", ".join(f"{agent.name} {agent.version}".strip() for agent in agents)
+
+
+def params_text(params: Mapping[str, object]) -> str:
+    """
+    >>> params_text({"size": 10, "mode": "fast"})
+    'size=10, mode=fast'
+    """
+    return ", ".join(f"{name}={value}" for name, value in params.items())
+
+
+def when(moment: datetime) -> str:
+    """
+    >>> when(datetime(2026, 5, 4, 12, 30, tzinfo=UTC))
+    '2026-05-04 12:30:00 UTC'
+    """
+    if moment.tzinfo is None:
+        return moment.strftime("%Y-%m-%d %H:%M:%S")
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def lasted(report: Report) -> float | None:
+    ended = report.run.ended
+    return None if ended is None else max(0.0, (ended - report.run.started).total_seconds())
+
+
+def failure_text(execution: Execution) -> str:
+    """Where a failure happened, in words."""
+    case = f", case {execution.case}" if execution.case else ""
+    place = f"process {execution.process}, repetition {execution.repetition}{case}"
+    return f"{execution.status.value} in {execution.phase.value} {place}"
+
+
+def environment_line(environment: Environment) -> str:
+    """The machine in one line: what a reader asks first."""
+    facts = environment.facts
+    cpu, memory, system, python = (_part(facts, name) for name in ("cpu", "memory", "os", "python"))
+    cores = cpu.get("cores_logical")
+    parts = [
+        f"{cpu.get('model', '')}{f', {cores} cores' if cores else ''}",
+        size(memory["total_bytes"]) if memory.get("total_bytes") else "",
+        str(system.get("distribution") or system.get("system") or ""),
+        f"{python.get('implementation', 'Python')} {python['version']}" if python.get("version") else "",
+        str(facts.get("container") or facts.get("virtual_machine") or ""),
+    ]
+    return " · ".join([*filter(None, parts), *_commit(environment.vcs)])
+
+
+def _part(facts: Mapping[str, object], name: str) -> Mapping[str, Any]:
+    part = facts.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _commit(vcs: Mapping[str, object]) -> list[str]:
+    if not vcs.get("commit"):
+        return []
+    return [f"commit {str(vcs['commit'])[:10]}{' (dirty)' if vcs.get('dirty') else ''}"]
+
+
+def first_lines(text: str | None, limit: int = 2000) -> str:
+    """The beginning of a long text, saying how much was left out."""
+    text = text or ""
+    return text if len(text) <= limit else f"{text[:limit]}\n… {len(text) - limit:,} more characters"
+
+
+def last_lines(text: str | None, limit: int = 2000) -> str:
+    """The end of a long text, where a log usually tells most."""
+    text = text or ""
+    return text if len(text) <= limit else f"{len(text) - limit:,} characters before this …\n{text[-limit:]}"

@@ -1,0 +1,281 @@
+"""One self-contained page: no request leaves it, and nothing that a user named can run in it."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from assay.model import Better, Estimate, Kind, Report, TrialReport
+from assay.report import figures
+from assay.report.charts import POINTS, VEGA_LITE, Chart, labels, run_charts, trial_charts
+from assay.report.document import run_document, strict_json
+from assay.report.theme import config
+from assay.units import count, seconds, show, significant, size
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_OPEN = 3
+"""Sections of trials that are open at first."""
+_PAGE_POINTS = 24_000
+"""Points that all plots by repetition share, so that a page of 200 trials stays small."""
+_CELLS = 2_000_000
+_RAW_BYTES = 3_500_000
+"""Beyond these the raw data are left to the CSV and JSON reports."""
+
+
+class Html:
+    """Writes `report.html`."""
+
+    def write(self, report: Report, folder: Path) -> Sequence[Path]:
+        path = folder / "report.html"
+        path.write_text(page(report), encoding="utf-8")
+        return [path]
+
+
+def page(report: Report) -> str:
+    """The whole page as text."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    # All values are untrusted: names, errors and logs come from whatever was measured.
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(seconds=seconds, size=size, count=count, fact=fact, show=show)
+    environment.globals.update(figures=figures)
+    return environment.get_template("report.html.j2").render(_context(report))
+
+
+def _context(report: Report) -> dict[str, Any]:
+    trials = [_Section(label, trial) for label, trial in zip(labels(report), report.trials, strict=True)]
+    points = max(150, min(POINTS, _PAGE_POINTS // max(1, len(trials))))
+    of_run = run_charts(report)
+    of_trials = [trial_charts(section.trial, points) for section in trials]
+    numbered = [f"r{number}" for number in range(len(of_run))]
+    specs = dict(zip(numbered, (chart.spec for chart in of_run), strict=True))
+    for number, (section, charts) in enumerate(zip(trials, of_trials, strict=True)):
+        for place, chart in enumerate(charts):
+            specs[f"t{number}-{place}"] = chart.spec
+            section.charts.append(_figure(f"t{number}-{place}", chart))
+    return {
+        "report": report,
+        "run": report.run,
+        "tiles": tiles(report),
+        "trials": trials,
+        "open": _OPEN,
+        "overview": [_figure(i, c) for i, c in zip(numbered, of_run, strict=True) if c.name in ("overview", "status")],
+        "axes": _axes(report, dict(zip(numbered, of_run, strict=True))),
+        "simulated": _simulated(report),
+        "configs": {"light": config(dark=False), "dark": config(dark=True)},
+        "specs": packed(specs),
+        "raw": raw_data(report),
+        "runtime": _runtime(),
+        "css": (_TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        "script": (_TEMPLATES / "report.js").read_text(encoding="utf-8"),
+    }
+
+
+@dataclass(slots=True)
+class _Section:
+    """A trial with what the page says about it."""
+
+    label: str
+    trial: TrialReport
+    charts: list[dict[str, Any]]
+
+    def __init__(self, label: str, trial: TrialReport) -> None:
+        self.label, self.trial, self.charts = label, trial, []
+
+    @property
+    def leading(self) -> Estimate | None:
+        return figures.leading(self.trial)
+
+
+def _figure(identity: str, chart: Chart) -> dict[str, Any]:
+    height = chart.spec["height"]
+    rows = len({row["trial"] for row in chart.spec["data"]["values"]}) if isinstance(height, dict) else 0
+    pixels = height["step"] * rows if isinstance(height, dict) else height
+    return {"id": identity, "height": pixels + 110, "text": chart.spec["description"]}
+
+
+def _axes(report: Report, charts: Mapping[str, Chart]) -> list[dict[str, Any]]:
+    drawn = [(identity, chart) for identity, chart in charts.items() if chart.name.startswith("axis-")]
+    return [
+        {
+            "effect": effect,
+            "figure": _figure(*pair),
+            "points": list(zip(effect.values, effect.medians, effect.lows, effect.highs, strict=True)),
+        }
+        for effect, pair in zip(report.axes, drawn, strict=True)
+    ]
+
+
+def _simulated(report: Report) -> list[str]:
+    """Names of metrics whose values nobody measured."""
+    names = (e.metric.name for t in report.trials for e in t.estimates if e.metric.kind is Kind.SIMULATED)
+    return list(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A key figure at the head of the page."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+def tiles(report: Report) -> list[Tile]:
+    """What the page leads with, all of it computed from the figures below."""
+    shown = [(label, e) for label, t in zip(labels(report), report.trials, strict=True) if (e := figures.leading(t))]
+    findings = _one(shown[0][1]) if len(shown) == 1 else list(_several(shown))
+    return [*findings, _completion(report), _caution(report)]
+
+
+def _one(estimate: Estimate) -> list[Tile]:
+    level = significant(estimate.level * 100)
+    interval = f"{level} % interval of the median" if estimate.low is not None else "too few units for an interval"
+    return [
+        Tile(f"median {_kind(estimate)}{estimate.metric.name}", figures.with_interval(estimate), interval),
+        Tile("coefficient of variation", figures.cv_text(estimate), _behind(estimate)),
+    ]
+
+
+def _kind(estimate: Estimate) -> str:
+    return "" if estimate.metric.kind is Kind.MEASURED else f"{estimate.metric.kind.value} "
+
+
+def _behind(estimate: Estimate) -> str:
+    return f"{count(estimate.n)} executions, {count(estimate.units)} independent"
+
+
+def _several(shown: Sequence[tuple[str, Estimate]]) -> Iterator[Tile]:
+    metrics = {estimate.metric for _, estimate in shown}
+    if len(metrics) != 1:
+        return
+    metric = metrics.pop()
+    ranked = sorted(shown, key=lambda pair: pair[1].median, reverse=metric.better is Better.HIGHER)
+    best, worst = ranked[0], ranked[-1]
+    words = ("lowest", "highest") if metric.better is not Better.HIGHER else ("highest", "lowest")
+    yield Tile(f"{words[0]} {_kind(best[1])}{metric.name}", figures.with_interval(best[1]), best[0])
+    yield Tile(f"{words[1]} {_kind(worst[1])}{metric.name}", figures.with_interval(worst[1]), worst[0])
+    low, high = sorted((best[1].median, worst[1].median))
+    if low > 0:
+        yield Tile("spread of the trials", f"{significant(high / low)} ×", _separation(ranked))
+
+
+def _separation(ranked: Sequence[tuple[str, Estimate]]) -> str:
+    """Whether the first is apart from the second, by their intervals alone."""
+    first, second = ranked[0][1], ranked[1][1]
+    if None in (first.low, first.high, second.low, second.high):
+        return "too few units to tell the first two apart"
+    apart = max(first.low or 0, second.low or 0) > min(first.high or 0, second.high or 0)
+    return "intervals of the first two are apart" if apart else "intervals of the first two overlap"
+
+
+def _completion(report: Report) -> Tile:
+    ok = sum(trial.ok for trial in report.trials)
+    made = sum(figures.total(trial) for trial in report.trials)
+    share = f"{significant(100 * ok / made)} % of {count(made)}" if made else "none was made"
+    return Tile("executions ok", count(ok), share)
+
+
+def _caution(report: Report) -> Tile:
+    doubts = len(figures.doubts_of(report)) + sum(len(e.doubts) for t in report.trials for e in t.estimates)
+    return Tile("warnings", count(doubts), "read them beside the figures" if doubts else "nothing to doubt")
+
+
+def fact(value: object, key: str = "") -> str:
+    """A fact of the environment for people."""
+    if value is None or value == []:
+        return figures.NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(fact(item) for item in value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {fact(item, str(name))}" for name, item in value.items())
+    if isinstance(value, int | float) and key.endswith("bytes"):
+        return size(value)
+    if isinstance(value, float):
+        return seconds(value) if key.endswith(("seconds", "resolution")) else significant(value)
+    return str(value)
+
+
+def packed(value: object) -> str:
+    """Compressed JSON as text without any character that HTML gives a meaning to."""
+    return b64encode(gzip.compress(strict_json(value).encode(), 6, mtime=0)).decode()
+
+
+def raw_data(report: Report) -> str | None:
+    """Every execution by columns, and the document without them; None when that is too much for a page."""
+    tables = []
+    cells = 0
+    for trial in report.trials:
+        columns = _columns(trial, _CELLS - cells)
+        if columns is None:
+            return None
+        cells += sum(len(column) for column in columns.values())
+        tables.append(columns)
+    text = packed({"document": run_document(report, with_executions=False), "columns": tables})
+    return text if len(text) <= _RAW_BYTES else None
+
+
+def _columns(trial: TrialReport, limit: int) -> dict[str, list[Any]] | None:
+    """Executions as columns; a metric that came late is filled up with nulls."""
+    fixed = ("case", "process", "phase", "repetition", "status", "started", "loops", "error")
+    columns: dict[str, list[Any]] = {name: [] for name in fixed}
+    metrics: dict[str, list[Any]] = {}
+    for number, e in enumerate(trial.executions):
+        if number * (len(fixed) + len(metrics)) > limit:
+            return None
+        error = figures.first_lines(e.error, 300) if e.error else None
+        row = (e.case, e.process, e.phase.value, e.repetition, e.status.value, round(e.started, 3), e.loops, error)
+        for column, value in zip(columns.values(), row, strict=True):
+            column.append(value)
+        for name, measurement in e.measurements.items():
+            column = metrics.setdefault(name, [])
+            column.extend([None] * (number - len(column)))
+            column.append(_nine_digits(measurement))
+    rows = len(columns["process"])
+    return columns | {f"metrics.{m}": column + [None] * (rows - len(column)) for m, column in metrics.items()}
+
+
+def _nine_digits(value: float) -> float | None:
+    """A nanosecond in a second: finer than any clock, and a third smaller than all digits."""
+    return float(f"{value:.9g}") if math.isfinite(value) else None
+
+
+@cache
+def _runtime() -> str:
+    """The chart library, compressed. Bundling takes two seconds, so it is kept in the user's cache folder."""
+    import vl_convert
+
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    kept = home / "assay" / f"vega-{vl_convert.__version__}-{VEGA_LITE}.js.gz"
+    with suppress(OSError):
+        return b64encode(kept.read_bytes()).decode()
+    bundle = gzip.compress(vl_convert.javascript_bundle(vl_version=VEGA_LITE).encode(), 9, mtime=0)
+    # A cache that cannot be written costs time, nothing else.
+    with suppress(OSError):
+        _keep(kept, bundle)
+    return b64encode(bundle).decode()
+
+
+def _keep(path: Path, content: bytes) -> None:
+    """In one step, so that a report made at the same time never reads half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(content)
+    Path(file.name).replace(path)

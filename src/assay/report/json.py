@@ -1,0 +1,19 @@
+"""The result document as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from assay.model import Report
+from assay.report.document import write_document
+
+
+class Json:
+    """Writes `result.json`, format `assay.result/1`."""
+
+    def write(self, report: Report, folder: Path) -> Sequence[Path]:
+        path = folder / "result.json"
+        with path.open("w", encoding="utf-8") as stream:
+            write_document(report, stream)
+        return [path]

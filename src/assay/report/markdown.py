@@ -1,0 +1,232 @@
+"""The report as Markdown: for pull requests, wikis and the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from assay.model import AxisEffect, Doubt, Estimate, Execution, Report, TrialReport
+from assay.report.figures import (
+    NOTHING,
+    agents_text,
+    cv_text,
+    environment_line,
+    failure_text,
+    first_lines,
+    general_doubts,
+    interval_text,
+    last_lines,
+    lasted,
+    leading,
+    ok_text,
+    params_text,
+    percentile_text,
+    size_text,
+    trial_doubts,
+    when,
+    with_interval,
+)
+from assay.units import seconds, show
+
+
+class Markdown:
+    """Writes `report.md`."""
+
+    def write(self, report: Report, folder: Path) -> Sequence[Path]:
+        path = folder / "report.md"
+        path.write_text(report_page(report), encoding="utf-8")
+        return [path]
+
+
+def report_page(report: Report) -> str:
+    """The whole run."""
+    sections = [
+        _head(report),
+        _warnings(general_doubts(report)),
+        _summary(report),
+        *(_axis(effect) for effect in report.axes),
+        *(_trial(report, trial) for trial in report.trials),
+        _foot(report),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def trial_page(report: Report, trial: TrialReport) -> str:
+    """One trial on a page of its own."""
+    sections = [_head(report), _warnings(general_doubts(report)), _trial(report, trial), _foot(report)]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def sweep_summary(report: Report, folders: Sequence[str]) -> str:
+    """A table of all trials with the folder that each was written to."""
+    names = ("Trial", "Parameters", "Median", "Mean", "P95", "ok", "Folder")
+    rows = [
+        (
+            text(trial.name),
+            text(params_text(trial.stored.trial.axes or trial.stored.trial.params)),
+            *_leading_figures(trial),
+            ok_text(trial),
+            f"[{text(folder)}]({folder}/README.md)",
+        )
+        for trial, folder in zip(report.trials, folders, strict=True)
+    ]
+    sections = [
+        f"# Sweep: {text(report.run.name)}",
+        _run_line(report),
+        table(names, rows, right=(2, 3, 4, 5)),
+    ]
+    return "\n\n".join([*sections, *(_axis(effect) for effect in report.axes)]) + "\n"
+
+
+def text(value: object) -> str:
+    """Data as literal text within a line or a table cell: no markup, link or HTML of it is read."""
+    line = re.sub(r"\s+", " ", str(value))
+    return re.sub(r"([\\`*_\[\]<>|#~&])", r"\\\1", line)
+
+
+def table(names: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
+    rule = ["---:" if number in right else "---" for number in range(len(names))]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (names, rule, *rows))
+
+
+def fenced(content: str) -> str:
+    """A code block that its content cannot end."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", content)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}text\n{content}\n{fence}"
+
+
+def _head(report: Report) -> str:
+    run = report.run
+    lines = [f"# {text(run.name)}", _run_line(report)]
+    if run.notes:
+        lines.append("> " + text(run.notes))
+    return "\n\n".join(lines)
+
+
+def _run_line(report: Report) -> str:
+    run, duration = report.run, lasted(report)
+    parts = [
+        f"Run `{run.id}`",
+        f"**{run.state.value}**",
+        when(run.started),
+        *([seconds(duration)] if duration is not None else []),
+        text(agents_text(report)),
+        f"seed {run.seed}",
+        *([f"tags {text(', '.join(run.tags))}"] if run.tags else []),
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _warnings(doubts: Sequence[Doubt]) -> str:
+    return "\n".join(f"> ⚠ {text(f'{doubt.message} {doubt.hint}'.strip())}  " for doubt in doubts)
+
+
+def _summary(report: Report) -> str:
+    names = ("Trial", "Median [interval]", "Mean", "P95", "CV", "n / units", "ok")
+    rows = [
+        (text(trial.name), *_leading_figures(trial), *_spread(leading(trial)), ok_text(trial))
+        for trial in report.trials
+    ]
+    return "## Trials\n\n" + table(names, rows, right=range(1, 7))
+
+
+def _leading_figures(trial: TrialReport) -> tuple[str, str, str]:
+    estimate = leading(trial)
+    if estimate is None:
+        return (NOTHING, NOTHING, NOTHING)
+    mark = _mark(estimate)
+    name = "" if estimate.metric.name == "seconds" else f"{text(estimate.metric.name)} "
+    return (
+        f"{name}{with_interval(estimate)}{mark}",
+        show(estimate.mean, estimate.metric.unit),
+        percentile_text(estimate, "p95"),
+    )
+
+
+def _spread(estimate: Estimate | None) -> tuple[str, str]:
+    return (NOTHING, NOTHING) if estimate is None else (cv_text(estimate), size_text(estimate))
+
+
+def _mark(estimate: Estimate) -> str:
+    return "" if estimate.metric.kind == "measured" else f" ({estimate.metric.kind.value})"
+
+
+def _axis(effect: AxisEffect) -> str:
+    rows = [
+        (text(value), interval_text(median, low, high, effect.metric.unit), _verdict(effect, value))
+        for value, median, low, high in zip(
+            effect.values, effect.medians, effect.lows, effect.highs, strict=True
+        )
+    ]
+    head = f"## {text(effect.metric.name)} by {text(effect.axis)}"
+    return f"{head}\n\n" + table((text(effect.axis), "Median [interval]", ""), rows, right=(1,))
+
+
+def _verdict(effect: AxisEffect, value: object) -> str:
+    return {effect.best: "best", effect.worst: "worst"}.get(value, "") if effect.best != effect.worst else ""
+
+
+def _trial(report: Report, trial: TrialReport) -> str:
+    point = trial.stored.trial
+    parts = [
+        f"## {text(trial.name)}",
+        _warnings(trial_doubts(report, trial)),
+        f"Parameters: {_settings(point.params)}" if point.params else "",
+        f"Read back: {_settings(trial.applied)}" if trial.applied else "",
+        f"Stopped early: {text(trial.stored.stopped)}" if trial.stored.stopped else "",
+        _estimates(trial),
+        _failures(trial.failures),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _settings(settings: Mapping[str, object]) -> str:
+    return ", ".join(f"{text(name)} = {text(value)}" for name, value in settings.items())
+
+
+def _estimates(trial: TrialReport) -> str:
+    if not trial.estimates:
+        return f"No measured execution was ok ({ok_text(trial)})."
+    names = ("Metric", "Median [interval]", "Mean", "P90", "P95", "P99", "Min", "Max", "CV", "n / units")
+    rows = [_estimate_row(estimate) for estimate in trial.estimates]
+    doubts = [f"- {text(e.metric.name)}: {text(doubt)}" for e in trial.estimates for doubt in e.doubts]
+    return "\n".join([table(names, rows, right=range(1, 10)), *([""] if doubts else []), *doubts])
+
+
+def _estimate_row(estimate: Estimate) -> tuple[str, ...]:
+    unit = estimate.metric.unit
+    return (
+        text(estimate.metric.name) + _mark(estimate),
+        with_interval(estimate),
+        show(estimate.mean, unit),
+        *(percentile_text(estimate, name) for name in ("p90", "p95", "p99")),
+        show(estimate.min, unit),
+        show(estimate.max, unit),
+        cv_text(estimate),
+        size_text(estimate),
+    )
+
+
+def _failures(failures: Sequence[Execution]) -> str:
+    return "\n\n".join(["### Failures", *(_failure(failure) for failure in failures)]) if failures else ""
+
+
+def _failure(failure: Execution) -> str:
+    parts = [text(failure_text(failure)).capitalize()]
+    if failure.error:
+        parts.append(fenced(first_lines(failure.error)))
+    if failure.log:
+        parts.append("Log:\n\n" + fenced(last_lines(failure.log)))
+    return "\n\n".join(parts)
+
+
+def _foot(report: Report) -> str:
+    run = report.run
+    lines = [f"- {text(environment_line(run.environment))}"]
+    if run.instrument_costs:
+        costs = ", ".join(f"{text(name)} {seconds(cost)}" for name, cost in run.instrument_costs.items())
+        lines.append(f"- Cost of one start and stop: {costs}")
+    lines += [f"- Not measured: {text(name)} ({text(why)})" for name, why in run.unmeasured.items()]
+    return "## Environment\n\n" + "\n".join(lines)

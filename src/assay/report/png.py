@@ -1,0 +1,46 @@
+"""Charts as PNG files, drawn without a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from assay.model import Report
+from assay.report.charts import VEGA_LITE, Chart, run_charts, themed, trial_charts
+from assay.report.document import safe_name
+
+_IN_FULL = 20
+
+
+class Png:
+    """Writes a file a chart; a run of more than 20 trials gets the charts that show all of them together."""
+
+    def __init__(self, *, dark: bool = False) -> None:
+        self.dark = dark
+
+    def write(self, report: Report, folder: Path) -> Sequence[Path]:
+        from vl_convert import vegalite_to_png
+
+        written: dict[Path, None] = {}
+        for chart in _charts(report):
+            path = _free(folder / f"{safe_name(chart.name)}.png", written)
+            path.write_bytes(vegalite_to_png(themed(chart.spec, self.dark), vl_version=VEGA_LITE, scale=2))
+            written[path] = None
+        return list(written)
+
+
+def _charts(report: Report) -> Iterator[Chart]:
+    yield from run_charts(report)
+    if len(report.trials) <= _IN_FULL:
+        for trial in report.trials:
+            yield from trial_charts(trial)
+
+
+def _free(path: Path, taken: dict[Path, None]) -> Path:
+    """Names that differ only in what a file system cannot hold get a number."""
+    number = 2
+    free = path
+    while free in taken:
+        free = path.with_name(f"{path.stem}-{number}.png")
+        number += 1
+    return free

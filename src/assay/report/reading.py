@@ -1,0 +1,240 @@
+"""Result documents become nouns again, so that a file can stand where a run is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from assay.model import (
+    Agent,
+    AxisEffect,
+    Better,
+    Doubt,
+    Environment,
+    Estimate,
+    Execution,
+    InstrumentUse,
+    Isolation,
+    Iterations,
+    Kind,
+    Limits,
+    Metric,
+    Phase,
+    Report,
+    Run,
+    RunState,
+    Series,
+    Status,
+    StoredTrial,
+    Trial,
+    TrialReport,
+    Until,
+    metric_named,
+)
+from assay.report import schema
+
+_SHOWN_FAILURES = 20
+
+
+def report_from_result(result: schema.Result) -> Report:
+    trials = tuple(_trial_report(number, trial) for number, trial in enumerate(result.trials))
+    doubts = tuple(Doubt(w.code, w.message, w.hint, w.trial) for w in result.warnings)
+    axes = tuple(_axis(effect) for effect in result.axes)
+    return Report(_run(result, trials), trials, axes, doubts)
+
+
+def report_from_flat(flat: schema.Flat) -> Report:
+    """One trial in one process, unless the executions say which process they were made in."""
+    executions = tuple(_flat_executions(flat))
+    processes = len({execution.process for execution in executions}) or 1
+    trial = Trial(
+        index=0,
+        name=flat.name,
+        agent=Agent(flat.name, str(flat.vcs.get("commit") or "")),
+        benchmark=flat.name,
+        experiment=flat.name,
+        params=flat.parameters,
+        iterations=_iterations(flat.iterations),
+        processes=processes,
+    )
+    reports = (_with_series(StoredTrial(0, trial), executions),)
+    return Report(_flat_run(flat, reports), reports, (), ())
+
+
+def _run(result: schema.Result, trials: tuple[TrialReport, ...]) -> Run:
+    return Run(
+        id=result.run_id,
+        name=result.name,
+        state=RunState(result.status),
+        started=datetime.fromisoformat(result.started),
+        ended=datetime.fromisoformat(result.ended) if result.ended else None,
+        seed=result.seed,
+        tags=tuple(result.tags),
+        notes=result.notes,
+        environment=Environment(result.environment, result.vcs),
+        trials=tuple(trial.stored for trial in trials),
+        source=result.spec,
+        order=result.order,
+        parallelism=result.parallelism,
+        executor=result.executor,
+        instrument_costs={name: cost for name, cost in result.instrument_costs.items() if cost is not None},
+        unmeasured=result.unmeasured,
+    )
+
+
+def _flat_run(flat: schema.Flat, trials: tuple[TrialReport, ...]) -> Run:
+    return Run(
+        id=flat.run_id,
+        name=flat.name,
+        state=RunState.FAILED if flat.status == "failed" else RunState.COMPLETED,
+        started=datetime.fromisoformat(flat.started) if flat.started else datetime.fromtimestamp(0, UTC),
+        ended=None,
+        seed=0,
+        tags=tuple(flat.tags),
+        notes=flat.notes if isinstance(flat.notes, str) else "",
+        environment=Environment(flat.environment, flat.vcs),
+        trials=tuple(trial.stored for trial in trials),
+        source={},
+    )
+
+
+def _trial_report(number: int, trial: schema.Trial) -> TrialReport:
+    stored = StoredTrial(trial.id, _trial(number, trial), trial.stopped)
+    executions = tuple(_execution(trial.id, execution) for execution in trial.iteration_metrics or ())
+    return _with_series(stored, executions, _estimates(trial.metrics), trial.counts, trial.applied)
+
+
+def _trial(number: int, trial: schema.Trial) -> Trial:
+    return Trial(
+        index=number,
+        name=trial.name,
+        agent=Agent(trial.agent.name, trial.agent.version),
+        benchmark=trial.benchmark,
+        experiment=trial.experiment,
+        params=trial.parameters,
+        iterations=_iterations(trial.iterations),
+        axes=trial.axes,
+        processes=trial.processes,
+        instruments=tuple(InstrumentUse(use.name, use.options) for use in trial.instruments),
+        isolation=Isolation(trial.isolation),
+        limits=Limits(**trial.limits.model_dump()),
+    )
+
+
+def _iterations(iterations: schema.Iterations) -> Iterations:
+    until = Until(**iterations.until.model_dump()) if iterations.until else None
+    return Iterations(iterations.warmup, iterations.measured, until, iterations.loops)
+
+
+def _with_series(
+    stored: StoredTrial,
+    executions: tuple[Execution, ...],
+    estimates: tuple[Estimate, ...] = (),
+    counts: Mapping[str, int] | None = None,
+    applied: Mapping[str, object] | None = None,
+) -> TrialReport:
+    measured = [execution for execution in executions if execution.phase is Phase.MEASURED]
+    failed = [execution for execution in executions if execution.status is not Status.OK]
+    return TrialReport(
+        stored=stored,
+        estimates=estimates,
+        counts=counts or Counter(execution.status.value for execution in measured),
+        series=_series(execution for execution in measured if execution.status is Status.OK),
+        failures=tuple(failed[:_SHOWN_FAILURES]),
+        executions=executions,
+        applied=applied or {},
+    )
+
+
+def _series(executions: Iterable[Execution]) -> dict[str, Series]:
+    columns: dict[str, tuple[list[int], list[int], list[float]]] = {}
+    for execution in executions:
+        for name, value in execution.measurements.items():
+            processes, repetitions, values = columns.setdefault(name, ([], [], []))
+            processes.append(execution.process)
+            repetitions.append(execution.repetition)
+            values.append(value)
+    return {name: Series(*column) for name, column in columns.items()}
+
+
+def _execution(trial: int, execution: schema.Execution) -> Execution:
+    return Execution(
+        trial=trial,
+        process=execution.process,
+        phase=Phase(execution.phase),
+        repetition=execution.index,
+        status=Status(execution.status),
+        started=execution.started or 0.0,
+        measurements=dict(_numbers(execution.duration_s, execution.metrics)),
+        loops=execution.loops,
+        case=execution.case or "",
+        output=execution.output,
+        applied=execution.applied,
+        error=execution.error,
+        log=execution.log,
+    )
+
+
+def _flat_executions(flat: schema.Flat) -> Iterator[Execution]:
+    for execution in flat.iteration_metrics:
+        yield Execution(
+            trial=0,
+            process=execution.process,
+            phase=Phase.MEASURED,
+            repetition=execution.index,
+            status=Status.OK if execution.status == "success" else Status(execution.status),
+            started=0.0,
+            measurements=dict(_numbers(execution.duration_s, execution.metrics)),
+        )
+
+
+def _numbers(duration: float | None, metrics: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Finite numbers by name, those of nested mappings with dotted names."""
+    for name, value in {"seconds": duration, **metrics}.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{inner}", number) for inner, number in _numbers(None, value))
+        elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            yield name, float(value)
+
+
+def _estimates(metrics: Mapping[str, schema.Estimate]) -> tuple[Estimate, ...]:
+    return tuple(_estimate(name, entry) for name, entry in metrics.items())
+
+
+def _estimate(name: str, entry: schema.Estimate) -> Estimate:
+    figures = ("mean", "median", "std", "min", "max", "p90", "p95", "p99", "median_without_outliers")
+    low, high = entry.interval or (None, None)
+    return Estimate(
+        metric=Metric(name, entry.unit, Better(entry.better), Kind(entry.kind)),
+        n=entry.n,
+        units=entry.units,
+        low=low,
+        high=high,
+        level=entry.level,
+        outliers=entry.outliers,
+        insufficient=tuple(entry.insufficient),
+        doubts=tuple(entry.warnings),
+        **{figure: _or_nan(getattr(entry, figure)) for figure in figures},
+    )
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _axis(effect: schema.AxisEffect) -> AxisEffect:
+    metric = metric_named(effect.metric)
+    ends = [point.interval or (None, None) for point in effect.points]
+    return AxisEffect(
+        axis=effect.axis,
+        metric=Metric(effect.metric, effect.unit, metric.better, metric.kind),
+        values=tuple(point.value for point in effect.points),
+        medians=tuple(_or_nan(point.median) for point in effect.points),
+        lows=tuple(low for low, _ in ends),
+        highs=tuple(high for _, high in ends),
+        best=effect.best,
+        worst=effect.worst,
+    )

@@ -1,0 +1,227 @@
+"""The result document, format `assay.result/1`, described field by field."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+Plain = dict[str, Any]
+
+
+class Doubt(BaseModel):
+    """A reason to read a figure with care."""
+
+    code: str = Field(description="Kind of doubt, for programs")
+    message: str = Field(description="What is doubtful, with its numbers")
+    hint: str = Field("", description="What to do about it")
+    trial: str | None = Field(None, description="Name of the trial that it concerns; null for the whole run")
+
+
+class Agent(BaseModel):
+    """The thing under test; for a code experiment, the code base."""
+
+    name: str = Field(description="Name")
+    version: str = Field("", description="Version or commit; empty when unknown")
+
+
+class Until(BaseModel):
+    """When `measured: auto` stops."""
+
+    interval: float = Field(
+        description="Width of the interval, as a share of the median, that is narrow enough"
+    )
+    max: int = Field(description="Most executions in one process")
+    min: int = Field(description="Fewest executions in one process")
+    metric: str = Field(description="Metric whose interval is watched")
+
+
+class Iterations(BaseModel):
+    """How often each process does it."""
+
+    warmup: int = Field(0, description="Warm-up executions in each process")
+    measured: int = Field(1, description="Measured executions in each process; a ceiling when `until` is set")
+    until: Until | None = Field(None, description="Rule that ends the measuring; null for a fixed number")
+    loops: int | None = Field(1, description="Calls within one execution; null when found automatically")
+
+
+class Limits(BaseModel):
+    """Ceilings for one execution; null is no ceiling."""
+
+    seconds: float | None = Field(None, description="Seconds")
+    memory_bytes: int | None = Field(None, description="Bytes of the process tree")
+    tokens: float | None = Field(None, description="Tokens")
+    usd: float | None = Field(None, description="US dollars")
+
+
+class InstrumentUse(BaseModel):
+    """An instrument that watched the executions."""
+
+    name: str = Field(description="Name")
+    options: Plain = Field(default_factory=dict, description="Options as the spec gave them")
+
+
+class Estimate(BaseModel):
+    """A metric over a trial's ok measured executions."""
+
+    unit: str = Field(description="Base unit: `s`, `bytes`, `usd`, `1/s`, `%`; empty for a bare number")
+    better: Literal["lower", "higher", "unknown"] = Field(description="Which way is good")
+    kind: Literal["measured", "derived", "simulated"] = Field(description="How the number came about")
+    n: int = Field(description="Executions behind it")
+    units: int = Field(description="Independent observations behind the interval")
+    mean: float | None = Field(description="Mean")
+    median: float | None = Field(description="Median")
+    p50: float | None = Field(description="The median again, under its other common name")
+    p90: float | None = Field(description="90th percentile")
+    p95: float | None = Field(description="95th percentile; see `insufficient`")
+    p99: float | None = Field(description="99th percentile; see `insufficient`")
+    std: float | None = Field(description="Standard deviation")
+    cv: float | None = Field(description="Standard deviation as a share of the mean; null around zero")
+    min: float | None = Field(description="Smallest value")
+    max: float | None = Field(description="Largest value")
+    interval: tuple[float, float] | None = Field(
+        description="Low and high end of the median's interval; null when there are too few units"
+    )
+    level: float = Field(description="Confidence level of the interval")
+    outliers: int = Field(description="Executions that are labelled outliers; none is removed")
+    median_without_outliers: float | None = Field(description="Median if they were left out")
+    insufficient: list[str] = Field(
+        description="Percentiles that have too few executions beyond them to be trusted"
+    )
+    warnings: list[str] = Field(description="Doubts about this estimate")
+
+
+class Execution(BaseModel):
+    """One time that it was done."""
+
+    index: int = Field(description="Number among its like: same process, phase and case")
+    process: int = Field(0, description="Number of the process")
+    phase: Literal["warmup", "measured", "profiled"] = Field(
+        "measured", description="Profiled executions carry instruments that slow the subject"
+    )
+    status: str = Field(
+        "ok",
+        description="`ok`, `failed`, `timeout`, `over_limit`, `crashed`, `invalid_output`, `harness_error` "
+        "or `cancelled`",
+    )
+    started: float | None = Field(None, description="Seconds since the epoch")
+    duration_s: float | None = Field(None, description="The metric `seconds`: the time of one call")
+    loops: int = Field(1, description="Calls that the time was averaged over")
+    case: str | None = Field(None, description="Id of the case, where the benchmark has cases")
+    metrics: dict[str, float | None] = Field(
+        default_factory=dict, description="The other measurements by metric name; null for not a number"
+    )
+    output: Any = Field(None, description="What was returned beside numbers")
+    applied: Plain | None = Field(None, description="Settings as read back from the thing under test")
+    error: str | None = Field(None, description="What went wrong")
+    log: str | None = Field(None, description="What it printed, where that was kept")
+
+
+class Artifact(BaseModel):
+    """A file that the trial left in the database."""
+
+    name: str = Field(description="File name")
+    type: str = Field(description="What it holds: `psutil`, `cprofile` …")
+    bytes: int = Field(description="Size")
+
+
+class Trial(BaseModel):
+    """One point: agent × benchmark × parameters."""
+
+    id: int = Field(description="Number in the database")
+    name: str = Field(description="Name")
+    agent: Agent = Field(description="The thing under test")
+    benchmark: str = Field(description="Name of the benchmark")
+    experiment: str = Field(description="Name of the experiment")
+    parameters: Plain = Field(description="All parameters of this point")
+    axes: Plain = Field(description="Those of them that the sweep varies")
+    iterations: Iterations = Field(description="How often each process does it")
+    processes: int = Field(description="Fresh processes")
+    isolation: Literal["process", "cold", "inline"] = Field(description="How far executions are kept apart")
+    limits: Limits = Field(description="Ceilings for one execution")
+    instruments: list[InstrumentUse] = Field(description="What watched the executions")
+    status: Literal["ok", "failed"] = Field(description="`failed` when no measured execution was ok")
+    counts: dict[str, int] = Field(description="Measured executions by status")
+    stopped: str | None = Field(description="Why it ended before its plan was done")
+    applied: Plain = Field(description="Settings as read back from the thing under test")
+    metrics: dict[str, Estimate] = Field(
+        description="Estimates by metric name; `seconds` is the time of one call"
+    )
+    artifacts: list[Artifact] = Field(description="Files that the trial left")
+    iteration_metrics: list[Execution] | None = Field(
+        None,
+        description="Every execution of every phase; absent from documents that were asked for without them",
+    )
+
+
+class AxisPoint(BaseModel):
+    """A metric at one value of an axis."""
+
+    value: Any = Field(description="Value of the axis")
+    median: float | None = Field(description="Median over the trials at this value")
+    interval: tuple[float, float] | None = Field(
+        description="Its interval; null when there are too few units"
+    )
+
+
+class AxisEffect(BaseModel):
+    """What one axis of a sweep does to a metric."""
+
+    axis: str = Field(description="Name of the parameter")
+    metric: str = Field(description="Name of the metric")
+    unit: str = Field(description="Its unit")
+    best: Any = Field(description="Value with the best median; null when no direction is known")
+    worst: Any = Field(description="Value with the worst median")
+    points: list[AxisPoint] = Field(description="One entry a value, in the order of the sweep")
+
+
+class Result(BaseModel):
+    """One run with its findings."""
+
+    schema_: Literal["assay.result/1"] = Field(alias="schema", description="Name and version of this format")
+    run_id: str = Field(description="Id of the run")
+    name: str = Field(description="Name of the run")
+    status: Literal["running", "completed", "interrupted", "failed"] = Field(description="State of the run")
+    started: str = Field(description="ISO 8601 date and time")
+    ended: str | None = Field(description="ISO 8601 date and time; null while it runs")
+    seed: int = Field(description="Seed of all chance in the run")
+    tags: list[str] = Field(description="Tags")
+    notes: str = Field(description="Notes")
+    order: str = Field(description="`interleaved` or `sequential`")
+    parallelism: int = Field(description="Processes at work at the same time")
+    executor: str = Field(description="Where the workers lived")
+    spec: Plain = Field(description="The spec as it was read")
+    environment: Plain = Field(description="Facts of machine, versions, clock, load and noise")
+    vcs: Plain = Field(description="`commit`, `branch`, `dirty`; empty outside a repository")
+    instrument_costs: dict[str, float | None] = Field(description="Seconds that one start and stop takes")
+    unmeasured: dict[str, str] = Field(description="Instruments that had nothing to measure here, and why")
+    warnings: list[Doubt] = Field(description="Doubts")
+    axes: list[AxisEffect] = Field(description="Effects of the sweep's axes")
+    trials: list[Trial] = Field(description="One entry a trial, in the order of the plan")
+
+
+class FlatExecution(BaseModel):
+    """An execution of a flat result."""
+
+    index: int = 0
+    duration_s: float | None = None
+    metrics: Plain = Field(default_factory=dict)
+    process: int = 0
+    status: str = "success"
+
+
+class Flat(BaseModel):
+    """One trial on its own: what earlier tools wrote, and what `seed_result` writes."""
+
+    name: str
+    run_id: str = ""
+    parameters: Plain = Field(default_factory=dict)
+    iterations: Iterations = Iterations()
+    metrics: Plain
+    iteration_metrics: list[FlatExecution]
+    environment: Plain = Field(default_factory=dict)
+    vcs: Plain = Field(default_factory=dict)
+    tags: list[str] = Field(default_factory=list)
+    notes: Any = ""
+    status: str = "success"
+    started: str | None = None

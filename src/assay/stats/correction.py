@@ -1,0 +1,30 @@
+"""Many p values at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from assay.stats.sample import Array
+
+
+def holm(p_values: ArrayLike) -> Array:
+    """Corrected p values that keep the chance of any false alarm in the family (Holm 1979)."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    return _in_place(np.minimum(stepped, 1.0), order)
+
+
+def benjamini_hochberg(p_values: ArrayLike) -> Array:
+    """q values: the share of false alarms among what is called a finding (Benjamini and Hochberg 1995)."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    scaled = p[order] * p.size / np.arange(1, p.size + 1)
+    return _in_place(np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0), order)
+
+
+def _in_place(ordered: Array, order: NDArray[np.intp]) -> Array:
+    result = np.empty_like(ordered)
+    result[order] = ordered
+    return result

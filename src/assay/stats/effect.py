@@ -1,0 +1,138 @@
+"""Two samples: how far B is from A, with an interval and a p value, by rank tests.
+
+Both tests are inverted for their interval, so interval and p agree: the interval excludes "no difference" exactly when
+p is at most 1 - level (Lehmann 1963; Hollander and Wolfe 1999, chapters 3 and 4). With ties or zeros, p comes from the
+corrected normal approximation and the interval from the wider distribution without ties.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from assay.stats import nulls
+from assay.stats.sample import Array, Scale, Scaled, comparable_scale, finite, two_sided
+from assay.stats.selection import differences_at, walsh_averages_at
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """B against A, as a ratio B ÷ A or a difference B − A."""
+
+    scale: Scale
+    value: float
+    low: float
+    """Unbounded (0 or -inf), like `high` (inf), when no result of so few observations would be significant."""
+    high: float
+    p: float
+    method: str
+
+    @property
+    def neutral(self) -> float:
+        return 1.0 if self.scale is Scale.RATIO else 0.0
+
+    @property
+    def excludes_neutral(self) -> bool:
+        return not self.low <= self.neutral <= self.high
+
+
+def unpaired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
+    """Mann–Whitney test and Hodges–Lehmann estimate of two independent samples; None when one is empty."""
+    first, second = finite(a), finite(b)
+    if not first.size or not second.size:
+        return None
+    scaled = comparable_scale(first, second)
+    x, y = scaled.samples
+    p, method = _rank_sum(first, second)
+    rank = _rank_sum_interval_rank(x.size, y.size, level)
+    picked = _pick(x.size * y.size, rank, lambda ranks: differences_at(x, y, ranks))
+    return _effect(scaled, picked, p, f"{method}, Hodges–Lehmann {scaled.scale}")
+
+
+def paired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
+    """Wilcoxon's signed-rank test and Walsh-average estimate of pairs a[i], b[i]; None when there are none."""
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    whole = np.isfinite(first) & np.isfinite(second)
+    if not whole.any():
+        return None
+    scaled = comparable_scale(first[whole], second[whole])
+    steps = scaled.samples[1] - scaled.samples[0]
+    p, method = _signed_rank(steps)
+    rank = _signed_rank_interval_rank(steps.size, level)
+    picked = _pick(steps.size * (steps.size + 1) // 2, rank, lambda ranks: walsh_averages_at(steps, ranks))
+    return _effect(scaled, picked, p, f"{method}, Walsh-average {scaled.scale}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    value: float
+    low: float
+    high: float
+
+
+def _pick(total: int, rank: int, at: Callable[[Sequence[int]], list[float]]) -> _Picked:
+    """The median of all pairs, and the pairs at the interval's ranks where there are such."""
+    centre = [(total - 1) // 2, total // 2]
+    below, above, *ends = at(centre if rank < 0 else [*centre, rank, total - 1 - rank])
+    low, high = ends or (-math.inf, math.inf)
+    return _Picked(below / 2 + above / 2, low, high)
+
+
+def _effect(scaled: Scaled, picked: _Picked, p: float, method: str) -> Effect:
+    value, low, high = (scaled.back(number) for number in (picked.value, picked.low, picked.high))
+    return Effect(scaled.scale, value, low, high, p, method)
+
+
+def _rank_sum(x: Array, y: Array) -> tuple[float, str]:
+    """On the values themselves: logarithms keep the ranks, but may make ties of neighbours."""
+    ordered = np.sort(x)
+    above = np.searchsorted(ordered, y, side="left") + np.searchsorted(ordered, y, side="right")
+    statistic = float(above.sum()) / 2
+    ties = np.unique(np.concatenate((x, y)), return_counts=True)[1].astype(np.float64)
+    if ties.max() == 1 and x.size * y.size <= nulls.EXACT_PAIRS:
+        return nulls.exact_p(nulls.rank_sum_cdf(*sorted((x.size, y.size))), statistic), "exact Mann–Whitney"
+    return _rank_sum_normal(statistic, x.size, y.size, ties), "Mann–Whitney (normal approximation)"
+
+
+def _rank_sum_normal(statistic: float, n: int, m: int, ties: Array) -> float:
+    total = n + m
+    tied = float((ties**3 - ties).sum()) / (total * (total - 1))
+    variance = n * m / 12 * (total + 1 - tied)
+    return _normal_p(statistic - n * m / 2, variance)
+
+
+def _rank_sum_interval_rank(n: int, m: int, level: float) -> int:
+    if n * m <= nulls.EXACT_PAIRS:
+        return nulls.interval_rank(nulls.rank_sum_cdf(*sorted((n, m))), level)
+    return nulls.normal_interval_rank(n * m / 2, math.sqrt(n * m * (n + m + 1) / 12), level)
+
+
+def _signed_rank(steps: Array) -> tuple[float, str]:
+    """Zeros are left out of the ranking, as Wilcoxon did."""
+    moved = steps[steps != 0]
+    if moved.size == 0:
+        return 1.0, "Wilcoxon signed rank"
+    _, place, ties = np.unique(np.abs(moved), return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(ties) - (ties - 1) / 2)[place]
+    statistic = float(ranks[moved > 0].sum())
+    if moved.size == steps.size <= nulls.EXACT_SIGNED and ties.max() == 1:
+        return nulls.exact_p(nulls.signed_rank_cdf(steps.size), statistic), "exact Wilcoxon signed rank"
+    p = _normal_p(statistic - float(ranks.sum()) / 2, float((ranks**2).sum()) / 4)
+    return p, "Wilcoxon signed rank (normal approximation)"
+
+
+def _signed_rank_interval_rank(n: int, level: float) -> int:
+    if n <= nulls.EXACT_SIGNED:
+        return nulls.interval_rank(nulls.signed_rank_cdf(n), level)
+    mean = n * (n + 1) / 4
+    return nulls.normal_interval_rank(mean, math.sqrt(mean * (2 * n + 1) / 6), level)
+
+
+def _normal_p(deviation: float, variance: float) -> float:
+    if variance <= 0:
+        return 1.0
+    return min(1.0, two_sided(max(0.0, abs(deviation) - 0.5) / math.sqrt(variance)))

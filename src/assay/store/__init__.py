@@ -1,0 +1,1 @@
+"""Executions to and from a database: SQLite by default, PostgreSQL by URL."""

@@ -1,0 +1,65 @@
+"""Where the database is: a URL that the user wrote, read and made safe to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from assay.errors import StoreError
+
+_ACCEPTED = "Accepted are sqlite:///FILE and postgresql://USER@HOST/DATABASE."
+_POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
+_HIDDEN = "***"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    url: sa.URL
+    """With the driver that is used."""
+    file: Path | None
+    """SQLite's file; None for a server and in memory."""
+
+    @property
+    def shown(self) -> str:
+        """The URL as a person may see it, without its password."""
+        visible = self.url.set(drivername=self.url.get_backend_name())
+        if "password" in visible.query:
+            visible = visible.update_query_dict({"password": _HIDDEN})
+        return visible.render_as_string(hide_password=True)
+
+    @property
+    def place(self) -> str:
+        return str(self.file) if self.file else self.shown
+
+    def redact(self, message: str) -> str:
+        for secret in (self.url.password, self.url.query.get("password")):
+            if isinstance(secret, str) and secret:
+                message = message.replace(secret, _HIDDEN)
+        return message
+
+
+def read_address(written: str) -> Address:
+    try:
+        url = sa.make_url(written)
+    except (sa.exc.ArgumentError, ValueError):
+        # Not quoted: what cannot be taken apart may hold a password anywhere.
+        raise StoreError(f"The database URL cannot be read. {_ACCEPTED}{_perhaps_a_file(written)}") from None
+    if url.drivername == "sqlite":
+        return _sqlite(url)
+    if url.drivername in _POSTGRES:
+        return Address(url.set(drivername="postgresql+psycopg"), None)
+    raise StoreError(f"There is no '{url.drivername}' among the kinds of database. {_ACCEPTED}")
+
+
+def _perhaps_a_file(written: str) -> str:
+    return "" if ":" in written or not written else f" For a file: sqlite:///{written}"
+
+
+def _sqlite(url: sa.URL) -> Address:
+    if url.database in (None, "", ":memory:"):
+        return Address(url.set(database=":memory:"), None)
+    # Absolute, because connections are opened later as well, when the working folder may be another.
+    file = Path(str(url.database)).expanduser().absolute()
+    return Address(url.set(database=str(file)), file)

@@ -1,0 +1,84 @@
+"""An engine for an address: drivers, pragmas, transactions."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import sqlalchemy as sa
+
+from assay.errors import MissingExtra, StoreError
+from assay.store import faults, plain
+from assay.store.address import Address
+
+_PATIENCE = {"timeout": "30"}
+"""Seconds that a SQLite writer waits for its turn."""
+
+
+def connect(address: Address, *, foreign_keys: bool = True) -> sa.Engine:
+    """An engine that has reached its database once, so that what is wrong with the address is said now."""
+    engine = (
+        _sqlite(address, foreign_keys) if address.url.get_backend_name() == "sqlite" else _postgres(address)
+    )
+    faults.listen(engine, address)
+    try:
+        with engine.connect():
+            return engine
+    except sa.exc.DBAPIError as error:
+        reason = address.redact(str(error.orig)).strip()
+        raise StoreError(f"'{address.place}' cannot be opened: {reason}") from error
+
+
+def writing(engine: sa.Engine) -> sa.Engine:
+    """The same engine, whose transactions take SQLite's write lock at once.
+
+    A transaction that reads first and writes later fails at the first neighbour that wrote in between, without waiting.
+    """
+    return engine.execution_options(immediate=True)
+
+
+def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
+    if address.file:
+        _make_room(address)
+    options: dict[str, Any] = {} if address.file else {"poolclass": sa.StaticPool}
+    try:
+        url = address.url if "timeout" in address.url.query else address.url.update_query_dict(_PATIENCE)
+        engine = sa.create_engine(url, connect_args={"check_same_thread": False}, **options)
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"The database URL '{address.shown}' has a wrong option: {error}.") from None
+
+    @sa.event.listens_for(engine, "connect")
+    def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None  # SQLAlchemy begins transactions, see below, not the driver
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
+
+    @sa.event.listens_for(engine, "begin")
+    def _begin(connection: sa.Connection) -> None:
+        immediate = connection.get_execution_options().get("immediate")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+    return engine
+
+
+def _make_room(address: Address) -> None:
+    assert address.file is not None
+    if address.file.is_dir():
+        raise StoreError(
+            f"'{address.file}' is a folder. Name a file in it: sqlite:///{address.file / 'assay.db'}"
+        )
+    try:
+        address.file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"The folder '{address.file.parent}' cannot be made: {error.strerror}.") from error
+
+
+def _postgres(address: Address) -> sa.Engine:
+    try:
+        return sa.create_engine(
+            address.url, json_serializer=plain.to_json, json_deserializer=plain.from_json, pool_pre_ping=True
+        )
+    except ImportError:
+        raise MissingExtra(
+            "PostgreSQL needs the package 'psycopg', which is not installed. Get it: pip install 'assay[postgres]'"
+        ) from None

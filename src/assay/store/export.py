@@ -1,0 +1,78 @@
+"""A copy of the database, or of one run, as a SQLite file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from assay.errors import StoreError
+from assay.store import database, schema, tables
+from assay.store.address import Address, read_address
+
+_CHUNK = 1000
+
+
+def export(source: sa.Engine, path: Path, run_id: str | None) -> Path:
+    if path.exists():
+        raise StoreError(f"'{path}' exists already. Name a file that does not, or move it away.")
+    with _new_file(path) as target, source.connect() as reading, target.begin() as copy:
+        copy.execute(tables.workspaces.delete())
+        for table in tables.metadata.sorted_tables:
+            if table is not tables.revision:
+                _copy(reading, copy, table, run_id)
+    return path
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[sa.Engine]:
+    """A fresh database that gets its name only when all went well."""
+    partial = path.with_name(f"{path.name}.partial")
+    address = _address(partial)
+    _discard(partial)
+    engine = database.connect(address)
+    try:
+        schema.ensure(engine, address)
+        yield database.writing(engine)
+        engine.dispose()
+        partial.rename(path)
+    finally:
+        engine.dispose()
+        _discard(partial)
+
+
+def _address(path: Path) -> Address:
+    return read_address(sa.URL.create("sqlite", database=str(path)).render_as_string())
+
+
+def _discard(partial: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        partial.with_name(partial.name + suffix).unlink(missing_ok=True)
+
+
+def _copy(reading: sa.Connection, copy: sa.Connection, table: sa.Table, run_id: str | None) -> None:
+    query = sa.select(table) if run_id is None else sa.select(table).where(_of_run(table, run_id))
+    streamed = reading.execution_options(stream_results=True, max_row_buffer=_CHUNK)
+    for chunk in streamed.execute(query).mappings().partitions(_CHUNK):
+        copy.execute(table.insert(), [dict(row) for row in chunk])
+
+
+def _of_run(table: sa.Table, run_id: str) -> sa.ColumnElement[bool]:
+    """Which rows of a table belong to a run, by the way the table hangs on it."""
+    runs, trials = tables.runs, tables.trials
+    if "trial_id" in table.c:
+        return table.c.trial_id.in_(sa.select(trials.c.id).where(trials.c.run_id == run_id))
+    if "run_id" in table.c:
+        return table.c.run_id == run_id
+    if table is runs:
+        return runs.c.id == run_id
+    if table is tables.agents:
+        return table.c.id.in_(sa.select(trials.c.agent_id).where(trials.c.run_id == run_id))
+    referring = {
+        "workspaces": runs.c.workspace_id,
+        "suites": runs.c.suite_id,
+        "environments": runs.c.environment_id,
+    }
+    return table.c.id.in_(sa.select(referring[table.name]).where(runs.c.id == run_id))

@@ -1,0 +1,89 @@
+"""What a database driver reports, as a message for the user; anything that is not the user's to mend keeps its traceback."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from assay.errors import StoreError, StoreFull
+from assay.store.address import Address
+
+_LEAST_SPACE = 1 << 20
+
+_SQLITE = {
+    "SQLITE_BUSY": "Another program has kept '{}' locked. Wait until it is done, then try again.",
+    "SQLITE_LOCKED": "Another program has kept '{}' locked. Wait until it is done, then try again.",
+    "SQLITE_READONLY": "'{}' cannot be written. Check the permissions of the file and of its folder.",
+    "SQLITE_PERM": "'{}' cannot be opened. Check the permissions of the file and of its folder.",
+    "SQLITE_CANTOPEN": "'{}' cannot be opened or created. Check that its folder exists and may be written to.",
+    "SQLITE_NOTADB": "'{}' is not a database. Name another file with --db, or move this one away.",
+    "SQLITE_CORRUPT": "'{}' is damaged. Put a copy from before in its place, or move it away to start anew.",
+    "SQLITE_IOERR": "Reading or writing '{}' failed. Check the disk that it is on.",
+}
+
+_POSTGRES = {
+    "28": "The server refuses the user or the password of '{}'. Check both.",
+    "3D": "The server has no database by the name in '{}'. Make it first: createdb NAME",
+    "42501": "The user of '{}' may not do this there. Let the database's owner grant it CREATE on the schema.",
+    "53300": "The server of '{}' has no free connection. Try again later.",
+}
+
+
+def listen(engine: sa.Engine, address: Address) -> None:
+    """From now on, errors of this engine that the user can mend arrive as StoreError."""
+
+    def translate(context: sa.ExceptionContext) -> StoreError | None:
+        return fault(context.original_exception, address)
+
+    sa.event.listen(engine, "handle_error", translate, retval=True)
+
+
+def fault(error: BaseException, address: Address) -> StoreError | None:
+    if name := getattr(error, "sqlite_errorname", None):
+        return _sqlite_fault(name, address)
+    if type(error).__module__.startswith("psycopg"):
+        return _postgres_fault(error, address)
+    return None
+
+
+def full(address: Address) -> StoreFull:
+    return StoreFull(
+        f"There is no space left for '{address.shown}'. What was stored before is kept: "
+        "free some space, then go on with assay run --resume RUN"
+    )
+
+
+def _sqlite_fault(name: str, address: Address) -> StoreError | None:
+    if name == "SQLITE_FULL" or (name.startswith("SQLITE_IOERR") and address.file and _is_full(address.file)):
+        return full(address)
+    # Extended names, such as SQLITE_READONLY_DIRECTORY, begin with the plain one.
+    message = next((_SQLITE[known] for known in _SQLITE if name.startswith(known)), None)
+    return StoreError(message.format(address.place)) if message else None
+
+
+def _is_full(file: Path) -> bool:
+    return shutil.disk_usage(file.parent).free < _LEAST_SPACE
+
+
+def _postgres_fault(error: BaseException, address: Address) -> StoreError | None:
+    state = str(getattr(error, "sqlstate", None) or "")
+    if state == "53100":
+        return full(address)
+    message = next((_POSTGRES[known] for known in _POSTGRES if state.startswith(known)), None)
+    if message:
+        return StoreError(message.format(address.shown))
+    if state.startswith(("08", "57P")) or (not state and _is_operational(error)):
+        return StoreError(
+            f"The server of '{address.shown}' cannot be reached ({address.redact(_first_line(error))})."
+        )
+    return None
+
+
+def _is_operational(error: BaseException) -> bool:
+    return any(kind.__name__ == "OperationalError" for kind in type(error).__mro__)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")

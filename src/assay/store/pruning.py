@@ -1,0 +1,54 @@
+"""Runs that go, and what goes with them."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from assay.model import RunState, Status
+from assay.store.refs import newest_first
+from assay.store.tables import baselines, environments, executions, measurements, runs, trials
+
+
+def delete_run(connection: sa.Connection, run_id: str) -> None:
+    environment = connection.scalar(sa.select(runs.c.environment_id).where(runs.c.id == run_id))
+    connection.execute(runs.delete().where(runs.c.id == run_id))
+    connection.execute(environments.delete().where(environments.c.id == environment))
+
+
+def delete_unsettled(connection: sa.Connection, run_id: str) -> None:
+    """Deletes executions that do not stand, with their measurements."""
+    unsettled = [status.value for status in Status if not status.is_settled]
+    chosen = trials.c.run_id == run_id, executions.c.status.in_(unsettled)
+    query = sa.select(executions.c.trial_id, executions.c.seq).join(trials).where(*chosen)
+    for trial_id, seq in connection.execute(query).all():
+        for table in (measurements, executions):
+            connection.execute(table.delete().where(table.c.trial_id == trial_id, table.c.seq == seq))
+
+
+def prunable(connection: sa.Connection, before: datetime, keep: int) -> list[str]:
+    """Runs older than that and beyond the newest `keep`, but neither baselines nor running."""
+    query = sa.select(runs.c.id, runs.c.started, runs.c.state).order_by(*newest_first)
+    named = set(connection.scalars(sa.select(baselines.c.run_id)))
+    return [
+        run_id
+        for run_id, started, state in connection.execute(query).all()[keep:]
+        if started < before and state != RunState.RUNNING.value and run_id not in named
+    ]
+
+
+def give_back_space(engine: sa.Engine) -> None:
+    """Returns free pages of a SQLite file to the disk; PostgreSQL does so by itself."""
+    if engine.dialect.name != "sqlite":
+        return
+    connection = engine.raw_connection()
+    try:
+        # As a script: a single statement would stop at the first of the pages, each of which is a row to the driver.
+        # When a neighbour holds the file for too long, the pages stay with it for new rows.
+        with contextlib.suppress(sqlite3.OperationalError):
+            connection.cursor().executescript("PRAGMA incremental_vacuum")
+    finally:
+        connection.close()

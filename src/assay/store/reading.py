@@ -1,0 +1,185 @@
+"""Rows as nouns. What may be long is read in chunks, so that a trial of hundreds of thousands of executions fits in memory."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import sqlalchemy as sa
+
+from assay.model import Artifact, Execution, Phase, Run, Series, Status, StoredTrial
+from assay.store import rows
+from assay.store.tables import agents, artifacts, environments, executions, measurements, runs, tags, trials
+
+_CHUNK = 1000
+_SERIES_CHUNK = 5000
+
+Work = tuple[int, int, str]
+"""Trial index, process and phase."""
+
+
+def read_run(connection: sa.Connection, run_id: str) -> Run:
+    query = sa.select(runs, environments.c.facts, environments.c.vcs, environments.c.doubts).join(
+        environments
+    )
+    row = connection.execute(query.where(runs.c.id == run_id)).mappings().one()
+    return rows.run_from(dict(row), _trials(connection, run_id), read_tags(connection, run_id))
+
+
+def read_tags(connection: sa.Connection, run_id: str) -> Sequence[str]:
+    return connection.scalars(sa.select(tags.c.tag).where(tags.c.run_id == run_id).order_by(tags.c.tag)).all()
+
+
+def _trials(connection: sa.Connection, run_id: str) -> list[StoredTrial]:
+    agent = agents.c.name.label("agent_name"), agents.c.version.label("agent_version")
+    query = (
+        sa.select(trials, *agent).join(agents).where(trials.c.run_id == run_id).order_by(trials.c.position)
+    )
+    return [rows.trial_from(dict(row)) for row in connection.execute(query).mappings()]
+
+
+def read_progress(connection: sa.Connection, run_id: str) -> dict[Work, int]:
+    work = trials.c.position, executions.c.process, executions.c.phase
+    query = (
+        sa.select(*work, sa.func.count(), sa.func.max(executions.c.repetition))
+        .join(executions)
+        .where(trials.c.run_id == run_id)
+        .group_by(*work)
+    )
+    counted = connection.execute(query).all()
+    return {
+        (trial, process, phase): count
+        if count == last + 1
+        else _prefix(connection, run_id, (trial, process, phase))
+        for trial, process, phase, count, last in counted
+    }
+
+
+def _prefix(connection: sa.Connection, run_id: str, work: Work) -> int:
+    """How many repetitions there are up to the first gap, which an unsettled execution leaves when it is deleted."""
+    trial, process, phase = work
+    query = (
+        sa.select(executions.c.repetition)
+        .distinct()
+        .join(trials)
+        .where(trials.c.run_id == run_id, trials.c.position == trial)
+        .where(executions.c.process == process, executions.c.phase == phase)
+        .order_by(executions.c.repetition)
+    )
+    found = connection.scalars(query).all()
+    return next((number for number, repetition in enumerate(found) if number != repetition), len(found))
+
+
+def read_counts(connection: sa.Connection, trial_id: int) -> dict[str, int]:
+    query = sa.select(executions.c.status, sa.func.count()).group_by(executions.c.status)
+    chosen = query.where(executions.c.trial_id == trial_id, executions.c.phase == Phase.MEASURED.value)
+    return dict(connection.execute(chosen).tuples().all())
+
+
+def read_series(connection: sa.Connection, trial_id: int) -> dict[str, Series]:
+    both = sa.and_(executions.c.trial_id == measurements.c.trial_id, executions.c.seq == measurements.c.seq)
+    query = (
+        sa.select(measurements.c.metric, executions.c.process, executions.c.repetition, measurements.c.value)
+        .join_from(measurements, executions, both)
+        .where(measurements.c.trial_id == trial_id)
+        .where(executions.c.phase == Phase.MEASURED.value, executions.c.status == Status.OK.value)
+        .order_by(measurements.c.metric, measurements.c.seq)
+    )
+    columns: defaultdict[str, tuple[array[int], array[int], array[float]]]
+    columns = defaultdict(lambda: (array("q"), array("q"), array("d")))
+    streamed = connection.execution_options(stream_results=True, max_row_buffer=_SERIES_CHUNK)
+    for chunk in streamed.execute(query).partitions(_SERIES_CHUNK):
+        for metric, part in groupby(chunk, itemgetter(0)):
+            _, process, repetition, value = zip(*part, strict=True)
+            processes, repetitions, values = columns[metric]
+            processes.extend(process)
+            repetitions.extend(repetition)
+            values.extend(value)
+    return {metric: Series(*series) for metric, series in columns.items()}
+
+
+def read_failures(connection: sa.Connection, trial_id: int, limit: int) -> tuple[Execution, ...]:
+    query = _executions(trial_id).where(executions.c.status != Status.OK.value).limit(limit)
+    return _with_measurements(connection, trial_id, connection.execute(query).all())
+
+
+class StoredExecutions:
+    """A trial's executions of all phases, read anew each time it is iterated."""
+
+    def __init__(self, engine: sa.Engine, trial_id: int) -> None:
+        self._engine = engine
+        self._trial_id = trial_id
+
+    def __iter__(self) -> Iterator[Execution]:
+        last = -1
+        while chunk := self._after(last):
+            for seq, execution in chunk:
+                yield execution
+                last = seq
+
+    def _after(self, last: int) -> list[tuple[int, Execution]]:
+        # A connection a chunk: one that stayed open would keep SQLite from clearing its write-ahead log.
+        query = _executions(self._trial_id).where(executions.c.seq > last).limit(_CHUNK)
+        with self._engine.connect() as connection:
+            found = connection.execute(query).all()
+            read = _with_measurements(connection, self._trial_id, found)
+        return [(row.seq, execution) for row, execution in zip(found, read, strict=True)]
+
+
+def _executions(trial_id: int) -> sa.Select[Any]:
+    return sa.select(executions).where(executions.c.trial_id == trial_id).order_by(executions.c.seq)
+
+
+def _with_measurements(
+    connection: sa.Connection, trial_id: int, found: Sequence[sa.Row[Any]]
+) -> tuple[Execution, ...]:
+    if not found:
+        return ()
+    trial = _position(connection, trial_id)
+    measured: defaultdict[int, dict[str, float]] = defaultdict(dict)
+    column = measurements.c
+    query = sa.select(column.seq, column.metric, column.value).where(
+        column.trial_id == trial_id,
+        column.metric.in_(_metrics(connection, trial_id)),
+        column.seq.between(found[0].seq, found[-1].seq),
+    )
+    for seq, metric, value in connection.execute(query):
+        measured[seq][metric] = value
+    return tuple(rows.execution_from(row, trial, measured[row.seq]) for row in found)
+
+
+def _metrics(connection: sa.Connection, trial_id: int) -> Sequence[str]:
+    """A trial's metrics by hopping from one to the next in the key, past all of their values."""
+    column = measurements.c
+    least = sa.func.min(column.metric)
+    first = sa.select(least.label("metric")).where(column.trial_id == trial_id).cte("hops", recursive=True)
+    further = (
+        sa.select(least).where(column.trial_id == trial_id, column.metric > first.c.metric).scalar_subquery()
+    )
+    hops = first.union_all(sa.select(further).where(first.c.metric.is_not(None)))
+    return connection.scalars(sa.select(hops.c.metric).where(hops.c.metric.is_not(None))).all()
+
+
+def _position(connection: sa.Connection, trial_id: int) -> int:
+    position: int = connection.scalars(sa.select(trials.c.position).where(trials.c.id == trial_id)).one()
+    return position
+
+
+def read_applied(connection: sa.Connection, trial_id: int) -> dict[str, object]:
+    query = (
+        sa.select(executions.c.applied)
+        .where(executions.c.trial_id == trial_id, executions.c.applied.is_not(None))
+        .order_by(executions.c.seq.desc())
+        .limit(1)
+    )
+    return connection.scalar(query) or {}
+
+
+def read_artifacts(connection: sa.Connection, trial_id: int) -> tuple[Artifact, ...]:
+    query = sa.select(artifacts).where(artifacts.c.trial_id == trial_id).order_by(artifacts.c.id)
+    found = connection.execute(query).mappings().all()
+    return tuple(rows.artifact_from(dict(row), _position(connection, trial_id)) for row in found)

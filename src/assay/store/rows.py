@@ -1,0 +1,141 @@
+"""Nouns to rows and back."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from assay.model import (
+    Agent,
+    Artifact,
+    Environment,
+    Execution,
+    InstrumentUse,
+    Isolation,
+    Iterations,
+    Limits,
+    Phase,
+    Plan,
+    Run,
+    RunState,
+    Status,
+    StoredTrial,
+    Trial,
+    Until,
+)
+
+Row = Mapping[str, Any]
+
+_PHASES = {phase.value: phase for phase in Phase}
+_STATUSES = {status.value: status for status in Status}
+
+
+def plan_row(plan: Plan) -> dict[str, Any]:
+    return {
+        "name": plan.name,
+        "seed": plan.seed,
+        "notes": plan.notes,
+        "trial_order": str(plan.order),
+        "parallelism": plan.parallelism,
+        "executor": plan.executor,
+        "load": plan.load,
+        "output_dir": plan.output_dir,
+        "source": dict(plan.source),
+        "instrument_costs": {},
+        "unmeasured": {},
+    }
+
+
+def run_from(row: Row, trials: Sequence[StoredTrial], tags: Sequence[str]) -> Run:
+    return Run(
+        id=row["id"],
+        name=row["name"],
+        state=RunState(row["state"]),
+        started=row["started"],
+        ended=row["ended"],
+        seed=row["seed"],
+        tags=tuple(tags),
+        notes=row["notes"],
+        environment=Environment(row["facts"], row["vcs"], tuple(row["doubts"])),
+        trials=tuple(trials),
+        source=row["source"],
+        order=row["trial_order"],
+        parallelism=row["parallelism"],
+        executor=row["executor"],
+        load=tuple(row["load"]),
+        output_dir=row["output_dir"],
+        instrument_costs=row["instrument_costs"],
+        unmeasured=row["unmeasured"],
+    )
+
+
+def trial_row(trial: Trial, run_id: str, agent_id: int) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "position": trial.index,
+        "name": trial.name,
+        "agent_id": agent_id,
+        "benchmark": trial.benchmark,
+        "experiment": trial.experiment,
+        "params": dict(trial.params),
+        "axes": dict(trial.axes),
+        "iterations": asdict(trial.iterations),
+        "processes": trial.processes,
+        "instruments": [{"name": use.name, "options": dict(use.options)} for use in trial.instruments],
+        "isolation": str(trial.isolation),
+        "limits": asdict(trial.limits),
+    }
+
+
+def trial_from(row: Row) -> StoredTrial:
+    trial = Trial(
+        index=row["position"],
+        name=row["name"],
+        agent=Agent(row["agent_name"], row["agent_version"]),
+        benchmark=row["benchmark"],
+        experiment=row["experiment"],
+        params=row["params"],
+        iterations=_iterations(row["iterations"]),
+        axes=row["axes"],
+        processes=row["processes"],
+        instruments=tuple(InstrumentUse(**use) for use in row["instruments"]),
+        isolation=Isolation(row["isolation"]),
+        limits=Limits(**row["limits"]),
+    )
+    return StoredTrial(row["id"], trial, row["stopped"])
+
+
+def _iterations(written: dict[str, Any]) -> Iterations:
+    until = written["until"]
+    return Iterations(**{**written, "until": until and Until(**until)})
+
+
+def execution_from(row: Sequence[Any], trial: int, measurements: Mapping[str, float]) -> Execution:
+    """From the columns of the table in their order: a large run makes this the hottest line of a report."""
+    _, _, process, phase, case, repetition, status, started, loops, output, applied, error, log = row
+    return Execution(
+        trial,
+        process,
+        _PHASES[phase],
+        repetition,
+        _STATUSES[status],
+        started,
+        measurements,
+        loops,
+        case,
+        output,
+        applied,
+        error,
+        log,
+    )
+
+
+def artifact_row(artifact: Artifact, trial_id: int) -> dict[str, Any]:
+    content = zlib.compress(artifact.content)
+    return {"trial_id": trial_id, "name": artifact.name, "type": artifact.type, "content": content}
+
+
+def artifact_from(row: Row, trial: int) -> Artifact:
+    return Artifact(trial, row["name"], row["type"], zlib.decompress(row["content"]))

@@ -1,0 +1,253 @@
+"""The schema, one for SQLite and PostgreSQL; private to the store.
+
+    workspaces ─┬─ agents ──────────┐
+                ├─ suites ─┐        │
+                └──────── runs ── trials ─┬─ executions
+    environments ─────────┘ │             ├─ measurements
+                 tags, baselines          └─ artifacts
+
+workspaces      whose things these are; there is one, `default`, until the server makes more
+agents          what was tested: a name and a version, once in a workspace
+suites          benchmarks that are run and ranked together: name, version, category
+environments    the recorded facts of a machine and its software, one row a run
+runs            one carrying-out of a plan, with what holds for all of its trials; `owner` says which runner writes it
+tags            labels of runs; a set, so they have no order
+baselines       runs that were given a name to compare with
+trials          one point of a run: everything needed to rebuild `model.Trial`, when its first execution began and its last
+                one ended, why it stopped early, and its ratings from 0 to 1 (empty until something rates it)
+executions      one time that the agent did a case, keyed by (trial_id, seq); `seq` counts a trial's executions in the order
+                in which they were stored. The work itself, (trial_id, process, phase, case_id, repetition), is unique
+measurements    a metric's value in one execution, keyed by (trial_id, metric, seq): a metric of a trial is one range scan
+artifacts       files that executions left, compressed with zlib
+assay_revision  the schema's revision, kept by Alembic under a name that leaves room for other programs' tables
+
+Measurements hang on their trial rather than on their execution: a cascade from an execution would have to search all of the
+trial's measurements for each row that goes. The store deletes both in one transaction.
+
+What people query is the view `benchmark_executions`: one row a trial, under the column names of the performance specification.
+Ids there are names, scores go from 0 to 100, and what is not known is NULL. Its `status` is `success` when at least one measured
+execution was ok and the trial was not stopped; else the status of the last execution that was not ok (`failed`, `timeout`,
+`over_limit` …); else `stopped`; else `pending`. Durations, tokens and calls are sums over the measured executions.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from assay.store import plain
+
+REVISIONS = ("0001", "0002")
+"""Every revision of the schema, the newest last: known here so that opening a store need not load Alembic."""
+
+DEFAULT_WORKSPACE = 1
+
+NAMING = {
+    "pk": "pk_%(table_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "uq": "uq_%(table_name)s",
+    "ix": "ix_%(table_name)s_%(column_0_name)s",
+}
+
+
+class _JsonText(sa.types.TypeDecorator[Any]):
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> str | None:  # noqa: ARG002
+        return None if value is None else plain.to_json(value)
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:  # noqa: ARG002
+        return None if value is None else plain.from_json(value)
+
+
+class _Instant(sa.types.TypeDecorator[datetime]):
+    """A point in time; SQLite has no time zones, so there it is written in UTC."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:  # noqa: ARG002
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:  # noqa: ARG002
+        return (
+            None
+            if value is None
+            else value.replace(tzinfo=UTC)
+            if value.tzinfo is None
+            else value.astimezone(UTC)
+        )
+
+
+# SQLite would turn a JSON column's bare numbers into its own; text keeps them as written. PostgreSQL's json keeps the order of
+# keys, which axes and specs need; jsonb, which does not, is for what people search in.
+_Written = sa.JSON(none_as_null=True).with_variant(_JsonText(), "sqlite")
+_Searched = (
+    sa.JSON(none_as_null=True)
+    .with_variant(_JsonText(), "sqlite")
+    .with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
+)
+
+metadata = sa.MetaData(naming_convention=NAMING)
+
+
+def _own(table: str) -> sa.ForeignKey:
+    return sa.ForeignKey(f"{table}.id", ondelete="CASCADE")
+
+
+revision = sa.Table(
+    "assay_revision",
+    metadata,
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="assay_revision_pkc"),
+)
+
+workspaces = sa.Table(
+    "workspaces",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.UniqueConstraint("name"),
+)
+
+agents = sa.Table(
+    "agents",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("workspace_id", _own("workspaces"), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.UniqueConstraint("workspace_id", "name", "version"),
+)
+
+suites = sa.Table(
+    "suites",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("workspace_id", _own("workspaces"), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.Column("category", sa.Text, nullable=False),
+    sa.UniqueConstraint("workspace_id", "name", "version"),
+)
+
+environments = sa.Table(
+    "environments",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("facts", _Written, nullable=False),
+    sa.Column("vcs", _Written, nullable=False),
+    sa.Column("doubts", _Written, nullable=False),
+)
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("workspace_id", _own("workspaces"), nullable=False),
+    sa.Column("suite_id", sa.ForeignKey("suites.id"), nullable=True),
+    sa.Column("environment_id", sa.ForeignKey("environments.id"), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("started", _Instant, nullable=False, index=True),
+    sa.Column("ended", _Instant),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("notes", sa.Text, nullable=False),
+    sa.Column("trial_order", sa.Text, nullable=False),
+    sa.Column("parallelism", sa.Integer, nullable=False),
+    sa.Column("executor", sa.Text, nullable=False),
+    sa.Column("load", _Written, nullable=False),
+    sa.Column("output_dir", sa.Text),
+    sa.Column("source", _Written, nullable=False),
+    sa.Column("instrument_costs", _Written, nullable=False),
+    sa.Column("unmeasured", _Written, nullable=False),
+)
+
+tags = sa.Table(
+    "tags",
+    metadata,
+    sa.Column("run_id", _own("runs"), primary_key=True),
+    sa.Column("tag", sa.Text, primary_key=True),
+)
+
+baselines = sa.Table(
+    "baselines",
+    metadata,
+    sa.Column("workspace_id", _own("workspaces"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("run_id", sa.ForeignKey("runs.id"), nullable=False, index=True),
+)
+
+trials = sa.Table(
+    "trials",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("run_id", _own("runs"), nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("agent_id", sa.ForeignKey("agents.id"), nullable=False, index=True),
+    sa.Column("benchmark", sa.Text, nullable=False),
+    sa.Column("experiment", sa.Text, nullable=False),
+    sa.Column("params", _Written, nullable=False),
+    sa.Column("axes", _Written, nullable=False),
+    sa.Column("iterations", _Written, nullable=False),
+    sa.Column("processes", sa.Integer, nullable=False),
+    sa.Column("instruments", _Written, nullable=False),
+    sa.Column("isolation", sa.Text, nullable=False),
+    sa.Column("limits", _Written, nullable=False),
+    sa.Column("started", _Instant),
+    sa.Column("ended", _Instant),
+    sa.Column("stopped", sa.Text),
+    sa.Column("accuracy", sa.Double),
+    sa.Column("speed", sa.Double),
+    sa.Column("efficiency", sa.Double),
+    sa.Column("cost", sa.Double),
+    sa.Column("reliability", sa.Double),
+    sa.Column("overall", sa.Double),
+    sa.UniqueConstraint("run_id", "position"),
+)
+
+executions = sa.Table(
+    "executions",
+    metadata,
+    sa.Column("trial_id", _own("trials"), primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("process", sa.Integer, nullable=False),
+    sa.Column("phase", sa.Text, nullable=False),
+    sa.Column("case_id", sa.Text, nullable=False),
+    sa.Column("repetition", sa.Integer, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("started", sa.Double, nullable=False),
+    sa.Column("loops", sa.BigInteger, nullable=False),
+    sa.Column("output", _Searched),
+    sa.Column("applied", _Searched),
+    sa.Column("error", sa.Text),
+    sa.Column("log", sa.Text),
+    sa.UniqueConstraint("trial_id", "process", "phase", "case_id", "repetition"),
+    sqlite_with_rowid=False,
+)
+
+measurements = sa.Table(
+    "measurements",
+    metadata,
+    sa.Column("trial_id", _own("trials"), primary_key=True),
+    sa.Column("metric", sa.Text, primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("value", sa.Double, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+artifacts = sa.Table(
+    "artifacts",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("trial_id", _own("trials"), nullable=False, index=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("type", sa.Text, nullable=False),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)

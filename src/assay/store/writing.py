@@ -1,0 +1,177 @@
+"""A batch as rows. The rows of executions and measurements go to the driver as tuples: a run may have hundreds of thousands."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine.default import DefaultDialect
+
+from assay.model import Batch, Execution
+from assay.store import plain, rows
+from assay.store.tables import artifacts, executions, measurements, runs, trials
+
+Group = tuple[int, int, str, str]
+"""Trial id, process, phase and case: what has repetitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What the writer of a run knows: the ids of its trials, and the number of the next execution in each."""
+
+    ids: Mapping[int, int]
+    next_seq: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From the start of the first execution to the end of the last, in seconds since the epoch."""
+
+    first: float
+    last: float
+
+
+class Insertion:
+    """The two INSERT statements of the fast path, compiled once for a dialect."""
+
+    def __init__(self, dialect: sa.Dialect) -> None:
+        kind: type[DefaultDialect] = type(dialect)  # type: ignore[assignment]
+        positional = kind(paramstyle="qmark" if dialect.name == "sqlite" else "format")
+        self._execution = str(executions.insert().compile(dialect=positional))
+        self._measurement = str(measurements.insert().compile(dialect=positional))
+
+    def write(self, connection: sa.Connection, made: Iterable[Execution], ledger: Ledger) -> Ledger:
+        """Inserts executions with their measurements; the ledger as it is when the transaction is committed."""
+        next_seq = dict(ledger.next_seq)
+        execution_rows, measurement_rows = _rows(made, ledger.ids, next_seq)
+        if execution_rows:
+            connection.exec_driver_sql(self._execution, execution_rows)
+        if measurement_rows:
+            connection.exec_driver_sql(self._measurement, measurement_rows)
+        return Ledger(ledger.ids, next_seq)
+
+
+def _rows(
+    made: Iterable[Execution], ids: Mapping[int, int], next_seq: dict[int, int]
+) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    execution_rows: list[tuple[Any, ...]] = []
+    measurement_rows: list[tuple[Any, ...]] = []
+    for one in made:
+        trial_id = ids[one.trial]
+        seq = next_seq[trial_id]
+        next_seq[trial_id] = seq + 1
+        execution_rows.append(
+            (
+                trial_id,
+                seq,
+                one.process,
+                one.phase._value_,
+                plain.text(one.case) if one.case else "",
+                one.repetition,
+                one.status._value_,
+                one.started,
+                one.loops,
+                None if one.output is None else plain.to_json(one.output),
+                None if one.applied is None else plain.to_json(one.applied),
+                None if one.error is None else plain.text(one.error),
+                None if one.log is None else plain.text(one.log),
+            )
+        )
+        for metric, value in one.measurements.items():
+            measurement_rows.append((trial_id, metric, seq, float(value)))
+    return execution_rows, measurement_rows
+
+
+def missing(
+    connection: sa.Connection, made: Iterable[Execution], ids: Mapping[int, int]
+) -> tuple[Execution, ...]:
+    """Those executions that are not stored yet, each once."""
+    groups: defaultdict[Group, dict[int, Execution]] = defaultdict(dict)
+    for one in made:
+        group = ids[one.trial], one.process, one.phase.value, plain.text(one.case)
+        groups[group].setdefault(one.repetition, one)
+    for group, wanted in groups.items():
+        for stored in _stored(connection, group, min(wanted), max(wanted)):
+            wanted.pop(stored, None)
+    return tuple(one for wanted in groups.values() for one in wanted.values())
+
+
+def _stored(connection: sa.Connection, group: Group, low: int, high: int) -> Iterable[int]:
+    trial_id, process, phase, case = group
+    column = executions.c
+    return connection.scalars(
+        sa.select(column.repetition).where(
+            column.trial_id == trial_id,
+            column.process == process,
+            column.phase == phase,
+            column.case_id == case,
+            column.repetition.between(low, high),
+        )
+    )
+
+
+def write_rest(connection: sa.Connection, run_id: str, batch: Batch, ids: Mapping[int, int]) -> None:
+    """All of a batch but its executions and measurements."""
+    if batch.artifacts:
+        made = [rows.artifact_row(artifact, ids[artifact.trial]) for artifact in batch.artifacts]
+        connection.execute(artifacts.insert(), made)
+    for trial, reason in batch.stopped.items():
+        stop = trials.update().where(trials.c.id == ids[trial])
+        connection.execute(stop.values(stopped=plain.text(reason)))
+    if batch.costs or batch.unmeasured:
+        _note_instruments(connection, run_id, batch)
+    _stretch_spans(connection, batch.executions, ids)
+
+
+def _note_instruments(connection: sa.Connection, run_id: str, batch: Batch) -> None:
+    chosen = runs.c.id == run_id
+    known = connection.execute(sa.select(runs.c.instrument_costs, runs.c.unmeasured).where(chosen)).one()
+    connection.execute(
+        runs.update()
+        .where(chosen)
+        .values(
+            instrument_costs={**known.instrument_costs, **batch.costs},
+            unmeasured={**known.unmeasured, **batch.unmeasured},
+        )
+    )
+
+
+def _stretch_spans(connection: sa.Connection, made: Iterable[Execution], ids: Mapping[int, int]) -> None:
+    column = trials.c
+    spans = [
+        {"trial": ids[trial], "first": plain.instant(span.first), "last": plain.instant(span.last)}
+        for trial, span in _spans(made).items()
+    ]
+    if not spans:
+        return
+    first, last = (
+        sa.bindparam("first", type_=column.started.type),
+        sa.bindparam("last", type_=column.ended.type),
+    )
+    earlier = sa.or_(column.started.is_(None), column.started > first)
+    later = sa.or_(column.ended.is_(None), column.ended < last)
+    connection.execute(
+        trials.update()
+        .where(column.id == sa.bindparam("trial"))
+        .values(
+            started=sa.case((earlier, first), else_=column.started),
+            ended=sa.case((later, last), else_=column.ended),
+        ),
+        spans,
+    )
+
+
+def _spans(made: Iterable[Execution]) -> dict[int, Span]:
+    firsts: dict[int, float] = {}
+    lasts: dict[int, float] = {}
+    for one in made:
+        trial, start = one.trial, one.started
+        end = start + one.measurements.get("seconds", 0.0) * one.loops
+        if start < firsts.get(trial, start + 1):
+            firsts[trial] = start
+        if end > lasts.get(trial, end - 1):
+            lasts[trial] = end
+    return {trial: Span(firsts[trial], lasts[trial]) for trial in firsts}

@@ -1,0 +1,1 @@
+"""One plug-in of each kind, found by Assay through entry points."""

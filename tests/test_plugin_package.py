@@ -1,0 +1,96 @@
+"""A distribution that somebody else could have published extends Assay at every point it offers."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PACKAGE = Path(__file__).parent / "plugin_package"
+COMMAND = Path(sys.executable).with_name("assay")
+SPEC = """\
+experiment: sort_numbers
+params: {size: 200}
+sweep: {presorted: [true, false]}
+iterations: {warmup: 1, measured: 3}
+instrumentation: [timing, {name: collections, generation: 0}]
+executor: one_by_one
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the package was installed into, away from this environment."""
+    folder = tmp_path_factory.mktemp("site")
+    source = shutil.copytree(PACKAGE, tmp_path_factory.mktemp("source") / "package")
+    installer = ["uv", "pip"] if importlib.util.find_spec("uv") else ["pip"]
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--target", str(folder)]
+    subprocess.run([sys.executable, "-m", *installer, "install", *options, str(source)], check=True)
+    return folder
+
+
+def assay(site: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, *arguments, "--json"],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(site), "ASSAY_DB": f"sqlite:///{cwd / 'assay.db'}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def answer(done: subprocess.CompletedProcess[str]) -> Any:
+    """What a command that went well printed as JSON."""
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("experiments", "sort_numbers"),
+        ("instruments", "collections"),
+        ("executors", "one_by_one"),
+        ("reporters", "txt"),
+    ],
+)
+def test_an_installed_plug_in_is_listed_with_its_distribution(
+    site: Path, tmp_path: Path, kind: str, name: str
+) -> None:
+    listed = {row["name"]: row["source"] for row in answer(assay(site, tmp_path, "list", kind))}
+
+    assert listed[name] == "assay-plugin-example"
+
+
+def test_a_run_uses_an_experiment_an_instrument_an_executor_and_a_reporter_from_outside(
+    site: Path, tmp_path: Path
+) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC)
+
+    result = answer(assay(site, tmp_path, "run", str(spec), "--report", "txt", "--out", "out"))
+
+    summary = next((tmp_path / "out").rglob("summary.txt")).read_text()
+    assert result["status"] == "completed"
+    assert len(result["trials"]) == 2
+    assert summary.count(": 3 ok") == 2
+    assert "sorted_numbers: 200" in summary
+    assert "gc_collections: " in summary
+
+
+def test_params_of_a_plug_in_are_checked_before_anything_runs(site: Path, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC.replace("size: 200", "size: many"))
+
+    done = assay(site, tmp_path, "run", str(spec))
+
+    assert done.returncode == 2
+    assert "size" in done.stderr
