@@ -18,7 +18,7 @@ demo: $(VENV)/.core  ## Measure something small and show the result (core instal
 	@$(INSIDE) sh examples/demo.sh
 
 test: check  ## Check, then run every test
-	@$(INSIDE) pytest -q
+	@$(INSIDE) python -m pytest -q
 
 check: $(VENV)/.dev  ## Look for faults without running: style, types, layers, generated pages
 	@$(BIN)/ruff check $(wildcard $(SOURCES))
@@ -38,7 +38,7 @@ bench: $(VENV)/.bench  ## Measure Assay itself against its promises
 	@$(INSIDE) python benchmarks/run.py
 
 clean:  ## Remove the virtual environment and what tools left
-	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	@rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	@find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/.core: pyproject.toml constraints.txt scripts/install.sh

@@ -237,6 +237,7 @@ def _trial_report(store: Store, stored: StoredTrial) -> TrialReport:
         applied=store.applied(stored.id),
         artifacts=store.artifacts(stored.id),
         metrics=declared_metrics(stored),
+        watched=watched_metrics(stored),
     )
 
 
@@ -262,6 +263,17 @@ def only_trial(report: Report, wanted: str) -> Report:
         raise LookupFailed(no_such(wanted, "trials of this run", [t.name for t in report.trials]))
     doubts = tuple(doubt for doubt in report.doubts if doubt.trial in (None, chosen[0].name))
     return replace(report, trials=tuple(chosen), doubts=doubts)
+
+
+def watched_metrics(stored: StoredTrial) -> set[str]:
+    """Metrics that instruments gave: they stand behind the experiment's own."""
+    found: set[str] = set()
+    for use in stored.trial.instruments:
+        try:
+            found |= set(getattr(lookup.find("instruments", use.name), "metrics", {}))
+        except (LookupFailed, MissingExtra):
+            continue
+    return found - {"seconds"}
 
 
 def write_reports(report: Report, formats: Iterable[str], folder: Path) -> list[Path]:

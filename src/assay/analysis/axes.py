@@ -63,7 +63,12 @@ def _effects(trials: Sequence[TrialReport], prefix: str) -> Iterator[AxisEffect]
 
 def _metrics(trials: Sequence[TrialReport]) -> list[Metric]:
     """Those of which best and worst can be told."""
-    known = {estimate.metric.name: estimate.metric for trial in trials for estimate in trial.estimates}
+    known = {
+        estimate.metric.name: estimate.metric
+        for trial in trials
+        for estimate in trial.estimates
+        if estimate.metric.name not in trial.watched
+    }
     return [metric for metric in known.values() if metric.better is not Better.UNKNOWN]
 
 

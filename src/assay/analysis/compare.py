@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from assay.analysis.axes import same_value
@@ -38,14 +39,26 @@ def compare_trials(
 
 
 def matching_trials(a: Report, b: Report) -> list[Pair]:
-    others = {_identity(trial): trial for trial in reversed(b.trials)}
-    matched = [(trial, others[_identity(trial)]) for trial in a.trials if _identity(trial) in others]
+    """By benchmark, params and agent; without the agent where no agent is on both sides; else the only two there are."""
+    matched = _matched(a, b, _agent_and_point) or _matched(a, b, _point)
     if not matched and len(a.trials) == len(b.trials) == 1:
         return [(a.trials[0], b.trials[0])]
     return matched
 
 
-def _identity(trial: TrialReport) -> str:
+def _matched(a: Report, b: Report, key: Callable[[TrialReport], str]) -> list[Pair]:
+    """Points that occur several times are matched in their order."""
+    waiting: dict[str, deque[TrialReport]] = defaultdict(deque)
+    for trial in b.trials:
+        waiting[key(trial)].append(trial)
+    return [(trial, waiting[key(trial)].popleft()) for trial in a.trials if waiting[key(trial)]]
+
+
+def _agent_and_point(trial: TrialReport) -> str:
+    return f"{trial.stored.trial.agent.name} {_point(trial)}"
+
+
+def _point(trial: TrialReport) -> str:
     planned = trial.stored.trial
     return same_value([planned.benchmark, dict(planned.params)])
 

@@ -59,6 +59,9 @@ def _other(arms: Sequence[TrialReport]) -> TrialReport:
 def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
     yield from _failures(trial)
     planned = trial.stored.trial
+    for remark in trial.artifacts:
+        if remark.type == "remark":
+            yield Doubt("remark", remark.content.decode("utf-8", "replace"), trial=trial.name)
     if trial.stored.stopped:
         yield Doubt("stopped", f"It ended before its plan was done: {trial.stored.stopped}", trial=trial.name)
     if planned.isolation is Isolation.INLINE and planned.processes > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from assay.stats.sample import Array
 from assay.stats.summary import group_medians
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Observed:
     """A series as arrays; values that are no finite numbers are left out and counted."""
 
@@ -28,12 +29,16 @@ class Observed:
 
     @property
     def process_medians(self) -> Array:
-        return group_medians(self.values, self.processes)[1]
+        return self._medians[1]
 
     @property
     def by_process(self) -> dict[int, float]:
-        names, medians = group_medians(self.values, self.processes)
+        names, medians = self._medians
         return dict(zip(names.tolist(), medians.tolist(), strict=True))
+
+    @cached_property
+    def _medians(self) -> tuple[NDArray[np.int64], Array]:
+        return group_medians(self.values, self.processes)
 
     def only(self, chosen: NDArray[np.bool_]) -> Observed:
         processes = self.processes[chosen]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from assay.analysis.estimate import estimate
-from assay.model import Artifact, Execution, Metric, Series, StoredTrial, TrialReport, metric_named
+from assay.model import Artifact, Estimate, Execution, Metric, Series, StoredTrial, TrialReport, metric_named
 
 
 def trial_report(
@@ -26,14 +27,23 @@ def trial_report(
     )
     return TrialReport(
         stored=stored,
-        estimates=tuple(estimate(metrics.get(name) or metric_named(name), series[name]) for name in names),
+        estimates=tuple(_estimated(name, series[name], metrics, watched) for name in names),
         counts=counts,
         series=series,
         failures=failures,
         executions=executions,
         applied=applied,
         artifacts=artifacts,
+        watched=frozenset(watched),
     )
+
+
+def _estimated(
+    name: str, series: Series, metrics: Mapping[str, Metric], watched: Collection[str]
+) -> Estimate:
+    """Doubts are kept to what was asked about: an instrument's figures come along, nobody decides by them."""
+    found = estimate(metrics.get(name) or metric_named(name), series)
+    return replace(found, doubts=()) if name in watched else found
 
 
 def _place(name: str, watched: Collection[str]) -> int:

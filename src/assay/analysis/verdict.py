@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ FEWEST_PAIRS = 6
 ALPHA = 0.05
 POWER = 0.8
 TOO_MANY = 1000
+_SMALLEST, _LARGEST = sys.float_info.min, sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,27 +92,39 @@ def _ratio(contrast: Contrast) -> float | None:
     if contrast.effect:
         return contrast.effect.value if contrast.effect.scale is Scale.RATIO else None
     is_positive = contrast.value_a > 0 and contrast.value_b > 0
-    return contrast.value_b / contrast.value_a if is_positive else None
+    return min(contrast.value_b / contrast.value_a, _LARGEST) if is_positive else None
 
 
 def rule(contrast: Contrast, p_corrected: float | None, tolerance: float, family: int) -> Ruling:
-    """Same: the interval lies inside ± tolerance. Better or worse: significant after correction, and not same."""
+    """Same: the interval lies inside ± tolerance. Better or worse: significant after correction, and beyond tolerance."""
     effect = contrast.effect
     if contrast.refusal:
         return Ruling(Verdict.UNSURE, contrast.refusal)
     if effect is None:
         return Ruling(Verdict.UNSURE, _too_few(contrast))
-    told = _difference(contrast, effect)
+    told = _difference(contrast.metric, effect)
     if _is_inside(contrast, effect, tolerance):
         return Ruling(Verdict.SAME, told)
     if contrast.metric.better is Better.UNKNOWN:
-        name = contrast.metric.name
-        return Ruling(Verdict.UNSURE, f"{told}Nobody said whether lower or higher '{name}' is better.")
-    if p_corrected is not None and p_corrected < ALPHA and effect.excludes_neutral:
+        unknown = f"Nobody said whether lower or higher '{contrast.metric.name}' is better."
+        return Ruling(Verdict.UNSURE, f"{told} {unknown}".strip())
+    if (
+        p_corrected is not None
+        and p_corrected < ALPHA
+        and effect.excludes_neutral
+        and _is_beyond(contrast, effect, tolerance)
+    ):
         is_lower = effect.value < effect.neutral
         is_better = is_lower == (contrast.metric.better is Better.LOWER)
         return Ruling(Verdict.BETTER if is_better else Verdict.WORSE, told)
-    return Ruling(Verdict.UNSURE, told + _what_would_settle(contrast, effect, tolerance, family))
+    return Ruling(Verdict.UNSURE, f"{told} {_what_would_settle(contrast, effect, tolerance, family)}".strip())
+
+
+def _is_beyond(contrast: Contrast, effect: Effect, tolerance: float) -> bool:
+    """Whether the estimate itself is larger than what is claimed by default: a real but tiny difference is not."""
+    if effect.scale is Scale.RATIO:
+        return not 1 / (1 + tolerance) <= effect.value <= 1 + tolerance
+    return abs(effect.value) > tolerance * abs(contrast.value_a)
 
 
 def _is_inside(contrast: Contrast, effect: Effect, tolerance: float) -> bool:
@@ -129,33 +143,29 @@ def _too_few(contrast: Contrast) -> str:
     return f"{contrast.units_a} and {contrast.units_b} processes a side; run with processes ≥ 10."
 
 
-def _difference(contrast: Contrast, effect: Effect) -> str:
+def _difference(metric: Metric, effect: Effect) -> str:
     """Said in words where there is no ratio."""
     if effect.scale is Scale.RATIO:
         return ""
-    unit = contrast.metric.unit
-    ends = f"{show(effect.low, unit)} to {show(effect.high, unit)}"
-    return (
-        f"Not all values are positive, so there is no ratio; B − A is {show(effect.value, unit)} ({ends}). "
-    )
+    value, low, high = (show(number, metric.unit) for number in (effect.value, effect.low, effect.high))
+    return f"Not all values are positive, so there is no ratio; B − A is {value} ({low} to {high})."
 
 
 def _what_would_settle(contrast: Contrast, effect: Effect, tolerance: float, family: int) -> str:
-    low, high = _ends(effect)
-    spans = (
-        f"The ratio may be anywhere from {significant(low)} to {significant(high)}"
-        if effect.neutral
-        else "It is open"
+    span = f"{significant(effect.low)} to {significant(effect.high)}"
+    open_question = (
+        f"The ratio may be anywhere from {span}" if effect.scale is Scale.RATIO else "That is not settled"
     )
-    corrected = (
-        f", after correction for {family} comparisons" if family > 1 and effect.excludes_neutral else ""
-    )
+    if effect.excludes_neutral and family > 1:
+        open_question = f"The ratio is {span}, but that is not significant among {family} comparisons"
     needed = units_needed(contrast, effect, tolerance, family)
-    noun = "pairs of processes" if contrast.is_paired else "processes a side"
     if needed is None:
-        return f"{spans}{corrected}; no number of processes would settle it at a tolerance of {percent(tolerance)}."
+        return (
+            f"{open_question}; no number of processes would settle it at a tolerance of {percent(tolerance)}."
+        )
     many = f"more than {TOO_MANY:,}" if needed > TOO_MANY else f"about {needed}"
-    return f"{spans}{corrected}; {many} {noun} would settle it."
+    noun = "pairs of processes" if contrast.is_paired else "processes a side"
+    return f"{open_question}; {many} {noun} would settle it."
 
 
 def units_needed(contrast: Contrast, effect: Effect, tolerance: float, family: int) -> int | None:
@@ -170,20 +180,21 @@ def units_needed(contrast: Contrast, effect: Effect, tolerance: float, family: i
     to_differ = (quantile(1 - ALPHA / (2 * max(1, family))) + quantile(POWER)) / plain
     to_equal = (plain + quantile(POWER)) / plain
     ways = [(to_differ, distance), (to_equal, reach - distance)]
-    numbers = [now * (factor * half / room) ** 2 for factor, room in ways if room > 0]
-    if not numbers:
+    shrink = [factor * half / room for factor, room in ways if room > 0]
+    if not shrink:
         return None
-    return max(now + 1, _fewest_for(family, contrast.is_paired), math.ceil(min(*numbers, TOO_MANY + 1)))
+    needed = math.ceil(now * min(*shrink, float(TOO_MANY)) ** 2)
+    return max(now + 1, _fewest_for(family, contrast.is_paired), needed)
 
 
 def _on_additive_scale(contrast: Contrast, effect: Effect, tolerance: float) -> tuple[float, float, float]:
     """Half the interval, the effect's distance from none, and the tolerance; of ratios as logarithms."""
-    low, high = _ends(effect)
     if effect.scale is Scale.DIFFERENCE:
-        return (high - low) / 2, abs(effect.value), tolerance * abs(contrast.value_a)
-    tiny = 5e-324
-    half = (math.log(max(high, tiny)) - math.log(max(low, tiny))) / 2
-    return half, abs(math.log(max(effect.value, tiny))), math.log1p(tolerance)
+        return (effect.high - effect.low) / 2, abs(effect.value), tolerance * abs(contrast.value_a)
+    low, value, high = (
+        math.log(max(number, _SMALLEST)) for number in (effect.low, effect.value, effect.high)
+    )
+    return (high - low) / 2, abs(value), math.log1p(tolerance)
 
 
 def _fewest_for(family: int, is_paired: bool) -> int:

@@ -24,7 +24,7 @@ def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...
 
         print_list(session)
         return
-    _load_project_files(session, load)
+    _load_files(session, load)
     listed = {kind: _entries(kind, params) for kind in WHATS if kind != "runs" and what in (None, kind)}
     if session.is_json:
         session.emit(listed if what is None else listed[what])
@@ -36,18 +36,20 @@ def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...
     session.next("assay run NAME", "assay list experiments --params")
 
 
-def _load_project_files(session: Session, load: tuple[str, ...]) -> None:
+def _load_files(session: Session, load: tuple[str, ...]) -> None:
     """What the project's own files define belongs in the list; one that fails is told, and the rest is listed."""
     from pathlib import Path
 
     from assay.errors import AssayError
     from assay.plugin.lookup import load_file
 
-    for file in (*session.settings.loaded_files(), *map(Path, load)):
+    for file in session.settings.loaded_files():
         try:
             load_file(file)
         except AssayError as error:
             session.say(str(error))
+    for name in load:
+        load_file(Path(name))
 
 
 def _entries(kind: str, with_params: bool) -> list[dict[str, Any]]:

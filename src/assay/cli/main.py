@@ -5,6 +5,7 @@ Exit codes: 0 fine Â· 1 found (a trial without one ok execution, a regression) Â
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -26,11 +27,14 @@ COMMANDS = {
         "Write documents from a stored run: html, md, json, csv, png, junit.",
     ),
     "compare": ("assay.cli.compare:compare", "Is B better than A, or is it noise?"),
+    "sim-llm": ("assay.cli.sim_llm:sim_llm", "A simulated LLM server with known timing, faults and skill."),
     "runs": ("assay.cli.runs:runs", "List, tag or delete stored runs."),
     "baseline": ("assay.cli.baseline:baseline", "Give a run a name to compare with."),
     "schema": ("assay.cli.schema:schema", "JSON schema of a file format, for editors."),
     "db": ("assay.cli.db:db", "The store: upgrade, info, prune, export."),
     "doctor": ("assay.cli.doctor:doctor", "This machine: versions, extras, database, noise, clock."),
+    "record": ("assay.cli.record:record", "Run a program and record its LLM traffic in a cassette."),
+    "replay": ("assay.cli.record:replay", "Run a program with its LLM traffic answered from a cassette."),
     "completion": ("assay.cli.completion:completion", "Shell completion for bash, zsh or fish."),
 }
 
@@ -76,9 +80,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _exit_code(arguments: list[str] | None) -> int:
     try:
-        answer = assay.main(args=arguments, prog_name="assay", standalone_mode=False)
-        sys.stdout.flush()
-    except click.exceptions.Abort:
+        answer = assay.main(args=arguments, prog_name="assay", standalone_mode=False, color=_color())
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
     except click.ClickException as error:
         error.show()
@@ -86,21 +91,40 @@ def _exit_code(arguments: list[str] | None) -> int:
     except AssayError as error:
         _tell(error)
         return 2
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader went away; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit:
+        # Click's own way out when the reader has gone away: there is nobody left to tell.
+        if not isinstance(sys.stdout, click.utils.PacifyFlushWrapper):
+            raise
+        _let_go_of_output()
         return 0
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            _let_go_of_output()
+            return 0
+        if error.errno != errno.ENOSPC:
+            raise
+        _let_go_of_output()
+        click.echo(f"Error: The output cannot be written: {error.strerror}.", err=True)
+        return 2
     return answer if isinstance(answer, int) else 0
+
+
+def _let_go_of_output() -> None:
+    """What is still to be written at exit would fail as well."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
+
+
+def _color() -> bool | None:
+    """None leaves it to click, which colours terminals only."""
+    return False if os.environ.get("NO_COLOR") else None
 
 
 def _tell(error: AssayError) -> None:
     if isinstance(error, SpecError) and len(error.mistakes) > 1:
-        click.secho(f"{len(error.mistakes)} mistakes:", fg="red", err=True)
-        click.echo(str(error), err=True)
+        heading = click.style(f"{len(error.mistakes)} mistakes:", fg="red") + "\n"
     else:
-        click.echo(click.style("Error: ", fg="red") + str(error), err=True)
+        heading = click.style("Error: ", fg="red")
+    click.echo(heading + str(error), err=True, color=_color())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from assay.cli.session import Session, common
 
 
 @click.command()
-@click.argument("ref", metavar="RUN", default="last")
+@click.argument("ref", metavar="[RUN]", default="last")
 @click.option("--format", "formats", metavar="FMT,…", default="html", show_default=True,
               help="html, md, json, csv, png, junit, or a plug-in's name; several with commas.")  # fmt: skip
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder; default: report-RUN.")
@@ -25,12 +25,13 @@ def report(session: Session, ref: str, formats: str, out: Path | None, load: tup
 
     for file in load:
         lookup.load_file(Path(file))
+    names = [name.strip() for name in formats.split(",") if name.strip()]
+    if not names:
+        raise click.UsageError("--format names no format.")
     with session.store() as store:
         found = pipeline.report_of(store, ref)
         folder = out or Path(f"report-{found.run.id}")
-        files = pipeline.write_reports(
-            found, [name.strip() for name in formats.split(",") if name.strip()], folder
-        )
+        files = pipeline.write_reports(found, names, folder)
     if session.is_json:
         session.emit({"run_id": found.run.id, "files": [str(file) for file in files]})
         return

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from assay.cli.session import Session, common
 
+if TYPE_CHECKING:
+    from assay.errors import Mistake
+
 FORMATS = ("html", "md", "json", "csv", "png", "junit")
+FLAGS = {
+    "params": "--set",
+    "sweep": "--sweep",
+    "iterations.measured": "--repetitions",
+    "iterations.warmup": "--warmup",
+    "output_dir": "--out",
+    "tags": "--tag",
+}
 
 
 @click.command()
 @click.argument("target", required=False)
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A param of the experiment.")
-@click.option("--sweep", "axes", metavar="KEY=V1,V2", multiple=True, help="An axis of params.")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A param of the experiment, typed as in YAML; several times.")
+@click.option("--sweep", "axes", metavar="KEY=V1,V2", multiple=True, help="An axis: a param and its values; several times.")
 @click.option(
     "--repetitions", type=click.IntRange(min=1), metavar="N", help="Measured executions in each process."
 )
@@ -30,7 +44,7 @@ FORMATS = ("html", "md", "json", "csv", "png", "junit")
 @click.option("--executor", metavar="NAME", help="Where workers live.")
 @click.option("--load", metavar="FILE.py", multiple=True, help="Make what this file defines known by name.")
 @click.option(
-    "--report", "formats", metavar="FMT", multiple=True, help=f"Write a report: {', '.join(FORMATS)}."
+    "--report", "formats", metavar="FMT,…", multiple=True, help=f"Write a report: {', '.join(FORMATS)}, or a plug-in's name."
 )
 @click.option(
     "--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result and the reports."
@@ -53,26 +67,62 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
         return _resume(session, resumed, options)
     from assay import pipeline
 
-    plan = pipeline.prepare(str(target), session.settings, changes(options))
+    with _flags_named(str(target)):
+        plan = pipeline.prepare(str(target), session.settings, changes(options))
+    reporters = _reporters(options)
     if dry_run:
         return _preview(session, plan)
     from assay.cli.progress import watching
 
     with session.store() as store, watching(session, plan) as watch:
         done = pipeline.run_plan(plan, store, watch)
-    return _finish(session, done.id, options)
+    return _finish(session, done.id, reporters, options["out"])
 
 
 def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
     from assay import pipeline
     from assay.cli.progress import watching
 
+    if {*changes(options)} - {"output_dir"}:
+        raise click.UsageError("A run is resumed as it was planned: with --resume only --report and --out are taken.")
+    reporters = _reporters(options)
     with session.store() as store:
         found = store.run(resumed)
         done = sum(store.progress(found.id).values())
         with watching(session, pipeline.plan_of(found), done) as watch:
             pipeline.resume(found.id, store, watch)
-    return _finish(session, found.id, options)
+    return _finish(session, found.id, reporters, options["out"])
+
+
+def _reporters(options: dict[str, Any]) -> list[str]:
+    """Formats asked for, each known to exist: not an hour later that it does not."""
+    from assay.plugin import lookup
+
+    names = [name.strip() for text in options["formats"] for name in text.split(",") if name.strip()]
+    for name in names:
+        lookup.find("reporters", name)
+    return names
+
+
+@contextlib.contextmanager
+def _flags_named(target: str) -> Iterator[None]:
+    """Mistakes of what was given on the command line name the option, or the target."""
+    from assay.errors import SpecError
+    from assay.spec.load import REQUEST
+
+    try:
+        yield
+    except SpecError as error:
+        raise SpecError(_by_flag(m, target) if m.file == REQUEST else m for m in error.mistakes) from None
+
+
+def _by_flag(mistake: Mistake, target: str) -> Mistake:
+    top, _, rest = mistake.key.partition(".")
+    if top in ("experiment", "experiments"):
+        return replace(mistake, file=target, key="")
+    if mistake.key in FLAGS:
+        return replace(mistake, file=FLAGS[mistake.key], key="")
+    return replace(mistake, file=FLAGS.get(top, f"--{top}"), key=rest)
 
 
 def changes(options: dict[str, Any]) -> dict[str, Any]:
@@ -90,11 +140,11 @@ def changes(options: dict[str, Any]) -> dict[str, Any]:
     }
     named = {"params": params, "sweep": sweep, "iterations": iterations, **plain}
     if options["load"]:
-        named["load"] = [str(Path(file).resolve()) for file in options["load"]]
+        named["load"] = list(options["load"])
     if options["tags"]:
         named["tags"] = list(options["tags"])
     if options["out"] is not None:
-        named["output_dir"] = str(options["out"].resolve())
+        named["output_dir"] = str(options["out"])
     return {key: value for key, value in named.items() if value not in ({}, None)}
 
 
@@ -109,31 +159,28 @@ def _preview(session: Session, plan: Any) -> int:
     return 0
 
 
-def _finish(session: Session, run_id: str, options: dict[str, Any]) -> int:
+def _finish(session: Session, run_id: str, reporters: list[str], out: Path | None) -> int:
     """Show what came out; exit code 1 when a trial has no ok execution, 130 when it was interrupted."""
     from assay import pipeline
     from assay.model import RunState
-    from assay.report.console import print_report
     from assay.report.document import run_document
 
     with session.store() as store:
         report = pipeline.report_of(store, run_id)
-        files = (
-            pipeline.write_reports(report, options["formats"], options["out"] or Path())
-            if options["formats"]
-            else []
-        )
-    if session.is_json:
-        session.emit({**run_document(report, with_executions=False), "files": [str(file) for file in files]})
-    else:
-        print_report(report, session.console())
+        folder = out or Path(report.run.output_dir or f"report-{run_id}")
+        files = pipeline.write_reports(report, reporters, folder) if reporters else []
+        if session.is_json:
+            document = run_document(report, with_executions=False)
+            session.emit({**document, "files": [str(file) for file in files]})
+        else:
+            from assay.report.console import print_report
+
+            print_report(report, session.console())
     for file in files:
         session.say(f"Wrote {file}")
     if report.run.state is RunState.INTERRUPTED:
         session.say("Interrupted. What was finished is kept.")
         session.next(f"assay run --resume {run_id}")
         return 130
-    session.next(
-        f"assay show {run_id}", f"assay report {run_id} --format html", f"assay compare {run_id} last"
-    )
+    session.next(f"assay show {run_id}", f"assay report {run_id} --format html", f"assay baseline set main {run_id}")
     return 1 if report.run.state is RunState.FAILED else 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from assay.cli.session import Session, common
@@ -13,11 +15,11 @@ def runs() -> None:
 
 
 @runs.command("list")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="So many at the most.")
 @click.option("--tag", metavar="TAG", help="Only runs with this tag.")
 @common
 def list_runs(session: Session, limit: int, tag: str | None) -> None:
-    """The latest runs."""
+    """The latest runs, newest first."""
     print_list(session, limit, tag)
 
 
@@ -43,23 +45,31 @@ def delete(session: Session, refs: tuple[str, ...], yes: bool) -> None:
     with session.store() as store:
         found = [store.run(ref) for ref in refs]
         names = ", ".join(f"{one.id} ({one.name})" for one in found)
-        if not (yes or session.is_json):
-            click.confirm(f"Delete {names}?", abort=True, err=True)
+        if not (yes or _is_meant(session, names)):
+            session.say("Nothing was deleted.")
+            return
         for one in found:
             store.delete(one.id)
     if session.is_json:
         session.emit({"deleted": [one.id for one in found]})
     else:
         session.say(f"Deleted {names}.")
+        session.next("assay runs list")
+
+
+def _is_meant(session: Session, names: str) -> bool:
+    if session.is_json or not sys.stdin.isatty():
+        raise click.UsageError(f"This would delete {names}. Say so with --yes.")
+    return click.confirm(f"Delete {names}?", err=True)
 
 
 @runs.command()
 @click.argument("ref", metavar="RUN")
 @click.argument("tags", nargs=-1, required=True, metavar="TAG…")
-@click.option("--remove", is_flag=True, help="Take the tags away.")
+@click.option("--remove", is_flag=True, help="Take these tags away.")
 @common
 def tag(session: Session, ref: str, tags: tuple[str, ...], remove: bool) -> None:
-    """Add tags to a run."""
+    """Add tags to a run, or take them away."""
     with session.store() as store:
         found = store.run(ref)
         now = store.tag(found.id, add=() if remove else tags, remove=tags if remove else ())

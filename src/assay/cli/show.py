@@ -8,7 +8,7 @@ from assay.cli.session import Session, common
 
 
 @click.command()
-@click.argument("ref", metavar="RUN", default="last")
+@click.argument("ref", metavar="[RUN]", default="last")
 @click.option("--trial", metavar="T", help="Only the trial of this name or number.")
 @click.option("--executions", is_flag=True, help="With --json: every execution, too.")
 @common
@@ -25,5 +25,5 @@ def show(session: Session, ref: str, trial: str | None, executions: bool) -> Non
         if session.is_json:
             session.emit(run_document(report, with_executions=executions))
             return
-        print_report(report, session.console(), in_full=True)
+        print_report(report, session.console())
     session.next(f"assay report {report.run.id} --format html", f"assay compare RUN {report.run.id}")

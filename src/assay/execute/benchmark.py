@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import statistics
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial, update_wrapper
 from typing import Any, overload
 
-from assay.execute.clock import Timed, loops_for, time_await, time_call
+from assay.execute.clock import Timed, autorange, autoranged, time_await, time_call
 from assay.execute.outcome import Outcome, sorted_out
 from assay.model import Iterations, Metric
 from assay.plugin.experiment import ExperimentContext
@@ -117,6 +116,8 @@ class Benchmark:
         call = partial(self.experiment, *args, **kwargs) if args or kwargs else self.experiment
         if not self._is_async:
             return self._result(*_measured(call, self.defaults))
+        import asyncio
+
         measuring = self._measured_async(call)
         try:
             asyncio.get_running_loop()
@@ -125,7 +126,7 @@ class Benchmark:
         return measuring
 
     async def _measured_async(self, call: Callable[[], Awaitable[Any]]) -> BenchmarkResult:
-        loops = self.defaults.loops or loops_for((await time_await(call, 1)).seconds)
+        loops = self.defaults.loops or await _autoranged(call)
         for _ in range(self.defaults.warmup):
             await time_await(call, loops)
         return self._result(loops, [await time_await(call, loops) for _ in range(self.defaults.measured)])
@@ -138,15 +139,31 @@ class Benchmark:
 
 
 def _measured(call: Callable[[], Any], how: Iterations) -> tuple[int, list[Timed]]:
-    loops = how.loops or loops_for(time_call(call, 1).seconds)
+    loops = how.loops or autoranged(partial(time_call, call))
     for _ in range(how.warmup):
         time_call(call, loops)
     return loops, [time_call(call, loops) for _ in range(how.measured)]
 
 
+async def _autoranged(call: Callable[[], Awaitable[Any]]) -> int:
+    ranging = autorange()
+    loops = next(ranging)
+    while True:
+        try:
+            loops = ranging.send((await time_await(call, loops)).seconds)
+        except StopIteration as found:
+            return int(found.value)
+
+
 def returned(result: Any) -> Outcome:
     """What a function returned, where that is a mapping; a plain function may return what it likes."""
-    return sorted_out(result) if isinstance(result, Mapping) else Outcome()
+    if result is None:
+        return Outcome()
+    if isinstance(result, Mapping):
+        return sorted_out(result)
+    if inspect.isawaitable(result):
+        return Outcome(problem="The function returned something to await; declare it with `async def`.")
+    return Outcome()
 
 
 def _means(outcomes: list[Outcome]) -> dict[str, float]:

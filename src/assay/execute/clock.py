@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Generator
 from functools import cache
 from itertools import repeat
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 TARGET_NS = 1_000_000
 """An execution of an autoranged function lasts about this long: 20,000 steps of the clock."""
 
+MAX_LOOPS = 10_000_000
+QUICK_SECONDS = 0.1
 
-@dataclass(frozen=True, slots=True)
-class Timed:
+
+class Timed(NamedTuple):
     """Seconds of one call, and what the last call returned."""
 
     seconds: float
@@ -80,3 +81,30 @@ def loops_for(seconds_of_one: float) -> int:
     while power * 10 <= wanted:
         power *= 10
     return next(step * power for step in (10, 5, 2, 1) if step * power <= wanted)
+
+
+def autorange() -> Generator[int, float, int]:
+    """Find how many calls an execution needs so that the clock's grain does not show.
+
+    Yields how many calls to time next and is sent the seconds of one of them; returns the number found.
+    """
+    loops = 1
+    seconds = yield loops
+    if seconds < QUICK_SECONDS:
+        # The first call of all may have had to import something or to fill a cache.
+        seconds = min(seconds, (yield loops))
+    while (wanted := loops_for(seconds)) > 2 * loops and loops < MAX_LOOPS:
+        loops = min(wanted, loops * 100, MAX_LOOPS)
+        seconds = yield loops
+    return max(loops, wanted)
+
+
+def autoranged(time_of: Callable[[int], Timed]) -> int:
+    """The number that `autorange` finds when it asks a function for the times."""
+    ranging = autorange()
+    loops = next(ranging)
+    while True:
+        try:
+            loops = ranging.send(time_of(loops).seconds)
+        except StopIteration as found:
+            return int(found.value)

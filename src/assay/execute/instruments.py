@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from time import perf_counter
 from typing import Any
 
 from assay.errors import PlanError
 from assay.execute.outcome import sorted_out
+from assay.execute.told import told
 from assay.model import Artifact, InstrumentUse, Job, Phase
 from assay.plugin import lookup
 from assay.plugin.experiment import ExperimentContext
@@ -25,11 +26,12 @@ class Instruments:
         self._slow = Watching({name: i for name, i in made.items() if i.slows})
 
     def _made(self, use: InstrumentUse) -> Any:
-        try:
-            return make_instrument(use)
-        except NotMeasurable as reason:
-            self.unmeasured[use.name] = str(reason)
-            return None
+        with blaming(use.name):
+            try:
+                return make_instrument(use)
+            except NotMeasurable as reason:
+                self.unmeasured[use.name] = str(reason)
+        return None
 
     def for_phase(self, phase: Phase) -> Watching | None:
         watching = self._slow if phase is Phase.PROFILED else self._light if phase is Phase.MEASURED else None
@@ -37,10 +39,18 @@ class Instruments:
 
     def costs(self, context: ExperimentContext) -> dict[str, float]:
         """Seconds that one start and stop of each takes: the best of three."""
-        return {
-            name: _cost(member, context)
-            for name, member in {**self._light.members, **self._slow.members}.items()
-        }
+        costs: dict[str, float] = {}
+        for name, member in {**self._light.members, **self._slow.members}.items():
+            with blaming(name):
+                costs[name] = _cost(member, context)
+        return costs
+
+
+class InstrumentFailed(Exception):
+    """An instrument, not its subject, went wrong: the execution says nothing about the subject."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"Instrument '{name}' failed: {problem}")
 
 
 class Watching:
@@ -49,16 +59,39 @@ class Watching:
     def __init__(self, members: Mapping[str, Any]) -> None:
         self.members = members
 
-    def start(self, context: ExperimentContext) -> list[tuple[Any, Any]]:
-        return [(member, member.start(context)) for member in self.members.values()]
+    def start(self, context: ExperimentContext) -> list[tuple[str, Any]]:
+        states: list[tuple[str, Any]] = []
+        for name, member in self.members.items():
+            with blaming(name):
+                states.append((name, member.start(context)))
+        return states
 
-    def stop(self, states: Any, files: Files) -> dict[str, float]:
+    def stop(self, states: list[tuple[str, Any]], files: Files) -> dict[str, float]:
         measurements: dict[str, float] = {}
-        for member, state in reversed(states):
-            reading = member.stop(state)
-            measurements.update(reading.measurements)
-            files.add(reading.files)
+        for name, state in reversed(states):
+            with blaming(name):
+                reading = self.members[name].stop(state)
+                measurements.update(_checked(name, reading))
+                files.add(reading.files)
         return measurements
+
+
+@contextlib.contextmanager
+def blaming(name: str) -> Iterator[None]:
+    """Whatever goes wrong in here is the fault of that instrument."""
+    try:
+        yield
+    except InstrumentFailed:
+        raise
+    except Exception as error:
+        raise InstrumentFailed(name, told(error)) from error
+
+
+def _checked(name: str, reading: Reading) -> dict[str, float]:
+    outcome = sorted_out(reading.measurements)
+    if outcome.problem or outcome.output:
+        raise InstrumentFailed(name, outcome.problem or f"{outcome.output} is not a number")
+    return outcome.measurements
 
 
 class Files:

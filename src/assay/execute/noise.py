@@ -4,9 +4,9 @@ The probe does one fixed piece of work over and over for a moment and looks at t
 times: other programs that take the processor away (`lost`), a pace that changes because of frequency or neighbours on
 the same core (`spread`), and single interruptions (`worst`). The first two decide whether the machine is called noisy.
 
-The thresholds come from 60 probes in each state of a 2-core virtual machine: quiet, `lost` stayed below 0.16 and
-`spread` below 0.9 in 95 % of probes, and a core that changes its pace twofold gives a spread of 1 at the most; with as
-many busy programs as cores the middle values were 0.50 and 3.9, with twice as many 0.64 and 7.
+The thresholds come from 60 probes in each state of a 2-core virtual machine. Quiet, none was called noisy: the spread
+reached 0.95, as a core that changes its pace twofold gives a spread of 1 at the most, and `lost` stayed below 0.1. With
+as many busy programs as cores 59 were called noisy (middle values 3.9 and 0.5), with twice as many all 60.
 """
 
 from __future__ import annotations

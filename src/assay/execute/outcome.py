@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 MAX_OUTPUT_CHARACTERS = 100_000
+MAX_OUTPUT_DEPTH = 50
 
 
 @dataclass(slots=True)
@@ -24,16 +26,20 @@ def sorted_out(result: Any) -> Outcome:
         return outcome
     if not isinstance(result, Mapping):
         outcome.problem = (
-            f"execute_once returned {_shown(result)}; it must return a mapping of metrics, or nothing."
+            f"execute_once returned {shown(result)}; it must return a mapping of metrics, or nothing."
         )
         return outcome
-    _take(result, "", outcome)
+    try:
+        _take(result, "", outcome)
+    except Exception as error:
+        # What was returned is the experiment's own code too: its items, its names, its numbers.
+        outcome.problem = f"What execute_once returned cannot be read: {type(error).__name__}: {shown(error)}"
     return outcome
 
 
 def _take(mapping: Mapping[Any, Any], prefix: str, outcome: Outcome) -> None:
     for key, value in mapping.items():
-        name = f"{prefix}{key}"
+        name = _writable(f"{prefix}{key}")
         if isinstance(value, Mapping):
             _take(value, f"{name}.", outcome)
         elif (number := _number(value)) is None:
@@ -51,30 +57,43 @@ def _number(value: Any) -> float | None:
             return float(value)
         except OverflowError:
             return math.inf
-    if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        return _number(value.item())
-    return None
+    return _number(value.item()) if _is_scalar(value) else None
 
 
-def plain(value: Any) -> Any:
+def _is_scalar(value: Any) -> bool:
+    return hasattr(value, "dtype") and getattr(value, "ndim", None) == 0 and hasattr(value, "item")
+
+
+def plain(value: Any, depth: int = MAX_OUTPUT_DEPTH) -> Any:
     """The value as JSON can hold it; what it cannot hold is described, what is too long is cut."""
-    if value is None or isinstance(value, (bool, int)):
+    if value is None or isinstance(value, bool):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
+        return float(value) if math.isfinite(value) else str(value)
+    if isinstance(value, int):
+        return int(value) if abs(value) < 2**63 else shown(value)
     if isinstance(value, str):
-        text = value.encode("utf-8", "replace").decode("utf-8")
+        text = _writable(value[: MAX_OUTPUT_CHARACTERS + 1])
         return text if len(text) <= MAX_OUTPUT_CHARACTERS else text[:MAX_OUTPUT_CHARACTERS] + "… (cut)"
+    if not depth:
+        return shown(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in list(value.items())[:1000]}
+        return {_writable(str(key)): plain(item, depth - 1) for key, item in islice(value.items(), 1000)}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in list(value)[:1000]]
-    return _shown(value)
+        return [plain(item, depth - 1) for item in islice(value, 1000)]
+    return plain(value.item(), depth - 1) if _is_scalar(value) else shown(value)
 
 
-def _shown(value: Any) -> str:
+def _writable(text: str) -> str:
+    """Without lone surrogates, which no encoding can write, and without NUL, which not every database takes."""
+    text = text.replace("\0", "�")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def shown(value: Any) -> str:
+    """What a value looks like, in a line; never raises."""
     try:
-        text = repr(value)
+        text = _writable(repr(value))
     except Exception as error:
         text = f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
     return text if len(text) <= 200 else text[:199] + "…"

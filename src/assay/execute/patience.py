@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from assay.model import Execution, Status
@@ -19,12 +18,13 @@ class Patience:
     failures: int = 0
     reason: str | None = None
 
-    def see(self, executions: Iterable[Execution]) -> str | None:
-        """Take note of executions in order; the reason to stop, once there is one."""
-        for execution in executions:
-            self.failures = 0 if execution.status is Status.OK else self.failures + 1
-            if self.reason is None:
-                self.reason = self._verdict(execution)
+    def see(self, execution: Execution) -> str | None:
+        """Take note of the next execution; the reason to stop, once there is one."""
+        if execution.status is Status.OK:
+            self.failures = 0
+        else:
+            self.failures += 1
+            self.reason = self.reason or self._verdict(execution)
         return self.reason
 
     def _verdict(self, execution: Execution) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import tempfile
 from dataclasses import dataclass
 from enum import IntEnum
 from time import monotonic_ns
@@ -22,6 +21,10 @@ class Stage(IntEnum):
     EXECUTING = 2
     BETWEEN = 3
     TEARDOWN = 4
+    SEVERED = 5
+    """The pipe for results is gone, so there is no other way to say anything."""
+    BROKEN = 6
+    """The harness itself failed; its traceback is in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,8 @@ class Beat:
 class Pulse:
     """Written by the worker in well under a microsecond, read by the supervisor whenever it likes."""
 
-    def __init__(self, fd: int | None = None) -> None:
-        self._memory = mmap.mmap(fd if fd is not None else -1, _SIZE)
+    def __init__(self, fd: int = -1) -> None:
+        self._memory = mmap.mmap(fd, _SIZE)
         self._numbers = memoryview(self._memory).cast("q")
 
     def enter(self, stage: Stage) -> None:
@@ -54,28 +57,42 @@ class Pulse:
         numbers[2] = 0
         numbers[0] = _CODES[phase]
         numbers[1] = repetition
-        numbers[3] = Stage.EXECUTING
+        numbers[3] = 2  # Stage.EXECUTING: reading it from the class would take as long as all the rest
         numbers[2] = monotonic_ns()
 
     def end(self) -> None:
         self._numbers[2] = 0
-        self._numbers[3] = Stage.BETWEEN
+        self._numbers[3] = 3  # Stage.BETWEEN
 
     def read(self) -> Beat:
         numbers = self._numbers
         return Beat(Stage(numbers[3]), _PHASES[numbers[0]], numbers[1], numbers[2])
+
+    def detach(self) -> None:
+        """Beat for nobody from now on: a fork of the worker must not speak for it."""
+        self._numbers = memoryview(bytearray(_SIZE)).cast("q")
 
     def close(self) -> None:
         self._numbers.release()
         self._memory.close()
 
 
-def shared_file() -> int:
+def shared_memory() -> int:
     """A file descriptor of memory that a child can map too."""
+    fd = memory_file(b"")
+    os.ftruncate(fd, _SIZE)
+    return fd
+
+
+def memory_file(content: bytes) -> int:
+    """A file descriptor from which the content can be read; the file has no name, so that nothing is left of it."""
     if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("assay-pulse")
+        fd = os.memfd_create("assay")
     else:
+        import tempfile
+
         with tempfile.TemporaryFile() as file:
             fd = os.dup(file.fileno())
-    os.ftruncate(fd, _SIZE)
+    os.write(fd, content)
+    os.lseek(fd, 0, os.SEEK_SET)
     return fd

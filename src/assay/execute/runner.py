@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from time import monotonic
 from types import FrameType
-from typing import Any
 
 from assay.execute.attempt import attempt
 from assay.execute.jobs import Assignment, jobs
-from assay.model import Batch, Execution
+from assay.execute.patience import Patience
+from assay.model import Artifact, Batch, Execution
 from assay.plugin.executor import Executor
 
 FLUSH_SECONDS = 0.1
@@ -34,51 +35,71 @@ def carry_out(
     assignment: Assignment, executor: Executor, interrupt: Callable[[], bool], ended: set[int]
 ) -> Iterator[Batch]:
     """Everything the plan still wants, as it gets done; a trial that has ended gets no further jobs."""
-    pending = _Pending()
+    pending, patience = _Pending(), _TrialPatience(ended)
     for batch in executor.map(attempt, jobs(assignment, ended), interrupt):
-        ended.update(batch.stopped)
         pending.add(batch)
+        pending.stopped.update(patience.see(batch))
         if pending.is_due():
             yield pending.taken()
-    if not pending.is_empty:
-        yield pending.taken()
+            pending = _Pending()
+    yield pending.taken()
+
+
+class _TrialPatience:
+    """Sees the failures of a trial across its processes, and notes the trials that have ended."""
+
+    def __init__(self, ended: set[int]) -> None:
+        self._ended = ended
+        self._patience: defaultdict[int, Patience] = defaultdict(Patience)
+
+    def see(self, batch: Batch) -> dict[int, str]:
+        """The trials that are to be stopped, and why.
+
+        A trial where only the harness failed has ended too, but is not stopped for good: it can be resumed.
+        """
+        stopped: dict[int, str] = {}
+        self._ended.update(batch.stopped)
+        for execution in batch.executions:
+            reason = self._patience[execution.trial].see(execution)
+            if reason and execution.trial not in self._ended:
+                self._ended.add(execution.trial)
+                if execution.status.is_settled:
+                    stopped[execution.trial] = reason
+        return stopped
 
 
 @dataclass(slots=True)
 class _Pending:
-    """Batches put together until they are worth a transaction."""
+    """What has arrived, put together until it is worth a transaction."""
 
-    batches: list[Batch] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
+    artifacts: list[Artifact] = field(default_factory=list)
+    stopped: dict[int, str] = field(default_factory=dict)
+    costs: dict[str, float] = field(default_factory=dict)
+    unmeasured: dict[str, str] = field(default_factory=dict)
+    settled: list[tuple[int, int]] = field(default_factory=list)
     since: float = field(default_factory=monotonic)
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.batches
-
     def add(self, batch: Batch) -> None:
-        self.batches.append(batch)
         self.executions += batch.executions
+        self.artifacts += batch.artifacts
+        self.stopped.update(batch.stopped)
+        self.costs.update(batch.costs)
+        self.unmeasured.update(batch.unmeasured)
+        self.settled += batch.settled
 
     def is_due(self) -> bool:
         return len(self.executions) >= FLUSH_EXECUTIONS or monotonic() - self.since >= FLUSH_SECONDS
 
     def taken(self) -> Batch:
-        batches, self.batches = self.batches, []
-        executions, self.executions = self.executions, []
-        self.since = monotonic()
         return Batch(
-            executions=tuple(executions),
-            artifacts=tuple(a for batch in batches for a in batch.artifacts),
-            stopped=_merged(batch.stopped for batch in batches),
-            costs=_merged(batch.costs for batch in batches),
-            unmeasured=_merged(batch.unmeasured for batch in batches),
-            settled=tuple(pair for batch in batches for pair in batch.settled),
+            tuple(self.executions),
+            tuple(self.artifacts),
+            self.stopped,
+            self.costs,
+            self.unmeasured,
+            tuple(self.settled),
         )
-
-
-def _merged(mappings: Any) -> dict[Any, Any]:
-    return {key: value for mapping in mappings for key, value in mapping.items()}
 
 
 @contextlib.contextmanager

@@ -4,95 +4,149 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
-from time import monotonic, sleep, time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from time import monotonic, time
 
+from assay.execute.attempt import remark
+from assay.execute.due import first_due, left
+from assay.execute.guardian import Guardian
 from assay.execute.log import Log
-from assay.execute.pulse import Beat, Pulse, Stage, shared_file
+from assay.execute.pulse import Beat, Pulse, Stage, memory_file, shared_memory
+from assay.execute.subject import INTERRUPTED
 from assay.execute.tree import MARK, kill_all, tree_rss
-from assay.execute.wire import decode_batch, encode_job
-from assay.model import Artifact, Batch, Execution, Job, Phase, Status, Stretch
+from assay.execute.wire import Garbled, decode_batches, encode_job
+from assay.model import Batch, Execution, Job, Status
 from assay.units import size
 
 DEFAULT_SECONDS = 600.0
-GRACE_SECONDS = 2.0
+SETUP_SECONDS = 60.0
+"""Setup and teardown may always take this long, and ten times the limit of an execution if that is longer."""
+EXIT_SECONDS = 1.0
+LOOK_SECONDS = 0.02
 _PIPE_BYTES = 1 << 20
 _F_SETPIPE_SZ = 1031
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a worker was ended, what it was doing, and for how long it had."""
+
+    status: Status
+    text: str
+    beat: Beat
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """What is left of a worker: its last words, and the job that a new process should go on with."""
+
+    batches: list[Batch]
+    job: Job | None = None
 
 
 class Worker:
     """One job in one process of its own."""
 
-    def __init__(self, job: Job, attempt: str) -> None:
+    def __init__(self, job: Job, attempt: str, guardian: Guardian) -> None:
         self.job = job
         self.is_done = False
-        self._mark = secrets.token_hex(8)
-        self._pulse_fd = shared_file()
-        self._pulse = Pulse(self._pulse_fd)
-        self._log_file = tempfile.TemporaryFile(mode="a+b", buffering=0)  # noqa: SIM115 (closed in close)
-        self._log = Log(self._log_file.fileno())
-        self._rest = b""
-        self._ended_by: tuple[Status, str, Beat] | None = None
-        self._settled = False
-        self._stopped = False
+        """Nothing more will come from it."""
+        self._guardian = guardian
+        self._mark = guardian.mark()
+        self._ending: Ending | None = None
+        self._done: dict[str, int] = {}
+        self._is_settled = False
+        self._unread: list[bytes] = []
         self._next_look = 0.0
         self._memory_limit = job.limits.memory_bytes or most_of_the_memory()
-        self.fd, self._process = self._start(attempt)
+        with contextlib.ExitStack() as opened:
+            self.fd = self._start(attempt, opened)
+            self._opened = opened.pop_all()
 
-    def _start(self, attempt: str) -> tuple[int, subprocess.Popen[bytes]]:
-        read, write = os.pipe()
-        control_read, self._control = os.pipe()
-        _widen(write)
-        inherited = (control_read, write, self._pulse_fd, self._log_file.fileno())
-        words = [sys.executable, "-P", "-m", "assay.execute.worker", *map(str, inherited), attempt]
-        hash_seed = str(self.job.seed % 2**32)
-        process = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=self._log_file,
-            stderr=self._log_file,
-            pass_fds=inherited,
-            start_new_session=True,
-            env={**os.environ, MARK: self._mark, "PYTHONHASHSEED": hash_seed},
-        )
-        os.close(control_read)
-        os.close(write)
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._control, encode_job(self.job))
-        os.set_blocking(read, False)
-        return read, process
+    def _start(self, attempt: str, opened: contextlib.ExitStack) -> int:
+        pulse_fd, job_fd = shared_memory(), memory_file(encode_job(self.job))
+        with _closing(pulse_fd, job_fd):
+            self._pulse = Pulse(pulse_fd)
+            opened.callback(self._pulse.close)
+            self._pulse.enter(Stage.STARTING)
+            log_file = tempfile.TemporaryFile(mode="a+b", buffering=0)  # noqa: SIM115 (closed with `opened`)
+            opened.callback(log_file.close)
+            self._log = Log(log_file.fileno())
+            read, write = os.pipe()
+            opened.callback(os.close, read)
+            os.set_blocking(read, False)
+            with _closing(write):
+                _widen(write)
+                inherited = (write, log_file.fileno(), pulse_fd)
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "assay.execute.worker", *map(str, inherited), attempt],
+                    stdin=job_fd,
+                    stdout=log_file,
+                    stderr=log_file,
+                    pass_fds=inherited,
+                    start_new_session=True,
+                    env={**os.environ, MARK: self._mark, "PYTHONHASHSEED": str(self.job.seed)},
+                )
+        self._guardian.watch(self._process.pid)
+        return read
 
     def listen(self) -> list[Batch]:
-        """All batches that have arrived, without waiting; sets `is_done` once there will be no more."""
-        batches: list[Batch] = []
-        is_open = True
-        while is_open:
+        """All batches that have arrived, without waiting."""
+        batches = self._understood(self._lines())
+        for batch in batches:
+            self._is_settled = self._is_settled or bool(batch.settled)
+            for execution in batch.executions:
+                self._done[execution.phase] = execution.repetition + 1
+        return batches
+
+    def _lines(self) -> list[bytes]:
+        # Whether it has exited is asked before reading: what it wrote until then is in the pipe by now. The end of
+        # the pipe alone is no sure sign, because a process that outlives the worker may hold it open.
+        has_exited = self._process.poll() is not None
+        for _ in range(4):
             try:
                 data = os.read(self.fd, _PIPE_BYTES)
             except BlockingIOError:
+                self.is_done = has_exited
                 break
-            is_open = bool(data)
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            batches += [decode_batch(line) for line in lines]
-            if len(batches) > 5000:
+            if not data:
+                self.is_done = True
                 break
-        for batch in batches:
-            self._settled = self._settled or bool(batch.settled)
-            self._stopped = self._stopped or bool(batch.stopped)
-        self.is_done = not is_open
+            self._unread.append(data)
+            if b"\n" in data:
+                *lines, rest = b"".join(self._unread).split(b"\n")
+                self._unread = [rest]
+                return lines
+        return []
+
+    def _understood(self, lines: list[bytes]) -> list[Batch]:
+        try:
+            return decode_batches(lines)
+        except Garbled:
+            return self._until_garbled(lines)
+
+    def _until_garbled(self, lines: list[bytes]) -> list[Batch]:
+        batches: list[Batch] = []
+        for line in lines:
+            try:
+                batches += decode_batches([line])
+            except Garbled:
+                self._end(Status.CRASHED, "the experiment wrote into the pipe for results")
+                break
         return batches
 
     def keep_within_limits(self) -> None:
-        """Kill the execution under way if it takes too long, too much memory, or floods the log."""
+        """Kill the execution under way if it takes too long or too much memory; keep a flood of output small."""
         now = monotonic()
-        if now < self._next_look or self._ended_by:
+        if now < self._next_look or self._ending:
             return
-        self._next_look = now + 0.02
+        self._next_look = now + LOOK_SECONDS
         self._log.drain_flood()
         beat = self._pulse.read()
         if beat.since_ns and beat.seconds() > (allowed := self._seconds_allowed(beat.stage)):
@@ -103,100 +157,86 @@ class Worker:
 
     def _seconds_allowed(self, stage: Stage) -> float:
         limit = self.job.limits.seconds or DEFAULT_SECONDS
-        return limit if stage is Stage.EXECUTING else max(60.0, 10 * limit)
+        return limit if stage is Stage.EXECUTING else max(SETUP_SECONDS, 10 * limit)
 
-    def _end(self, status: Status, text: str, beat: Beat) -> None:
-        """Kill, unless what was too long has just ended: then the next is innocent."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._process.pid, signal.SIGSTOP)
-            now = self._pulse.read()
-            if status is Status.TIMEOUT and (now.since_ns, now.repetition) != (
-                beat.since_ns,
-                beat.repetition,
-            ):
-                os.kill(self._process.pid, signal.SIGCONT)
-                return
-            self._ended_by = (status, text, beat)
-            self._process.kill()
+    def _end(self, status: Status, text: str, beat: Beat | None = None) -> None:
+        beat = beat or self._pulse.read()
+        self._ending = self._ending or Ending(status, text, beat, beat.seconds())
+        self._process.kill()
 
-    def cancel(self) -> list[Batch]:
-        """Ask it to end, so that teardown runs; kill it when it does not."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.terminate()
-        batches: list[Batch] = []
-        deadline = monotonic() + GRACE_SECONDS
-        while not self.is_done and monotonic() < deadline:
-            batches += self.listen()
-            sleep(0.01)
-        self._ended_by = (Status.CANCELLED, "The run was interrupted.", self._pulse.read())
-        return batches
-
-    def close(self) -> Batch:
-        """Gather the end of a worker: what its death means, if it died, for the execution under way."""
+    def ask_to_end(self) -> None:
+        """The subject is broken off where it is, and teardown runs."""
         beat = self._pulse.read()
+        self._ending = Ending(Status.CANCELLED, INTERRUPTED, beat, beat.seconds())
+        self._process.terminate()
+
+    def close(self) -> Remains:
+        """End it and all that it started; what its death means for the execution under way."""
+        if self.is_done:
+            self._let_exit()
         outlived = kill_all(self._process.pid, self._mark)
         code = self._process.wait()
-        batch = Batch()
-        if not self._settled:
-            batch = self._death(code, beat)
-        elif outlived:
-            batch = Batch(artifacts=(_outlived(self.job, outlived),))
-        os.close(self._control)
-        os.close(self.fd)
-        self._pulse.close()
-        os.close(self._pulse_fd)
-        self._log_file.close()
-        return batch
+        self._guardian.release(self._process.pid)
+        batches: list[Batch] = []
+        while not self.is_done:
+            batches += self.listen()
+        remains = Remains([]) if self._is_settled else self._after_death(code)
+        if self._is_settled and outlived:
+            text = f"{outlived} processes that the experiment had started outlived it and were ended"
+            batches.append(Batch(artifacts=(remark(self.job, "outlived", text),)))
+        self._opened.close()
+        return replace(remains, batches=batches + remains.batches)
 
-    def _death(self, code: int, beat: Beat) -> Batch:
-        status, text, last = self._ended_by or (Status.CRASHED, died_of(code), beat)
-        if last.stage in (Stage.STARTING, Stage.SETUP, Stage.TEARDOWN):
-            text = f"{text}, during {last.stage.name.lower()}"
-        if status is Status.CANCELLED and last.stage is not Stage.EXECUTING:
-            return Batch()
-        if last.stage is Stage.TEARDOWN:
-            return Batch(settled=((self.job.trial, self.job.process),))
-        if last.stage is Stage.STARTING and status is Status.CRASHED:
-            status = Status.HARNESS_ERROR
-        phase, repetition = last.phase, last.repetition
-        if last.stage is not Stage.EXECUTING or not self._is_kept(phase):
-            first = next(s for s in self.job.stretches if s.kept)
-            phase, repetition = Phase(first.phase), first.first
-        seconds = {"seconds": last.seconds()} if status is Status.TIMEOUT else {}
+    def _let_exit(self) -> None:
+        try:
+            self._process.wait(EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._end(Status.CRASHED, died_of(0, Stage.SEVERED))
+
+    def _after_death(self, code: int) -> Remains:
+        """The pulse stands still where the worker died, and every execution that it finished has been read."""
+        beat, stretches = self._pulse.read(), left(self.job.stretches, self._done)
+        ending = self._ending or Ending(Status.CRASHED, died_of(code, beat.stage), beat, 0.0)
+        if ending.status is Status.CANCELLED:
+            return Remains([self._instead(ending)] if beat.stage is Stage.EXECUTING else [])
+        if beat.stage is Stage.TEARDOWN or first_due(stretches) is None:
+            settled = ((self.job.trial, self.job.process),)
+            return Remains([Batch(artifacts=(remark(self.job, "teardown", ending.text),), settled=settled)])
+        if ending.status is Status.TIMEOUT and not _is_same(ending.beat, beat):
+            # It ended at the very moment that it was to be killed for; the next one is innocent.
+            return Remains([], replace(self.job, stretches=stretches))
+        if beat.stage in (Stage.STARTING, Stage.BROKEN) and ending.status is Status.CRASHED:
+            return Remains([self._instead(replace(ending, status=Status.HARNESS_ERROR))])
+        after = [self._instead(ending)]
+        left_over = left(stretches, self._done)
+        is_worth_it = beat.stage is not Stage.SETUP and first_due(left_over) is not None
+        return Remains(after, replace(self.job, stretches=left_over) if is_worth_it else None)
+
+    def _instead(self, ending: Ending) -> Batch:
+        """What stands for the execution that was due when the worker ended."""
+        due = first_due(left(self.job.stretches, self._done))
+        assert due is not None
+        self._done[due.phase] = due.repetition + 1
+        where = "" if ending.beat.stage is Stage.EXECUTING else f", during {ending.beat.stage.name.lower()}"
+        measurements = {"seconds": ending.seconds} if ending.status is Status.TIMEOUT else {}
         execution = Execution(
-            self.job.trial,
-            self.job.process,
-            phase,
-            repetition,
-            status,
-            time(),
-            seconds,
-            error=text,
-            log=self._log.take(),
-        )
+            self.job.trial, self.job.process, *due, ending.status, time(), measurements,
+            error=f"{ending.text}{where}", log=self._log.take(),
+        )  # fmt: skip
         return Batch((execution,))
 
-    def _is_kept(self, phase: Phase) -> bool:
-        return any(stretch.kept for stretch in self.job.stretches if stretch.phase == phase)
 
-    def remaining(self, stored: dict[str, int]) -> Job | None:
-        """The job that is left after a crash; `stored` counts what is done of each phase."""
-        left = tuple(s for stretch in self.job.stretches if (s := _left(stretch, stored)))
-        return replace(self.job, stretches=left) if any(s.kept for s in left) else None
+def _is_same(one: Beat, other: Beat) -> bool:
+    return (one.since_ns, one.phase, one.repetition) == (other.since_ns, other.phase, other.repetition)
 
 
-def _left(stretch: Stretch, stored: dict[str, int]) -> Stretch | None:
-    done = max(stretch.first, stored.get(stretch.phase, 0))
-    if not stretch.kept or (stretch.phase == Phase.WARMUP and done >= stretch.end):
-        return replace(stretch, kept=False)
-    return replace(stretch, first=done) if done < stretch.end else None
-
-
-def died_of(code: int) -> str:
+def died_of(code: int, stage: Stage = Stage.EXECUTING) -> str:
     """
     >>> died_of(3), died_of(-11)
     ('the process ended itself with exit code 3', 'the process died of SIGSEGV')
     """
+    if stage is Stage.SEVERED:
+        return "the experiment closed the pipe for results"
     if code < 0:
         return f"the process died of {signal.Signals(-code).name}"
     return f"the process ended itself with exit code {code}"
@@ -211,9 +251,13 @@ def most_of_the_memory() -> int:
     return int(total * 0.8)
 
 
-def _outlived(job: Job, number: int) -> Artifact:
-    text = f"{number} processes that the experiment started outlived it and were ended"
-    return Artifact(job.trial, f"outlived-p{job.process}.txt", "remark", text.encode())
+@contextlib.contextmanager
+def _closing(*fds: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for fd in fds:
+            os.close(fd)
 
 
 def _widen(fd: int) -> None:

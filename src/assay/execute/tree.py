@@ -63,25 +63,47 @@ def _rss_elsewhere(pid: int) -> int:
 
 
 def kill_all(pid: int, mark: str) -> int:
-    """End a worker's process group and every process that carries its mark; how many had outlived it."""
+    """End a worker's process group and every process that carries its mark; how many there were beside it."""
+    outlived = _marked(mark) - {pid}
+    kill_group(pid)
+    return len((outlived | kill_marked(mark)) - {pid})
+
+
+def kill_group(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    outlived = 0
-    for other in _marked(mark):
-        if other != pid:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(other, signal.SIGKILL)
-                outlived += 1
-    return outlived
 
 
-def _marked(mark: str) -> Iterator[int]:
-    wanted = f"{MARK}={mark}".encode()
+def kill_marked(prefix: str) -> set[int]:
+    """End every process whose mark begins so, until a look finds none that was not found before."""
+    killed: set[int] = set()
+    while fresh := _marked(prefix) - killed:
+        for pid in fresh:
+            _kill(pid)
+        killed |= fresh
+    return killed
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _marked(prefix: str) -> set[int]:
+    wanted = f"{MARK}={prefix}".encode()
+    return {pid for pid in _all_processes() if wanted in _environment(pid)}
+
+
+def _all_processes() -> list[int]:
     try:
-        names = os.listdir("/proc")
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
-        return
-    for name in filter(str.isdigit, names):
-        with contextlib.suppress(OSError):
-            if wanted in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
-                yield int(name)
+        return []
+
+
+def _environment(pid: int) -> bytes:
+    """As the process was given it; nothing for one that has ended, or is none of ours."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""

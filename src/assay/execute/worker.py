@@ -1,115 +1,135 @@
-"""The worker process: reads one job, attempts it, writes each batch as a line.
-
-It lives in a session of its own, and dies with its supervisor: the kernel sees to it on Linux, and everywhere a
-thread waits for the control pipe to close.
-"""
+"""The worker process: reads one job, attempts it, writes each batch as lines. It lives in a session of its own."""
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
+import fcntl
 import importlib
 import os
+import resource
 import signal
 import sys
-import threading
 import traceback
 from functools import partial
 from pathlib import Path
-from time import time
 from types import FrameType
 
-from assay.execute.attempt import Cancelled
 from assay.execute.log import Log
 from assay.execute.pulse import Pulse, Stage
+from assay.execute.subject import Cancelled
 from assay.execute.wire import decode_job, encode_batch
-from assay.model import Batch, Execution, Job, Status
 
-PR_SET_PDEATHSIG = 1
+HIGH = 900
+"""Our file descriptors are moved up here, away from experiments that close or reuse all the low ones."""
 
 
 def main() -> None:
-    control, results, pulse_fd, log_fd = (int(word) for word in sys.argv[1:5])
-    die_with_the_supervisor()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    faulthandler.enable(2)
-    sys.path.append(str(Path.cwd()))
-    module, _, name = sys.argv[5].partition(":")
-    with os.fdopen(control, "rb", closefd=False) as lines:
-        job = decode_job(lines.readline())
-    watch_the_supervisor(control)
-    pulse, log = Pulse(pulse_fd), Log(log_fd)
-    signal.signal(signal.SIGTERM, partial(cancel, pulse))
+    results, log_fd = (_moved_up(int(word)) for word in sys.argv[1:3])
+    pulse = _pulse(int(sys.argv[3]))
+    cancellation = Cancellation(pulse)
+    signal.signal(signal.SIGTERM, cancellation)
+    os.register_at_fork(after_in_child=partial(_leave_to_the_parent, results, pulse))
+    _prepare()
+    job = decode_job(_standard_input())
+    module, _, name = sys.argv[4].partition(":")
     attempt = getattr(importlib.import_module(module), name)
-    batches = attempt(job, pulse, lambda: _printed(log))
+    batches = attempt(job, pulse, partial(_printed, Log(log_fd), os.getpid()))
     try:
         for batch in batches:
-            write(results, encode_batch(batch))
-            if _cancelled:
-                batches.close()
-    except Cancelled:
+            _write(results, encode_batch(batch), pulse)
+            if cancellation.is_requested:
+                break
         batches.close()
-    except Exception as error:
-        write(results, encode_batch(_our_fault(job, pulse, error)))
-    flush()
+    except Cancelled:
+        pass
+    except BaseException:
+        traceback.print_exc()
+        pulse.enter(Stage.BROKEN)
+    _flush()
     os._exit(0)
 
 
-def _our_fault(job: Job, pulse: Pulse, error: Exception) -> Batch:
-    """Something broke that is not the experiment's: an instrument, or this program."""
-    beat = pulse.read()
-    text = "".join(traceback.format_exception(error))[-4000:]
-    place = (job.trial, job.process, beat.phase, beat.repetition)
-    execution = Execution(
-        *place, Status.HARNESS_ERROR, time(), {}, error=f"{type(error).__name__}: {error}\n{text}"
-    )
-    return Batch((execution,), settled=((job.trial, job.process),))
+def _prepare() -> None:
+    faulthandler.enable(2)
+    sys.path.append(str(Path.cwd()))
+    with contextlib.suppress(OSError):
+        # When memory runs out, the kernel is to choose the worker and not the runner.
+        Path("/proc/self/oom_score_adj").write_text("800")
 
 
-def _printed(log: Log) -> str | None:
-    flush()
-    return log.take()
+def _standard_input() -> bytes:
+    """All of it; from then on there is none."""
+    content = sys.stdin.buffer.read()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return content
 
 
-def flush() -> None:
+def _moved_up(fd: int) -> int:
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    above = HIGH if allowed == resource.RLIM_INFINITY else min(HIGH, allowed - 8)
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above)
+    os.close(fd)
+    return moved
+
+
+def _pulse(fd: int) -> Pulse:
+    pulse = Pulse(fd)
+    os.close(fd)
+    return pulse
+
+
+def _leave_to_the_parent(results: int, pulse: Pulse) -> None:
+    """A fork of the experiment reports nothing, and does not keep the pipe open."""
+    pulse.detach()
+    with contextlib.suppress(OSError):
+        os.close(results)
+
+
+def _printed(log: Log, worker: int) -> str | None:
+    if os.getpid() != worker:
+        # A fork that came back from the experiment: what comes next is the worker's to do, once.
+        os._exit(0)
+    _flush()
+    try:
+        return log.take()
+    except OSError:
+        return None
+
+
+def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):
+        except (OSError, ValueError, AttributeError, TypeError):
+            # An experiment may have closed them, or put something else in their place.
             continue
 
 
-def write(fd: int, data: bytes) -> None:
+def _write(fd: int, data: bytes, pulse: Pulse) -> None:
     """All of it: a pipe may take less at a time."""
     view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
+    try:
+        while view:
+            view = view[os.write(fd, view) :]
+    except OSError:
+        pulse.enter(Stage.SEVERED)
+        os._exit(1)
 
 
-_cancelled: list[bool] = []
+class Cancellation:
+    """Handles SIGTERM: breaks off the subject where it is; between executions, notes that no more are wanted."""
 
+    def __init__(self, pulse: Pulse) -> None:
+        self._pulse = pulse
+        self.is_requested = False
 
-def cancel(pulse: Pulse, signum: int, frame: FrameType | None) -> None:
-    """Break off the subject where it is; between executions, note that no more are wanted."""
-    _cancelled.append(True)
-    if pulse.read().stage in (Stage.SETUP, Stage.EXECUTING):
-        raise Cancelled
-
-
-def die_with_the_supervisor() -> None:
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def watch_the_supervisor(control: int) -> None:
-    """The kernel kills this process only; closing the pipe takes its children along."""
-
-    def wait_for_the_end() -> None:
-        os.read(control, 1)
-        os.killpg(0, signal.SIGKILL)
-
-    threading.Thread(target=wait_for_the_end, daemon=True, name="assay-supervisor-watch").start()
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        self.is_requested = True
+        if self._pulse.read().stage in (Stage.SETUP, Stage.EXECUTING):
+            raise Cancelled
 
 
 if __name__ == "__main__":

@@ -50,6 +50,8 @@ class Execution:
     """Settings as read back from the thing under test: proof that the treatment was applied."""
     error: str | None = None
     log: str | None = None
+    detail: Mapping[str, object] | None = None
+    """What an agent's figures rest on: tool_calls, spans, attempts, reasons, unscored, turns, simulated."""
 
 
 @dataclass(frozen=True, slots=True)

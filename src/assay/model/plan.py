@@ -3,6 +3,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.model.suite import Case, ScorerUse, Suite
 
 
 class Isolation(StrEnum):
@@ -24,6 +28,28 @@ class Agent:
 
     name: str
     version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentUse:
+    """How to make an agent: its type and options as written, with `${NAME}` for what only the environment knows."""
+
+    name: str
+    type: str
+    options: Mapping[str, object] = field(default_factory=dict)
+    version: str = ""
+    price: Mapping[str, float] | None = None
+    """usd per million tokens, `input` and `output`, and `request`; goes before the price list."""
+    folder: str = ""
+    """Of the file that defines it: relative paths in its options count from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Ceilings for a whole run; None is no ceiling."""
+
+    usd: float | None = None
+    tokens: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +106,13 @@ class Trial:
     instruments: tuple[InstrumentUse, ...] = (InstrumentUse("timing"),)
     isolation: Isolation = Isolation.PROCESS
     limits: Limits = field(default_factory=Limits)
+    agent_use: AgentUse | None = None
+    """Set where an agent is put through cases; None where code is the thing under test."""
+    suite: str = ""
+    cases: tuple[str, ...] = ()
+    """Ids of the cases it is put through, in order."""
+    concurrency: int = 1
+    """Cases put to the agent at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +132,8 @@ class Plan:
     notes: str = ""
     source: Mapping[str, object] = field(default_factory=dict)
     """The spec as it was read, so that a run can be repeated from the store alone."""
+    suite: Suite | None = None
+    budget: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +165,10 @@ class Job:
     run_id: str
     run_dir: str
     name: str = ""
+    agent: AgentUse | None = None
+    cases: tuple[Case, ...] = ()
+    """Put to the agent; then number n of a stretch is case n % len(cases) in repetition n // len(cases)."""
+    scorers: tuple[ScorerUse, ...] = ()
+    done: frozenset[int] = frozenset()
+    """Numbers of the measured stretch that are stored already."""
+    concurrency: int = 1

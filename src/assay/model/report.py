@@ -61,6 +61,8 @@ class TrialReport:
     """All executions of all phases, read anew each time it is iterated, so that a large run fits in memory."""
     applied: Mapping[str, object] = field(default_factory=dict)
     artifacts: tuple[Artifact, ...] = ()
+    watched: frozenset[str] = frozenset()
+    """Metrics that instruments gave: they come along, and the experiment's own stand before them."""
 
     @property
     def name(self) -> str:

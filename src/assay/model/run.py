@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from assay.model.plan import Trial
+from assay.model.plan import Budget, Trial
 
 
 class RunState(StrEnum):
@@ -14,6 +14,16 @@ class RunState(StrEnum):
     INTERRUPTED = "interrupted"
     FAILED = "failed"
     """Carried out to the end, but a trial has no ok execution."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRef:
+    """Which suite a run was made with; the store has its whole definition."""
+
+    name: str
+    version: str
+    category: str
+    hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +69,5 @@ class Run:
     output_dir: str | None = None
     instrument_costs: Mapping[str, float] = field(default_factory=dict)
     unmeasured: Mapping[str, str] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
+    suite: SuiteRef | None = None

@@ -20,9 +20,11 @@ def code_base(member: Any, distribution: str | None) -> Agent:
         file = Path(inspect.getfile(inspect.unwrap(getattr(member, "experiment", member))))
     except TypeError:
         return Agent("unknown")
-    return _in_repository(file.resolve()) or Agent(
-        file.stem, hashlib.sha256(file.read_bytes()).hexdigest()[:10]
-    )
+    return _in_repository(file.resolve()) or Agent(file.stem, _hash(file))
+
+
+def _hash(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:10] if file.is_file() else ""
 
 
 def _distributed(name: str) -> Agent:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import secrets
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from assay.errors import LookupFailed, MissingExtra, Mistake, PlanError, SpecError, no_such
+from assay.errors import LookupFailed, MissingExtra, Mistake, PlanError, SpecError
 from assay.model import Agent, InstrumentUse, Isolation, Iterations, Limits, Order, Plan, Trial, Until
 from assay.plan.codebase import code_base
-from assay.plan.sweep import points
+from assay.plan.sweep import Point, as_text, count, points
 from assay.plugin import lookup
-from assay.plugin.params import checked, experiment_class, is_axis
+from assay.plugin.instrument import NotMeasurable
+from assay.plugin.params import checked, is_axis, is_experiment, param_model
+from assay.spec.files import matching
 from assay.spec.load import Located, Spec
 from assay.spec.schema import Entry, IterationsSection, LimitsSection, UntilSection
 
@@ -23,14 +27,13 @@ def expand(spec: Spec) -> Plan:
     """All trials of a spec; SpecError tells every mistake of the file and of the names and params in it."""
     mistakes = list(spec.mistakes)
     load = _load_files(spec, mistakes)
+    mistakes += _executor_mistakes(spec)
     seed = spec.run.seed if spec.run.seed is not None else secrets.randbelow(2**32)
-    if spec.run.executor not in lookup.known("executors") and ":" not in spec.run.executor:
-        mistakes.append(_unknown(spec.entries, ("executor",), "executors", spec.run.executor))
     trials: list[Trial] = []
     for located in spec.entries:
         trials += _trials(located, seed, len(trials), mistakes, spec.folder)
     if mistakes:
-        raise SpecError(mistakes)
+        raise SpecError(sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake.line or 0))
     return Plan(
         name=spec.run.name or "+".join(dict.fromkeys(trial.benchmark for trial in trials)),
         trials=tuple(trials),
@@ -50,55 +53,81 @@ def _load_files(spec: Spec, mistakes: list[Mistake]) -> tuple[str, ...]:
     """Load the Python files that the spec names, so that what they define is known."""
     files: list[str] = []
     for pattern in spec.run.load:
-        found = sorted(spec.folder.glob(pattern)) if not Path(pattern).is_absolute() else [Path(pattern)]
+        found = matching(spec.folder, pattern)
         if not found:
-            mistakes.append(_at(spec.entries, ("load",), f"names '{pattern}', but there is no such file."))
+            mistakes.append(spec.origin.mistake(("load",), f"There is no file '{pattern}'."))
         for file in found:
             try:
                 lookup.load_file(file)
                 files.append(str(file.resolve()))
             except LookupFailed as error:
-                mistakes.append(_at(spec.entries, ("load",), str(error)))
+                mistakes.append(spec.origin.mistake(("load",), str(error)))
     return tuple(files)
+
+
+def _executor_mistakes(spec: Spec) -> list[Mistake]:
+    try:
+        lookup.find("executors", spec.run.executor)
+    except (LookupFailed, MissingExtra) as error:
+        return [spec.origin.mistake(("executor",), str(error))]
+    return []
 
 
 def _trials(
     located: Located, seed: int, first: int, mistakes: list[Mistake], folder: Path
-) -> Iterator[Trial]:
-    entry = located.entry
+) -> list[Trial]:
+    """The trials of one entry; none when something other than its params is wrong."""
+    entry, origin = located.entry, located.origin
     reference = _rooted(entry.experiment, folder)
+    found = [*_contradictions(located), *_instrument_mistakes(located)]
     try:
-        member = lookup.find("experiments", reference)
-    except (LookupFailed, MissingExtra) as error:
-        mistakes.append(located.mistake(("experiment",), str(error)))
-        return
-    if not _is_experiment(experiment_class(member)):
-        mistakes.append(
-            located.mistake(
-                ("experiment",), f"'{entry.experiment}' is not an experiment: it has no execute_once."
-            )
-        )
-        return
-    mistakes += _contradictions(located)
-    axes, fixed = _axes(member, entry)
-    found = [*_instrument_mistakes(located), *_axis_mistakes(located, axes)]
+        member = _experiment(reference, entry.experiment)
+        axes, fixed = _axes(member, entry)
+        found += _axis_mistakes(located, axes)
+    except (LookupFailed, MissingExtra, PlanError) as error:
+        found.append(origin.mistake(("experiment",), str(error)))
     if found:
         mistakes += found
-        return
+        return []
+    swept = points(axes, entry.strategy, entry.samples, seed)
+    settled = _settled(member, located, fixed, swept, mistakes)
     agent = _agent(reference, member)
-    told: set[Mistake] = set()
-    for offset, point in enumerate(points(axes, entry.strategy, entry.samples, seed)):
-        params, wrong = checked(member, {**fixed, **point})
-        for fault in wrong:
-            mistake = located.mistake(_param_place(entry, fault.name), fault.problem, fault.hint)
-            if mistake not in told:
-                told.add(mistake)
-                mistakes.append(mistake)
-        yield _trial(entry, first + offset, agent, reference, member, params, point)
+    return [
+        _trial(entry, first + number, agent, reference, member, params, point)
+        for number, (params, point) in enumerate(zip(settled, swept, strict=True))
+    ]
 
 
-def _is_experiment(experiment: Any) -> bool:
-    return callable(getattr(experiment, "execute_once", None)) or not isinstance(experiment, type)
+def _experiment(reference: str, written: str) -> Any:
+    member = lookup.find("experiments", reference)
+    if is_experiment(member):
+        param_model(member)
+        return member
+    raise PlanError(f"'{written}' is neither a class with execute_once nor a function marked with @benchmark.")
+
+
+def _settled(
+    member: Any, located: Located, fixed: dict[str, Any], swept: list[Point], mistakes: list[Mistake]
+) -> list[dict[str, Any]]:
+    """All params of each point; what is wrong with them is told once, not once a point."""
+    entry, called = located.entry, f"'{_slug(member, located.entry)}'"
+    every = [checked(member, {**fixed, **point}, called) for point in swept]
+    wrong = dict.fromkeys(fault for _, faults in every for fault in faults)
+    for fault in wrong:
+        mistakes.append(located.origin.mistake(_param_place(entry, fault.name), fault.problem, fault.hint))
+    if not wrong and (twice := _twice(every, swept)):
+        mistakes.append(located.origin.mistake(("sweep",), f"makes the same point twice: {twice}."))
+    return [params for params, _ in every]
+
+
+def _twice(every: list[tuple[dict[str, Any], Any]], swept: list[Point]) -> str:
+    seen = set()
+    for (params, _), point in zip(every, swept, strict=True):
+        text = as_text(params)
+        if text in seen:
+            return _label(point)
+        seen.add(text)
+    return ""
 
 
 def _agent(reference: str, member: Any) -> Agent:
@@ -123,61 +152,55 @@ def _axes(member: Any, entry: Entry) -> tuple[dict[str, list[Any]], dict[str, An
 
 
 def _axis_mistakes(located: Located, axes: Mapping[str, list[Any]]) -> list[Mistake]:
-    mistakes = [
-        located.mistake(("sweep", name), "has no values.") for name, values in axes.items() if not values
-    ]
+    entry, origin = located.entry, located.origin
+    empty = [name for name, values in axes.items() if not values]
+    mistakes = [origin.mistake(("sweep", name), "has no values.") for name in empty]
     lengths = {name: len(values) for name, values in axes.items()}
-    if located.entry.strategy == "zip" and len(set(lengths.values())) > 1:
+    if entry.strategy == "zip" and len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        mistakes.append(located.mistake(("sweep",), f"'strategy: zip' needs axes of equal length ({told})."))
-    total = 1
-    for length in lengths.values():
-        total *= length
-    if located.entry.strategy == "cartesian" and total > MAX_TRIALS:
-        mistakes.append(
-            located.mistake(
-                ("sweep",),
-                f"makes {total:,} points.",
-                "Use strategy: random with samples: N, or fewer values.",
-            )
-        )
+        mistakes.append(origin.mistake(("sweep",), f"'strategy: zip' needs axes of equal length ({told})."))
+    total = count(axes, entry.strategy, entry.samples)
+    if total > MAX_TRIALS:
+        hint = f"At most {MAX_TRIALS:,} can be run: use strategy: random with samples: N, or fewer values."
+        mistakes.append(origin.mistake(("sweep",), f"makes {total:,} points.", hint))
     return mistakes
 
 
 def _instrument_mistakes(located: Located) -> list[Mistake]:
     mistakes = []
-    for index, instrument in enumerate(located.entry.instrumentation):
+    for index, use in enumerate(located.entry.instrumentation):
         try:
-            lookup.find("instruments", instrument.name)
-        except (LookupFailed, MissingExtra) as error:
-            mistakes.append(located.mistake(("instrumentation", index), str(error)))
-        except PlanError as error:
-            mistakes.append(located.mistake(("instrumentation", index), str(error)))
+            _try_out(lookup.find("instruments", use.name), use.model_extra or {})
+        except NotMeasurable:
+            continue
+        except (LookupFailed, MissingExtra, PlanError) as error:
+            mistakes.append(located.origin.mistake(("instrumentation", index), str(error)))
+        except TypeError as error:
+            told = f"'{use.name}' does not take these options: {error}."
+            mistakes.append(located.origin.mistake(("instrumentation", index), told))
     return mistakes
 
 
-def _contradictions(located: Located) -> list[Mistake]:
-    entry = located.entry
-    mistakes = []
+def _try_out(member: Any, options: Mapping[str, Any]) -> None:
+    """Options that make no sense show when an instrument is made, and so before the run."""
+    if hasattr(member, "start"):
+        member(**options)
+    else:
+        inspect.signature(member).bind({}, **options)
+
+
+def _contradictions(located: Located) -> Iterator[Mistake]:
+    entry, tell = located.entry, located.origin.mistake
+    if entry.strategy == "random" and entry.samples is None:
+        yield tell(("strategy",), "'random' needs samples, the number of points to draw.", "Add: samples: 10")
+    if entry.iterations.until is not None and entry.iterations.measured != "auto":
+        yield tell(("iterations", "until"), "holds only with measured: auto.", "Take one of them away.")
     if entry.isolation == "cold" and entry.iterations.measured == "auto":
-        mistakes.append(
-            located.mistake(
-                ("isolation",), "'cold' cannot stop by itself.", "Give iterations.measured a number."
-            )
-        )
-    if entry.isolation != "inline":
-        return mistakes
-    if entry.limits.seconds is not None or entry.limits.memory_mb is not None:
-        mistakes.append(
-            located.mistake(
-                ("isolation",), "'inline' cannot enforce seconds or memory.", "Use: isolation: process"
-            )
-        )
-    if entry.processes > 1:
-        mistakes.append(
-            located.mistake(("isolation",), "'inline' has one process only.", "Use: isolation: process")
-        )
-    return mistakes
+        yield tell(("isolation",), "'cold' cannot stop by itself.", "Give iterations.measured a number.")
+    if entry.isolation == "inline" and (entry.limits.seconds is not None or entry.limits.memory_mb is not None):
+        yield tell(("isolation",), "'inline' cannot enforce seconds or memory.", "Use: isolation: process")
+    if entry.isolation == "inline" and entry.processes > 1:
+        yield tell(("isolation",), "'inline' has one process only.", "Use: isolation: process")
 
 
 def _param_place(entry: Entry, name: str) -> tuple[str, ...]:
@@ -192,10 +215,9 @@ def _trial(
     reference: str,
     member: Any,
     params: dict[str, Any],
-    point: dict[str, Any],
+    point: Point,
 ) -> Trial:
-    slug = getattr(member, "slug", None) or entry.experiment.split("::")[-1]
-    label = ", ".join(f"{name}={value}" for name, value in point.items())
+    slug, label = _slug(member, entry), _label(point)
     return Trial(
         index=index,
         name=f"{slug}[{label}]" if label else slug,
@@ -212,6 +234,20 @@ def _trial(
         isolation=Isolation(entry.isolation),
         limits=_limits(entry.limits),
     )
+
+
+def _slug(member: Any, entry: Entry) -> str:
+    return str(getattr(member, "slug", None) or entry.experiment.split("::")[-1])
+
+
+def _label(point: Point) -> str:
+    return ", ".join(f"{name}={_short(value)}" for name, value in point.items())
+
+
+def _short(value: Any) -> str:
+    """A value as a name can hold it; long ones are told apart by a hash."""
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:30]}…{sha256(text.encode()).hexdigest()[:6]}"
 
 
 def _iterations(section: IterationsSection, member: Any) -> Iterations:
@@ -236,12 +272,3 @@ def _limits(section: LimitsSection) -> Limits:
     memory = int(section.memory_mb * 2**20) if section.memory_mb is not None else None
     return Limits(section.seconds, memory, section.tokens, section.usd)
 
-
-def _at(entries: tuple[Located, ...], place: tuple[str, ...], problem: str, hint: str = "") -> Mistake:
-    if entries:
-        return entries[0].document.mistake(place, problem, hint)
-    return Mistake("spec", None, ".".join(place), problem, hint)
-
-
-def _unknown(entries: tuple[Located, ...], place: tuple[str, ...], kind: str, name: str) -> Mistake:
-    return _at(entries, place, no_such(name, kind, lookup.known(kind)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,40 +20,52 @@ def points(axes: Mapping[str, Sequence[Any]], strategy: str, samples: int | None
     """
     if not axes:
         return [{}]
-    makers = {"cartesian": _cartesian, "zip": _zip}
-    if strategy == "random":
-        return _random(axes, samples or 1, seed)
-    return list(makers[strategy](axes))
+    ordered = {name: axes[name] for name in sorted(axes)}
+    match strategy:
+        case "zip":
+            return [_point(ordered, values) for values in zip(*ordered.values(), strict=True)]
+        case "random":
+            return list(_random(ordered, samples or 1, seed))
+        case _:
+            return [_point(ordered, values) for values in itertools.product(*ordered.values())]
 
 
-def _cartesian(axes: Mapping[str, Sequence[Any]]) -> Iterator[Point]:
-    names = sorted(axes)
-    for values in itertools.product(*(axes[name] for name in names)):
-        yield dict(zip(names, values, strict=True))
+def count(axes: Mapping[str, Sequence[Any]], strategy: str, samples: int | None) -> int:
+    """How many points there would be at the most."""
+    lengths = [len(values) for values in axes.values()]
+    every = math.prod(lengths)
+    return {"zip": max(lengths, default=1), "random": min(every, samples or 1)}.get(strategy, every)
 
 
-def _zip(axes: Mapping[str, Sequence[Any]]) -> Iterator[Point]:
-    names = sorted(axes)
-    for values in zip(*(axes[name] for name in names), strict=True):
-        yield dict(zip(names, values, strict=True))
+def _point(axes: Mapping[str, Sequence[Any]], values: Sequence[Any]) -> Point:
+    return dict(zip(axes, values, strict=True))
 
 
-def _random(axes: Mapping[str, Sequence[Any]], samples: int, seed: int) -> list[Point]:
-    """Each axis drawn independently, until there are enough different points or no more to be had."""
-    chance = random.Random(seed)
-    names = sorted(axes)
-    wanted = min(samples, sum(1 for _ in itertools.islice(_distinct(axes), samples)))
-    drawn: list[Point] = []
-    while len(drawn) < wanted:
-        point = {name: chance.choice(axes[name]) for name in names}
-        if point not in drawn:
-            drawn.append(point)
-    return drawn
+def _random(axes: Mapping[str, Sequence[Any]], samples: int, seed: int) -> Iterator[Point]:
+    """Different points, each as likely as any other; all of them in random order where fewer than `samples` exist."""
+    different = {name: list({as_text(value): value for value in values}.values()) for name, values in axes.items()}
+    for number in _drawn(math.prod(map(len, different.values())), samples, random.Random(seed)):
+        yield _numbered(different, number)
 
 
-def _distinct(axes: Mapping[str, Sequence[Any]]) -> Iterator[Point]:
-    seen: list[Point] = []
-    for point in _cartesian(axes):
-        if point not in seen:
-            seen.append(point)
-            yield point
+def _drawn(total: int, samples: int, chance: random.Random) -> list[int]:
+    if total < 2**62:
+        return chance.sample(range(total), min(samples, total))
+    drawn: dict[int, None] = {}
+    while len(drawn) < samples:
+        drawn[chance.randrange(total)] = None
+    return list(drawn)
+
+
+def _numbered(axes: Mapping[str, Sequence[Any]], number: int) -> Point:
+    """The point of that number among all combinations."""
+    point = {}
+    for name, values in axes.items():
+        number, place = divmod(number, len(values))
+        point[name] = values[place]
+    return point
+
+
+def as_text(value: Any) -> str:
+    """The same text for the same value; 1, 1.0 and true are three values."""
+    return json.dumps(value, sort_keys=True, default=repr)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from assay.errors import LookupFailed, MissingExtra, no_such
+from assay.errors import AssayError, LookupFailed, MissingExtra, no_such
 
 KINDS = ("agents", "experiments", "instruments", "scorers", "executors", "reporters")
 
@@ -30,17 +30,31 @@ class Source:
     target: str
 
 
-_registered: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
-_origins: dict[tuple[str, str], str] = {}
-_loading: list[str] = []
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    member: Any
+    file: str
+
+
+_registered: dict[str, dict[str, _Registered]] = {kind: {} for kind in KINDS}
 _loaded: dict[Path, ModuleType] = {}
+_defined_in: dict[str, dict[tuple[str, str], _Registered]] = {}
 
 
 def register(kind: str, name: str, member: T) -> T:
-    """Make a member known by name in this process."""
-    _registered[kind][name] = member
-    _origins[kind, name] = _loading[-1] if _loading else getattr(member, "__module__", "?")
+    """Make a member known by name in this process; the latest of a name counts."""
+    entry = _Registered(member, _registering_file())
+    _registered[kind][name] = entry
+    _defined_in.setdefault(entry.file, {})[kind, name] = entry
     return member
+
+
+def _registering_file() -> str:
+    """The file in which the decorator stands, whoever imports that file."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("assay."):
+        frame = frame.f_back
+    return str(frame.f_globals.get("__file__") or frame.f_globals.get("__name__", "?"))
 
 
 def register_experiment(slug: str) -> Callable[[T], T]:
@@ -51,25 +65,24 @@ def register_experiment(slug: str) -> Callable[[T], T]:
 def find(kind: str, name: str) -> Any:
     """The member of that name; LookupFailed lists the known ones and the nearest."""
     if name in _registered[kind]:
-        return _registered[kind][name]
+        return _registered[kind][name].member
     if name in (points := _entry_points(kind)):
         return _import(points[name].value, kind, name)
     if ".py::" in name:
         return _in_file(kind, name)
     if ":" in name:
         return _import(name, kind, name)
-    if (plain := _defined(kind, name)) is not None:
+    if (plain := _plain_function(kind, name)) is not None:
         return plain
     raise LookupFailed(no_such(name, kind, known(kind)))
 
 
-def _defined(kind: str, name: str) -> Any:
+def _plain_function(kind: str, name: str) -> Any:
     """Instruments and reporters may be plain functions of a loaded file, known by their own names."""
     if kind not in ("instruments", "reporters"):
         return None
-    return next(
-        (found for module in _loaded.values() if callable(found := getattr(module, name, None))), None
-    )
+    found = (getattr(module, name, None) for module in reversed(_loaded.values()))
+    return next((function for function in found if callable(function)), None)
 
 
 def known(kind: str) -> list[str]:
@@ -80,20 +93,29 @@ def sources(kind: str) -> Iterator[Source]:
     """Every known member with where it comes from, without importing any."""
     points = _entry_points(kind)
     for name in known(kind):
-        if name in _registered[kind]:
-            yield Source(name, _origins[kind, name], getattr(_registered[kind][name], "__qualname__", ""))
+        here = _registered[kind].get(name)
+        if here is not None and not _is_of_distribution(points.get(name), here.member):
+            yield Source(name, here.file, getattr(here.member, "__qualname__", ""))
         else:
             yield Source(name, _distribution(points[name]), points[name].value)
 
 
 def load_file(path: Path) -> ModuleType:
-    """Import a Python file by its path, once; what it registers carries the file as origin."""
+    """Import a Python file by its path, once; what it registers is known, and goes before what others registered."""
     path = path.resolve()
     if path not in _loaded:
         if str(path.parent) not in sys.path:
             sys.path.insert(0, str(path.parent))
-        _loaded[path] = _execute_file(_module_name(path), path)
+        _loaded[path] = _imported_already(path) or _execute_file(_module_name(path), path)
+    for (kind, name), entry in _defined_in.get(str(path), {}).items():
+        _registered[kind][name] = entry
     return _loaded[path]
+
+
+def _imported_already(path: Path) -> ModuleType | None:
+    """A file that another one has imported is not run a second time."""
+    module = sys.modules.get(path.stem)
+    return module if module is not None and getattr(module, "__file__", None) == str(path) else None
 
 
 def _module_name(path: Path) -> str:
@@ -108,37 +130,49 @@ def _module_name(path: Path) -> str:
 def _execute_file(module_name: str, path: Path) -> ModuleType:
     from importlib.util import module_from_spec, spec_from_file_location
 
+    if not path.exists():
+        raise LookupFailed(f"There is no file '{path}'.")
     spec = spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise LookupFailed(f"'{path}' is not a Python file that can be loaded.")
+        raise LookupFailed(f"'{path}' is not a Python file.")
     module = module_from_spec(spec)
     sys.modules[module_name] = module
-    _loading.append(str(path))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[module_name]
-        raise LookupFailed(f"'{path}' cannot be loaded: {type(error).__name__}: {error}") from error
-    finally:
-        _loading.pop()
+        raise LookupFailed(f"'{path}' cannot be loaded: {_told(error, str(path))}") from error
     return module
 
 
+def _told(error: BaseException, file: str | None = None) -> str:
+    """The error and the line of the file that it came from."""
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}: {error.msg}."
+    if isinstance(error, SystemExit):
+        error = RuntimeError(f"it calls sys.exit({error.code!r})")
+    from traceback import extract_tb
+
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
+    where = f"line {lines[-1]}: " if lines else ""
+    cure = f" Install it: {_cure(error.name)}" if isinstance(error, ModuleNotFoundError) and error.name else ""
+    return f"{where}{type(error).__name__}: {error}.{cure}"
+
+
 def registered_in(path: Path, kind: str) -> list[str]:
-    """Names that loading this file registered."""
-    origin = str(path.resolve())
-    return [name for (of, name), where in _origins.items() if of == kind and where == origin]
+    """Names that this file registers, in its order."""
+    return [name for of, name in _defined_in.get(str(path.resolve()), {}) if of == kind]
 
 
 def _in_file(kind: str, name: str) -> Any:
     file, _, attribute = name.partition("::")
     module = load_file(Path(file))
-    if attribute in _registered[kind]:
-        return _registered[kind][attribute]
-    if hasattr(module, attribute):
+    here = _defined_in.get(str(Path(file).resolve()), {})
+    if (kind, attribute) in here:
+        return here[kind, attribute].member
+    if attribute and hasattr(module, attribute):
         return getattr(module, attribute)
-    here = registered_in(Path(file), kind)
-    raise LookupFailed(no_such(attribute, f"{kind} of '{file}'", here))
+    raise LookupFailed(no_such(attribute, f"{kind} of '{file}'", registered_in(Path(file), kind)))
 
 
 @cache
@@ -152,26 +186,44 @@ def _distribution(point: Any) -> str:
     return point.dist.name if point.dist else "?"
 
 
+def _is_of_distribution(point: Any, member: Any) -> bool:
+    """Whether an entry point names the very member that was registered."""
+    own = f"{getattr(member, '__module__', '')}:{getattr(member, '__qualname__', '')}"
+    return point is not None and point.value == own
+
+
 def _import(target: str, kind: str, name: str) -> Any:
     module_name, _, attribute = target.partition(":")
+    member: Any = _module(module_name, kind, name)
     try:
-        member: Any = importlib.import_module(module_name)
         for part in attribute.split("."):
             member = getattr(member, part)
-    except ModuleNotFoundError as error:
-        raise _missing(error, kind, name, module_name) from error
-    except AttributeError as error:
-        raise LookupFailed(f"Module '{module_name}' has no '{attribute}', which '{name}' names.") from error
+    except AttributeError:
+        raise LookupFailed(f"Module '{module_name}' has no '{attribute}', which '{name}' names.") from None
     return member
 
 
-_EXTRAS = {"pynvml": "gpu", "psycopg": "postgres", "ray": "ray"}
+def _module(module_name: str, kind: str, name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in module_name.split(".")):
+        raise LookupFailed(f"'{name}' is not a name, module:attribute or file.py::name among the {kind}.")
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise _missing(error, kind, name, module_name) from error
+    except (Exception, SystemExit) as error:
+        raise LookupFailed(f"Module '{module_name}' cannot be loaded: {_told(error)}") from error
 
 
-def _missing(error: ModuleNotFoundError, kind: str, name: str, module_name: str) -> Exception:
+_EXTRAS = {"pynvml": "gpu", "psycopg": "postgres"}
+
+
+def _missing(error: ModuleNotFoundError, kind: str, name: str, module_name: str) -> AssayError:
     absent = error.name or "?"
     if absent == module_name or module_name.startswith(absent + "."):
         return LookupFailed(f"There is no module '{absent}', which '{name}' among the {kind} names.")
-    extra = _EXTRAS.get(absent)
-    cure = f"pip install 'assay[{extra}]'" if extra else f"pip install {absent}"
-    return MissingExtra(f"'{name}' among the {kind} needs the package '{absent}': {cure}")
+    return MissingExtra(f"'{name}' among the {kind} needs the package '{absent}': {_cure(absent)}")
+
+
+def _cure(package: str) -> str:
+    extra = _EXTRAS.get(package)
+    return f"pip install 'assay[{extra}]'" if extra else f"pip install {package}"

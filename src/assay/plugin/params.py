@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PydanticSchemaGenerationError,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+)
+from pydantic_core import PydanticSerializationError
 
-from assay.errors import did_you_mean
+from assay.errors import PlanError, did_you_mean
+from assay.plugin.faults import problem_and_hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +32,28 @@ class ParamMistake:
 
 
 def experiment_class(member: Any) -> Any:
-    """The experiment behind a looked-up member: a class, or an object that stands for a function."""
+    """The experiment behind a looked-up member: a class, or the function that a benchmark measures."""
     return getattr(member, "experiment", member)
 
 
-def checked(member: Any, params: Mapping[str, Any]) -> tuple[dict[str, Any], list[ParamMistake]]:
+def is_experiment(member: Any) -> bool:
+    if isinstance(member, type):
+        return callable(getattr(member, "execute_once", None))
+    return hasattr(member, "bound")
+
+
+def checked(
+    member: Any, params: Mapping[str, Any], called: str = "this experiment"
+) -> tuple[dict[str, Any], list[ParamMistake]]:
     """All params with defaults filled in, as plain data, and what is wrong with those given."""
     model = param_model(member)
     try:
-        return model.model_validate(dict(params)).model_dump(mode="json"), []
+        valid = model.model_validate(dict(params))
     except ValidationError as error:
-        return dict(params), [_told(fault, model) for fault in error.errors()]
+        return dict(params), _told(error, model, called)
+    endless = [name for name, value in valid if not _is_finite(value)]
+    mistakes = [ParamMistake(name, "must be finite, not infinity or NaN.") for name in endless]
+    return _plain(valid, is_declared=_declared(member) is not None), mistakes
 
 
 def is_axis(member: Any, name: str, value: Any) -> bool:
@@ -39,8 +61,7 @@ def is_axis(member: Any, name: str, value: Any) -> bool:
     field = param_model(member).model_fields.get(name)
     if not isinstance(value, list) or not value or field is None:
         return False
-    annotation: Any = field.annotation
-    kind: TypeAdapter[Any] = TypeAdapter(annotation)
+    kind = _adapter(field.annotation)
     return not _fits(kind, value) and all(_fits(kind, item) for item in value)
 
 
@@ -50,11 +71,27 @@ def param_schema(member: Any) -> dict[str, Any]:
 
 @cache
 def param_model(member: Any) -> type[BaseModel]:
-    experiment = experiment_class(member)
-    declared = getattr(experiment, "Params", None)
-    if declared is not None:
-        return _closed(declared)
-    return _from_signature(experiment)
+    experiment, declared = experiment_class(member), _declared(member)
+    if declared is None:
+        return _from_signature(experiment)
+    if not _is_model(declared):
+        raise PlanError(f"Params of '{experiment.__name__}' must be a pydantic model: class Params(BaseModel).")
+    return _closed(declared)
+
+
+def _declared(member: Any) -> Any:
+    return getattr(experiment_class(member), "Params", None)
+
+
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    try:
+        return TypeAdapter(annotation)
+    except PydanticSchemaGenerationError:
+        return TypeAdapter(annotation, config=ConfigDict(arbitrary_types_allowed=True))
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def _closed(declared: type[BaseModel]) -> type[BaseModel]:
@@ -68,19 +105,26 @@ def _closed(declared: type[BaseModel]) -> type[BaseModel]:
 
 def _from_signature(experiment: Any) -> type[BaseModel]:
     callable_ = experiment.__init__ if inspect.isclass(experiment) else experiment
-    fields: dict[str, Any] = {}
-    extra = "forbid"
     hints = _hints(callable_)
-    for name, parameter in inspect.signature(callable_).parameters.items():
-        if name == "self" or parameter.kind is parameter.VAR_POSITIONAL:
-            continue
-        if parameter.kind is parameter.VAR_KEYWORD:
-            extra = "allow"
-            continue
-        default = ... if parameter.default is parameter.empty else parameter.default
-        fields[name] = (hints.get(name, Any), default)
-    config = ConfigDict(extra=extra, arbitrary_types_allowed=True, protected_namespaces=())  # type: ignore[typeddict-item]
-    return create_model("Params", __config__=config, **fields)
+    parameters = inspect.signature(callable_).parameters
+    fields: dict[str, Any] = {
+        name: (hints.get(name, Any), ... if parameter.default is parameter.empty else parameter.default)
+        for name, parameter in parameters.items()
+        if _is_param(name, parameter)
+    }
+    is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    config = ConfigDict(
+        extra="allow" if is_open else "forbid", arbitrary_types_allowed=True, protected_namespaces=()
+    )
+    with warnings.catch_warnings():
+        # A param may be called `json` or `copy`; nobody asks the model for its methods of those names.
+        warnings.filterwarnings("ignore", message="Field name .* shadows", category=UserWarning)
+        return create_model("Params", __config__=config, **fields)
+
+
+def _is_param(name: str, parameter: inspect.Parameter) -> bool:
+    can_be_named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    return can_be_named and name != "self" and not name.startswith("_")
 
 
 def _hints(callable_: Any) -> dict[str, Any]:
@@ -91,6 +135,27 @@ def _hints(callable_: Any) -> dict[str, Any]:
         return {}
 
 
+def _plain(params: BaseModel, is_declared: bool) -> dict[str, Any]:
+    """Params as plain data; a default of a function or constructor that is none stays with it."""
+    plain: dict[str, Any] = {}
+    for name in (*type(params).model_fields, *(params.model_extra or {})):
+        try:
+            value = params.model_dump(mode="json", include={name})[name]
+        except PydanticSerializationError:
+            continue
+        if is_declared or name in params.model_fields_set or value == getattr(params, name):
+            plain[name] = value
+    return plain
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 def _fits(kind: TypeAdapter[Any], value: Any) -> bool:
     try:
         kind.validate_python(value)
@@ -99,17 +164,19 @@ def _fits(kind: TypeAdapter[Any], value: Any) -> bool:
     return True
 
 
-def _told(fault: Any, model: type[BaseModel]) -> ParamMistake:
-    name = ".".join(str(part) for part in fault["loc"]) or "?"
-    if fault["type"] == "extra_forbidden":
-        known = ", ".join(sorted(model.model_fields)) or "none"
-        return ParamMistake(
-            name, f"is not a param of this experiment ({known}).", did_you_mean(name, model.model_fields)
-        )
-    if fault["type"] == "missing":
-        return ParamMistake(name, "is missing.")
-    if fault["type"] == "literal_error":
-        return ParamMistake(name, f"must be {fault['ctx']['expected']}, not {fault['input']!r}.")
-    return ParamMistake(
-        name, f"{fault['msg'].removeprefix('Input ').replace('should', 'must')}, not {fault['input']!r}."
-    )
+def _told(error: ValidationError, model: type[BaseModel], called: str) -> list[ParamMistake]:
+    by_name: dict[str, list[Any]] = {}
+    for fault in error.errors():
+        by_name.setdefault(str(fault["loc"][0]) if fault["loc"] else "", []).append(fault)
+    return [_mistake(name, faults, model, called) for name, faults in by_name.items()]
+
+
+def _mistake(name: str, faults: list[Any], model: type[BaseModel], called: str) -> ParamMistake:
+    if faults[0]["type"] == "extra_forbidden" and len(faults[0]["loc"]) == 1:
+        known = ", ".join(sorted(model.model_fields))
+        has = f"It has: {known}." if known else "It has none."
+        near = did_you_mean(name, model.model_fields)
+        return ParamMistake(name, f"is not a param of {called}.", f"{near or has}")
+    inner = ".".join(str(part) for part in faults[0]["loc"][1:] if isinstance(part, int) or part.isidentifier())
+    problem, hint = problem_and_hint(faults)
+    return ParamMistake(name, f"{inner} {problem}" if inner and len(faults) == 1 else problem, hint)

@@ -20,7 +20,6 @@ from assay.report.figures import Scale, interval_text, leading, scale_for, with_
 from assay.report.theme import config
 from assay.units import show
 
-VEGA_LITE = "5.20"
 POINTS = 2000
 """More executions than this are drawn as buckets of minimum, median and maximum."""
 
@@ -33,6 +32,8 @@ _WIDE = 30
 """Positive values that span more than this factor get a logarithmic scale."""
 _NAMED = 60
 """More trials than this are drawn by rank, for their names would not be legible."""
+_ROLLED = 5
+"""Fewer places than this on the x axis get no rolling median."""
 _NUMBER = ",.4~r"
 
 
@@ -68,7 +69,7 @@ def trial_charts(trial: TrialReport, points: int = POINTS) -> list[Chart]:
             Chart(f"distribution-{name}", distribution(trial, first)),
             Chart(f"iterations-{name}", iterations(trial, first, points)),
         ]
-    return charts + resources(trial, points) + _further(trial, first)
+    return charts + _further(trial, first) + resources(trial, points)
 
 
 def _further(trial: TrialReport, first: Estimate | None) -> list[Chart]:
@@ -201,7 +202,7 @@ def iterations(trial: TrialReport, estimate: Estimate, points: int = POINTS) -> 
         "field": "order",
         "type": "quantitative",
         "title": "repetition" if several else "execution",
-        "scale": {"zero": False, "nice": False},
+        "scale": {"zero": False, "nice": False, "padding": 6},
         "axis": {"tickMinStep": 1, "format": "d"},
     }
     if not several:
@@ -209,7 +210,12 @@ def iterations(trial: TrialReport, estimate: Estimate, points: int = POINTS) -> 
     layers, note = (
         (_buckets(order, shown, x, y, points), f"minimum, median and maximum of {len(values):,} executions")
         if len(values) > points
-        else (_dots(order, processes, shown, x, y), "each execution, with the rolling median")
+        else (
+            _dots(order, processes, shown, x, y),
+            "each execution, with the rolling median"
+            if len(np.unique(order)) >= _ROLLED
+            else "each execution",
+        )
     )
     return {
         **_frame(f"{estimate.metric.name} by {x['title']}", note),
@@ -255,7 +261,7 @@ def _process_colour(processes: NDArray[np.int64]) -> Spec:
 def _rolling_line(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec) -> Spec:
     places = np.unique(order)
     middles = np.array([np.median(shown[order == place]) for place in places])
-    if len(places) < 5:
+    if len(places) < _ROLLED:
         return {}
     rows = [
         {"order": int(place), "value": value}
@@ -401,7 +407,7 @@ def axis(effect: AxisEffect) -> Spec:
     y = _quantity("value", scale.label, np.array([row[end] for row in rows for end in ("low", "high")]))
     tips = [{"field": "label", "title": effect.axis}, {"field": "text", "title": effect.metric.name}]
     return {
-        **_frame(f"{effect.metric.name} by {effect.axis}", "median with its interval at each value"),
+        **_frame(f"{effect.metric.name} by {effect.axis}", _interval_note(effect.lows) + ", at each value"),
         "height": 220,
         "data": {"values": rows},
         "layer": [
@@ -414,6 +420,14 @@ def axis(effect: AxisEffect) -> Spec:
             _dot({"x": x, "y": y, "tooltip": tips}),
         ],
     }
+
+
+def _interval_note(lows: Iterable[float | None]) -> str:
+    return (
+        "median with its interval"
+        if any(low is not None for low in lows)
+        else "median, too few units for intervals"
+    )
 
 
 def _axis_row(effect: AxisEffect, number: int, scale: Scale, numeric: bool) -> dict[str, Any]:
@@ -439,12 +453,7 @@ def _axis_x(effect: AxisEffect, numeric: bool) -> Spec:
             "axis": {"labelAngle": 0},
         }
     values = np.array([value for value in effect.values if isinstance(value, int | float)], dtype=float)
-    scale: Spec = {
-        "type": "log" if _is_wide(values) else "linear",
-        "zero": False,
-        "nice": False,
-        "padding": 24,
-    }
+    scale = {**_scale(wide=_is_wide(values)), "padding": 24}
     shown = {"values": sorted(values.tolist()), "format": "~s"} if len(values) <= 10 else {"format": "~s"}
     return {
         "field": "at",
@@ -468,8 +477,8 @@ def overview(report: Report) -> Spec:
     y = _named_y() if named else _ranked_y(len(rows))
     tips = [{"field": "trial", "title": "trial"}, {"field": "text", "title": metric.name}]
     return {
-        **_frame(f"{metric.name}, all trials", "median with its interval, lowest first"),
-        "height": {"step": 26} if named else 460,
+        **_frame(f"{metric.name}, all trials", _interval_note(e.low for _, e in shown) + ", lowest first"),
+        "height": 26 * len(rows) if named else 460,
         "data": {"values": rows},
         "layer": [
             _whisker("x", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "tooltip": tips}),
@@ -518,21 +527,33 @@ def statuses(report: Report) -> Spec:
         if count and status != "ok"
     ]
     more = f", the first {_NAMED} of {len(failing)} trials" if len(failing) > _NAMED else ""
+    most = max(sum(trial.counts.values()) - trial.ok for _, trial in failing)
     return {
         **_frame("Failures", f"executions that were not ok{more}"),
-        "height": {"step": 30},
+        "height": 30 * min(len(failing), _NAMED),
         "data": {"values": rows},
         "mark": {"type": "bar", "height": 14},
-        "encoding": _status_encoding(),
+        "encoding": _status_encoding(most),
     }
 
 
-def _status_encoding() -> Spec:
-    axis = {"tickMinStep": 1, "format": "d", "tickCount": 6}
+def _status_encoding(most: int) -> Spec:
+    # A scale of few executions would otherwise be marked at halves.
+    ticks: Spec = {"values": list(range(most + 1))} if most < 8 else {"tickCount": 6}
     return {
         "y": _named_y(),
-        "x": {"field": "count", "type": "quantitative", "title": "executions", "axis": axis},
-        "color": {"field": "status", "type": "nominal", "legend": {"title": None}},
+        "x": {
+            "field": "count",
+            "type": "quantitative",
+            "title": "executions",
+            "axis": {**ticks, "format": ",d"},
+        },
+        "color": {
+            "field": "status",
+            "type": "nominal",
+            "scale": {"range": "diverging"},
+            "legend": {"title": None},
+        },
         "tooltip": [
             {"field": "trial", "title": "trial"},
             {"field": "status", "title": "status"},
@@ -581,9 +602,13 @@ def _quantity(field: str, title: str, shown: Values) -> Spec:
         "field": field,
         "type": "quantitative",
         "title": title or "value",
-        "scale": {"type": "log" if wide else "linear", "zero": False, "nice": False, "padding": 8},
+        "scale": {**_scale(wide=wide), "padding": 8},
         "axis": {"values": _log_ticks(shown), "format": _NUMBER} if wide else {"tickCount": 5},
     }
+
+
+def _scale(*, wide: bool) -> Spec:
+    return {"type": "log", "nice": False} if wide else {"type": "linear", "zero": False, "nice": False}
 
 
 def _log_ticks(shown: Values) -> list[float]:

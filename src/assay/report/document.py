@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, date, datetime
+from hashlib import sha256
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, TextIO
@@ -291,14 +292,14 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def trial_folder(run_name: str, started: datetime, trial_id: int | str) -> str:
-    """
-    >>> trial_folder("parse invoices", datetime(2026, 5, 4, 12, 30, 15, tzinfo=UTC), 7)
-    'parse-invoices_20260504_123015_00000007'
+def trial_folder(name: str, started: datetime, trial_id: str) -> str:
+    """The name, the time and eight characters that differ for every trial, however alike their names are.
+
+    >>> trial_folder("parse invoices", datetime(2026, 5, 4, 12, 30, 15, tzinfo=UTC), "8f3a1c-0")
+    'parse-invoices_20260504_123015_39634ff4'
     """
     moment = started.astimezone(UTC) if started.tzinfo else started
-    number = f"{trial_id:08d}" if isinstance(trial_id, int) else safe_name(trial_id)[:8]
-    return f"{safe_name(run_name)}_{moment:%Y%m%d_%H%M%S}_{number}"
+    return f"{safe_name(name)}_{moment:%Y%m%d_%H%M%S}_{sha256(trial_id.encode()).hexdigest()[:8]}"
 
 
 def safe_name(text: str, limit: int = 80) -> str:
@@ -307,13 +308,14 @@ def safe_name(text: str, limit: int = 80) -> str:
     >>> safe_name("../etc/pass wd"), safe_name("size=10 µs"), safe_name("...")
     ('etc-pass-wd', 'size=10-µs', 'unnamed')
     """
-    kept = re.sub(r"[^\w.=+,-]+", "-", text).strip("-.")
+    kept = re.sub(r"[^\w.=+,]+", "-", text).strip("-.")
     return kept.encode()[:limit].decode(errors="ignore").rstrip("-.") or "unnamed"
 
 
 def write_output_dir(report: Report, folder: Path) -> list[Path]:
     """A folder a trial with its result, its Markdown and its artifacts; for several trials a summary beside them."""
-    names = [trial_folder(report.run.name, report.run.started, trial.stored.id) for trial in report.trials]
+    run = report.run
+    names = [trial_folder(t.name, run.started, f"{run.id}-{t.stored.trial.index}") for t in report.trials]
     written: list[Path] = []
     for name, trial in zip(names, report.trials, strict=True):
         written += _write_trial(report, trial, folder / name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from assay.model import Comparison, Doubt, Environment, Estimate, Execution, Report, TrialReport
+from assay.model import AxisEffect, Comparison, Doubt, Environment, Estimate, Execution, Report, TrialReport
 from assay.units import show, significant, size
 
 NOTHING = "–"
@@ -140,6 +140,30 @@ def general_doubts(report: Report) -> list[Doubt]:
 
 def trial_doubts(report: Report, trial: TrialReport) -> list[Doubt]:
     return [doubt for doubt in report.doubts if doubt.trial == trial.name]
+
+
+def estimate_doubts(trial: TrialReport) -> list[str]:
+    """Doubts about single estimates, each said once with the metrics that it holds for."""
+    metrics: dict[str, list[str]] = {}
+    for estimate in trial.estimates:
+        for text in estimate.doubts:
+            metrics.setdefault(text, []).append(estimate.metric.name)
+    return [f"{_named(names, len(trial.estimates))}: {text}" for text, names in metrics.items()]
+
+
+def _named(names: list[str], of: int) -> str:
+    if len(names) == of > 1:
+        return f"all {of} metrics"
+    return (
+        ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} other metrics"
+    )
+
+
+def standing(effect: AxisEffect, value: object) -> str:
+    """`best` or `worst` among the values of an axis; nothing where they do not differ."""
+    if len(set(effect.medians)) < 2 or effect.best == effect.worst:
+        return ""
+    return "best" if value == effect.best else "worst" if value == effect.worst else ""
 
 
 def agents_text(report: Report) -> str:

@@ -8,15 +8,17 @@ import os
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
 from assay.model import Better, Estimate, Kind, Report, TrialReport
 from assay.report import figures
-from assay.report.charts import POINTS, VEGA_LITE, Chart, labels, run_charts, trial_charts
+from assay.report.charts import POINTS, Chart, labels, run_charts, trial_charts
 from assay.report.document import run_document, strict_json
 from assay.report.theme import config
 from assay.units import count, seconds, show, significant, size
@@ -27,8 +29,8 @@ _OPEN = 3
 _PAGE_POINTS = 24_000
 """Points that all plots by repetition share, so that a page of 200 trials stays small."""
 _CELLS = 2_000_000
-_RAW_BYTES = 3_500_000
-"""Beyond these the raw data are left to the CSV and JSON reports."""
+_PACKED = 4_000_000
+"""Beyond these the raw data are left to the CSV and JSON reports, so that a page stays below 5 MB."""
 
 
 class Html:
@@ -68,21 +70,26 @@ def _context(report: Report) -> dict[str, Any]:
         for place, chart in enumerate(charts):
             specs[f"t{number}-{place}"] = chart.spec
             section.charts.append(_figure(f"t{number}-{place}", chart))
+    drawings, runtime = packed(specs), b64encode(_runtime()).decode()
+    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     return {
         "report": report,
         "run": report.run,
         "tiles": tiles(report),
         "trials": trials,
         "open": _OPEN,
-        "overview": [_figure(i, c) for i, c in zip(numbered, of_run, strict=True) if c.name in ("overview", "status")],
+        "overview": [
+            _figure(i, c) for i, c in zip(numbered, of_run, strict=True) if c.name in ("overview", "status")
+        ],
         "axes": _axes(report, dict(zip(numbered, of_run, strict=True))),
         "simulated": _simulated(report),
         "configs": {"light": config(dark=False), "dark": config(dark=True)},
-        "specs": packed(specs),
-        "raw": raw_data(report),
-        "runtime": _runtime(),
+        "specs": drawings,
+        "raw": raw_data(report, _PACKED - len(drawings) - len(runtime)),
+        "runtime": runtime,
         "css": (_TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        "script": (_TEMPLATES / "report.js").read_text(encoding="utf-8"),
+        "script": script,
+        "script_hashes": [_hash(script.encode()), _hash(gzip.decompress(_runtime()))],
     }
 
 
@@ -92,10 +99,7 @@ class _Section:
 
     label: str
     trial: TrialReport
-    charts: list[dict[str, Any]]
-
-    def __init__(self, label: str, trial: TrialReport) -> None:
-        self.label, self.trial, self.charts = label, trial, []
+    charts: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def leading(self) -> Estimate | None:
@@ -103,10 +107,8 @@ class _Section:
 
 
 def _figure(identity: str, chart: Chart) -> dict[str, Any]:
-    height = chart.spec["height"]
-    rows = len({row["trial"] for row in chart.spec["data"]["values"]}) if isinstance(height, dict) else 0
-    pixels = height["step"] * rows if isinstance(height, dict) else height
-    return {"id": identity, "height": pixels + 110, "text": chart.spec["description"]}
+    """A place for a chart; its height is kept free so that nothing jumps when it is drawn."""
+    return {"id": identity, "height": chart.spec["height"] + 96, "text": chart.spec["description"]}
 
 
 def _axes(report: Report, charts: Mapping[str, Chart]) -> list[dict[str, Any]]:
@@ -138,14 +140,20 @@ class Tile:
 
 def tiles(report: Report) -> list[Tile]:
     """What the page leads with, all of it computed from the figures below."""
-    shown = [(label, e) for label, t in zip(labels(report), report.trials, strict=True) if (e := figures.leading(t))]
+    shown = [
+        (label, e)
+        for label, t in zip(labels(report), report.trials, strict=True)
+        if (e := figures.leading(t))
+    ]
     findings = _one(shown[0][1]) if len(shown) == 1 else list(_several(shown))
     return [*findings, _completion(report), _caution(report)]
 
 
 def _one(estimate: Estimate) -> list[Tile]:
     level = significant(estimate.level * 100)
-    interval = f"{level} % interval of the median" if estimate.low is not None else "too few units for an interval"
+    interval = (
+        f"{level} % interval of the median" if estimate.low is not None else "too few units for an interval"
+    )
     return [
         Tile(f"median {_kind(estimate)}{estimate.metric.name}", figures.with_interval(estimate), interval),
         Tile("coefficient of variation", figures.cv_text(estimate), _behind(estimate)),
@@ -187,12 +195,15 @@ def _separation(ranked: Sequence[tuple[str, Estimate]]) -> str:
 def _completion(report: Report) -> Tile:
     ok = sum(trial.ok for trial in report.trials)
     made = sum(figures.total(trial) for trial in report.trials)
-    share = f"{significant(100 * ok / made)} % of {count(made)}" if made else "none was made"
+    # Rounded down: a single failure among many must not read as all.
+    share = (
+        f"{significant(math.floor(1000 * ok / made) / 10)} % of {count(made)}" if made else "none was made"
+    )
     return Tile("executions ok", count(ok), share)
 
 
 def _caution(report: Report) -> Tile:
-    doubts = len(figures.doubts_of(report)) + sum(len(e.doubts) for t in report.trials for e in t.estimates)
+    doubts = len(figures.doubts_of(report)) + sum(len(figures.estimate_doubts(t)) for t in report.trials)
     return Tile("warnings", count(doubts), "read them beside the figures" if doubts else "nothing to doubt")
 
 
@@ -205,7 +216,8 @@ def fact(value: object, key: str = "") -> str:
     if isinstance(value, list | tuple):
         return ", ".join(fact(item) for item in value)
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {fact(item, str(name))}" for name, item in value.items())
+        said = {name: item for name, item in value.items() if item is not None}
+        return ", ".join(f"{_spoken(str(name))} {fact(item, str(name))}" for name, item in said.items())
     if isinstance(value, int | float) and key.endswith("bytes"):
         return size(value)
     if isinstance(value, float):
@@ -213,14 +225,24 @@ def fact(value: object, key: str = "") -> str:
     return str(value)
 
 
+def _spoken(name: str) -> str:
+    """A key without its unit, which the value shows."""
+    return name.removesuffix("_bytes").removesuffix("_seconds").replace("_", " ")
+
+
+def _hash(script: bytes) -> str:
+    """For the page's security policy, which lets these scripts run and no other."""
+    return b64encode(sha256(script).digest()).decode()
+
+
 def packed(value: object) -> str:
     """Compressed JSON as text without any character that HTML gives a meaning to."""
     return b64encode(gzip.compress(strict_json(value).encode(), 6, mtime=0)).decode()
 
 
-def raw_data(report: Report) -> str | None:
-    """Every execution by columns, and the document without them; None when that is too much for a page."""
-    tables = []
+def raw_data(report: Report, room: int) -> str | None:
+    """Every execution by columns, and the document without them; None when there is no room for them."""
+    tables: list[dict[str, Sequence[Any]]] = []
     cells = 0
     for trial in report.trials:
         columns = _columns(trial, _CELLS - cells)
@@ -229,48 +251,50 @@ def raw_data(report: Report) -> str | None:
         cells += sum(len(column) for column in columns.values())
         tables.append(columns)
     text = packed({"document": run_document(report, with_executions=False), "columns": tables})
-    return text if len(text) <= _RAW_BYTES else None
+    return text if len(text) <= room else None
 
 
-def _columns(trial: TrialReport, limit: int) -> dict[str, list[Any]] | None:
-    """Executions as columns; a metric that came late is filled up with nulls."""
-    fixed = ("case", "process", "phase", "repetition", "status", "started", "loops", "error")
-    columns: dict[str, list[Any]] = {name: [] for name in fixed}
-    metrics: dict[str, list[Any]] = {}
-    for number, e in enumerate(trial.executions):
-        if number * (len(fixed) + len(metrics)) > limit:
-            return None
+_COLUMNS = ("case", "process", "phase", "repetition", "status", "started", "loops", "error")
+
+
+def _columns(trial: TrialReport, limit: int) -> dict[str, Sequence[Any]] | None:
+    rows, measured, cells = [], [], 0
+    for e in trial.executions:
         error = figures.first_lines(e.error, 300) if e.error else None
-        row = (e.case, e.process, e.phase.value, e.repetition, e.status.value, round(e.started, 3), e.loops, error)
-        for column, value in zip(columns.values(), row, strict=True):
-            column.append(value)
-        for name, measurement in e.measurements.items():
-            column = metrics.setdefault(name, [])
-            column.extend([None] * (number - len(column)))
-            column.append(_nine_digits(measurement))
-    rows = len(columns["process"])
-    return columns | {f"metrics.{m}": column + [None] * (rows - len(column)) for m, column in metrics.items()}
+        rows.append((e.case, e.process, e.phase, e.repetition, e.status, round(e.started, 3), e.loops, error))
+        measured.append(e.measurements)
+        cells += len(_COLUMNS) + len(e.measurements)
+        if cells > limit:
+            return None
+    names = dict.fromkeys(name for measurements in measured for name in measurements)
+    metrics = {f"metrics.{name}": [_nine_digits(m.get(name)) for m in measured] for name in names}
+    columns = zip(*rows, strict=True) if rows else ((),) * len(_COLUMNS)
+    return {**dict(zip(_COLUMNS, columns, strict=True)), **metrics}
 
 
-def _nine_digits(value: float) -> float | None:
+def _nine_digits(value: float | None) -> float | None:
     """A nanosecond in a second: finer than any clock, and a third smaller than all digits."""
-    return float(f"{value:.9g}") if math.isfinite(value) else None
+    return float(f"{value:.9g}") if value is not None and math.isfinite(value) else None
 
 
 @cache
-def _runtime() -> str:
+def _runtime() -> bytes:
     """The chart library, compressed. Bundling takes two seconds, so it is kept in the user's cache folder."""
-    import vl_convert
+    from vl_convert import javascript_bundle
 
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    kept = home / "assay" / f"vega-{vl_convert.__version__}-{VEGA_LITE}.js.gz"
+    kept = _cache_folder() / f"vega-{version('vl-convert-python')}.js.gz"
     with suppress(OSError):
-        return b64encode(kept.read_bytes()).decode()
-    bundle = gzip.compress(vl_convert.javascript_bundle(vl_version=VEGA_LITE).encode(), 9, mtime=0)
+        return kept.read_bytes()
+    bundle = gzip.compress(javascript_bundle("window.vegaEmbed = vegaEmbed;").encode(), 9, mtime=0)
     # A cache that cannot be written costs time, nothing else.
     with suppress(OSError):
         _keep(kept, bundle)
-    return b64encode(bundle).decode()
+    return bundle
+
+
+def _cache_folder() -> Path:
+    place = os.environ.get("XDG_CACHE_HOME")
+    return (Path(place) if place else Path("~/.cache").expanduser()) / "assay"
 
 
 def _keep(path: Path, content: bytes) -> None:

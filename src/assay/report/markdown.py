@@ -12,6 +12,7 @@ from assay.report.figures import (
     agents_text,
     cv_text,
     environment_line,
+    estimate_doubts,
     failure_text,
     first_lines,
     general_doubts,
@@ -23,6 +24,7 @@ from assay.report.figures import (
     params_text,
     percentile_text,
     size_text,
+    standing,
     trial_doubts,
     when,
     with_interval,
@@ -155,17 +157,13 @@ def _mark(estimate: Estimate) -> str:
 
 def _axis(effect: AxisEffect) -> str:
     rows = [
-        (text(value), interval_text(median, low, high, effect.metric.unit), _verdict(effect, value))
+        (text(value), interval_text(median, low, high, effect.metric.unit), standing(effect, value))
         for value, median, low, high in zip(
             effect.values, effect.medians, effect.lows, effect.highs, strict=True
         )
     ]
     head = f"## {text(effect.metric.name)} by {text(effect.axis)}"
     return f"{head}\n\n" + table((text(effect.axis), "Median [interval]", ""), rows, right=(1,))
-
-
-def _verdict(effect: AxisEffect, value: object) -> str:
-    return {effect.best: "best", effect.worst: "worst"}.get(value, "") if effect.best != effect.worst else ""
 
 
 def _trial(report: Report, trial: TrialReport) -> str:
@@ -191,7 +189,7 @@ def _estimates(trial: TrialReport) -> str:
         return f"No measured execution was ok ({ok_text(trial)})."
     names = ("Metric", "Median [interval]", "Mean", "P90", "P95", "P99", "Min", "Max", "CV", "n / units")
     rows = [_estimate_row(estimate) for estimate in trial.estimates]
-    doubts = [f"- {text(e.metric.name)}: {text(doubt)}" for e in trial.estimates for doubt in e.doubts]
+    doubts = [f"- {text(doubt)}" for doubt in estimate_doubts(trial)]
     return "\n".join([table(names, rows, right=range(1, 10)), *([""] if doubts else []), *doubts])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from assay.model import Report
-from assay.report.charts import VEGA_LITE, Chart, run_charts, themed, trial_charts
+from assay.report.charts import Chart, run_charts, themed, trial_charts
 from assay.report.document import safe_name
 
 _IN_FULL = 20
@@ -24,7 +24,7 @@ class Png:
         written: dict[Path, None] = {}
         for chart in _charts(report):
             path = _free(folder / f"{safe_name(chart.name)}.png", written)
-            path.write_bytes(vegalite_to_png(themed(chart.spec, self.dark), vl_version=VEGA_LITE, scale=2))
+            path.write_bytes(vegalite_to_png(themed(chart.spec, self.dark), scale=2))
             written[path] = None
         return list(written)
 

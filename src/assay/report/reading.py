@@ -124,7 +124,9 @@ def _trial(number: int, trial: schema.Trial) -> Trial:
     )
 
 
-def _iterations(iterations: schema.Iterations) -> Iterations:
+def _iterations(iterations: schema.Iterations | None) -> Iterations:
+    if iterations is None:
+        return Iterations()
     until = Until(**iterations.until.model_dump()) if iterations.until else None
     return Iterations(iterations.warmup, iterations.measured, until, iterations.loops)
 

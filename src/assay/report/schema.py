@@ -216,7 +216,7 @@ class Flat(BaseModel):
     name: str
     run_id: str = ""
     parameters: Plain = Field(default_factory=dict)
-    iterations: Iterations = Iterations()
+    iterations: Iterations | None = None
     metrics: Plain
     iteration_metrics: list[FlatExecution]
     environment: Plain = Field(default_factory=dict)

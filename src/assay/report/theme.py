@@ -65,6 +65,8 @@ def config(dark: bool) -> dict[str, Any]:
             "category": list(palette.series),
             "ordinal": list(palette.ramp),
             "ramp": list(palette.ramp),
+            # Vega-Lite names its ranges; this one is ours for what became of failed executions.
+            "diverging": [palette.bad, *palette.series[1:2], *palette.series[3:4], *palette.series[6:]],
         },
         "style": _styles(palette),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,46 @@ from assay.errors import Mistake, SpecError
 
 MAX_BYTES = 8 * 2**20
 MAX_DEPTH = 60
-MAX_VALUES = 300_000
+MAX_VALUES = 100_000
 
 Place = tuple[str | int, ...]
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CORE = "tag:yaml.org,2002:"
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads plain words as YAML 1.2 and JSON do: `off`, `2024-05-01` and `1:30` are text, `1e3` is a number."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
+
+
+for _name, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?[0-9]+(_[0-9]+)*|0x[0-9a-fA-F]+|0o[0-7]+", list("-+0123456789")),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", list("-+.0123456789")),
+    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", list("-+.")),
+    ("merge", "<<", ["<"]),
+):
+    _Loader.add_implicit_resolver(_CORE + _name, re.compile(f"(?:{_pattern})$"), _first)
+
+
+def _whole(text: str) -> int:
+    """
+    >>> _whole("10_000"), _whole("0x1F"), _whole("010")
+    (10000, 31, 10)
+    """
+    return int(text, {"0x": 16, "0o": 8}.get(text[:2], 10))
+
+
+_READ: dict[str, Callable[[str], Any]] = {
+    "null": lambda text: None,
+    "bool": lambda text: text.lower() == "true",
+    "int": _whole,
+    "float": lambda text: float(text.replace(".inf", "inf").replace(".nan", "nan")),
+    "str": str,
+}
+_KINDS = {"null": "null", "bool": "true or false", "int": "a whole number", "float": "a number"}
 
 
 @dataclass(slots=True)
@@ -26,6 +63,8 @@ class Document:
     file: str
     value: Any
     lines: dict[Place, int] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+    """Faults that left the rest readable, such as a key that stands twice."""
 
     def line(self, place: Place) -> int | None:
         """The line of the nearest enclosing key that the file really has."""
@@ -38,10 +77,11 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    return parse(read_text(path), str(path))
+    text = read_text(path)
+    return parse(_json_as_yaml(text) if path.suffix == ".json" else text, str(path))
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, limit: int | None = MAX_BYTES) -> str:
     """The text of a file, or a SpecError that says why there is none."""
 
     def refuse(problem: str) -> SpecError:
@@ -50,51 +90,81 @@ def read_text(path: Path) -> str:
     if path.is_dir():
         raise refuse("is a folder, not a file.")
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise refuse(
-                f"is larger than {MAX_BYTES // 2**20} MiB: too large for a spec. Put data in files of its own."
-            )
-        return path.read_text(encoding="utf-8")
+        if limit is not None and path.stat().st_size > limit:
+            raise refuse(f"is larger than {limit // 2**20} MiB: too large for a spec. Put data in files of its own.")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise refuse("does not exist.") from None
     except UnicodeDecodeError as error:
         raise refuse(f"is not UTF-8 text (byte {error.start}).") from None
     except OSError as error:
         raise refuse(f"cannot be read: {error.strerror}.") from None
+    except ValueError:
+        raise refuse("is not the name of a file.") from None
+
+
+def _json_as_yaml(text: str) -> str:
+    r"""JSON writes characters beyond 16 bits as two escapes, which YAML does not know.
+
+    >>> _json_as_yaml(r'"\ud83d\ude00"')
+    '"\\U0001f600"'
+    """
+
+    def joined(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0]
+        return f"\\U{0x10000 + ((int(match[1], 16) & 0x3FF) << 10) + (int(match[2], 16) & 0x3FF):08x}"
+
+    return re.sub(r"\\\\|\\u([dD][89abAB]..)\\u([dD][c-fC-F]..)", joined, text)
 
 
 def parse(text: str, file: str) -> Document:
     document = Document(file, None)
     try:
-        _check_depth(text, file)
+        _check_size(text, file)
         node = yaml.compose(text, Loader=_Loader)
         document.value = _Builder(document).build(node, ()) if node is not None else None
     except yaml.MarkedYAMLError as error:
-        raise SpecError([_syntax(error, file)]) from None
-    except yaml.YAMLError as error:
-        raise SpecError([Mistake(file, None, "", f"is not YAML or JSON: {error}")]) from None
+        raise SpecError([_syntax(error, text, file)]) from None
+    except yaml.reader.ReaderError as error:
+        raise SpecError([_unreadable(error, text, file)]) from None
     return document
 
 
-def _syntax(error: yaml.MarkedYAMLError, file: str) -> Mistake:
-    mark: Any = error.problem_mark or error.context_mark
-    context = f" ({error.context})" if error.context else ""
-    return Mistake(
-        file, mark.line + 1 if mark else None, "", f"is not valid YAML or JSON: {error.problem}{context}."
-    )
+def _unreadable(error: Any, text: str, file: str) -> Mistake:
+    code = error.character if isinstance(error.character, int) else ord(error.character)
+    line = text.encode()[: error.position].count(b"\n") + 1
+    return Mistake(file, line, "", f"holds a character that text cannot have (U+{code:04X}).")
 
 
-def _check_depth(text: str, file: str) -> None:
-    """Composing is recursive: text nested deeper than a spec can be is refused before it."""
+def _syntax(error: Any, text: str, file: str) -> Mistake:
+    mark = error.problem_mark or error.context_mark
+    if mark is None:
+        return Mistake(file, None, "", f"is not valid YAML or JSON: {error.problem}.")
+    line = text.splitlines()[mark.line] if mark.line < len(text.splitlines()) else ""
+    if line[mark.column : mark.column + 1] == "\t":
+        return Mistake(file, mark.line + 1, "", "is indented with a tab.", "YAML wants spaces.")
+    context = f"{error.context}, " if error.context else ""
+    return Mistake(file, mark.line + 1, "", f"is not valid YAML or JSON: {context}{error.problem}.")
+
+
+def _check_size(text: str, file: str) -> None:
+    """Composing is recursive and slow: text nested deeper, or larger, than a spec can be is refused before it."""
     depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
+    for number, event in enumerate(yaml.parse(text, Loader=_Loader)):
         if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
             depth += 1
-            if depth > MAX_DEPTH:
-                line = event.start_mark.line + 1
-                raise SpecError([Mistake(file, line, "", f"is nested deeper than {MAX_DEPTH} levels.")])
         elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
             depth -= 1
+        if depth > MAX_DEPTH or number > MAX_VALUES:
+            raise SpecError([_excess(file, depth > MAX_DEPTH, event)])
+
+
+def _excess(file: str, is_deep: bool, at: Any) -> Mistake:
+    line = at.start_mark.line + 1 if at.start_mark else None
+    if is_deep:
+        return Mistake(file, line, "", f"is nested deeper than {MAX_DEPTH} levels.")
+    return Mistake(file, line, "", f"holds more than {MAX_VALUES:,} values.", "Put data in files of its own.")
 
 
 class _Builder:
@@ -102,32 +172,69 @@ class _Builder:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._scalars = _Loader("")
         self._values = 0
+        self._depth = 0
 
-    def build(self, node: yaml.Node, place: Place) -> Any:
+    def build(self, node: Any, place: Place) -> Any:
         self._values += 1
-        if self._values > MAX_VALUES or len(place) > MAX_DEPTH:
-            raise SpecError(
-                [Mistake(self._document.file, node.start_mark.line + 1, "", "holds too many values.")]
-            )
+        self._depth += 1
+        if self._values > MAX_VALUES or self._depth > MAX_DEPTH:
+            raise SpecError([_excess(self._document.file, self._depth > MAX_DEPTH, node)])
         self._document.lines.setdefault(place, node.start_mark.line + 1)
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, place)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.build(item, (*place, index)) for index, item in enumerate(node.value)]
-        return self._scalars.construct_object(node)
+        value = self._built(node, place)
+        self._depth -= 1
+        return value
 
-    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
-        self._scalars.flatten_mapping(node)
+    def _built(self, node: Any, place: Place) -> Any:
+        kind = node.tag.removeprefix(_CORE)
+        if isinstance(node, yaml.MappingNode) and kind == "map":
+            return self._mapping(node, place)
+        if isinstance(node, yaml.SequenceNode) and kind == "seq":
+            return [self.build(item, (*place, index)) for index, item in enumerate(node.value)]
+        if isinstance(node, yaml.ScalarNode) and kind in _READ:
+            return self._scalar(node, kind, place)
+        if node.value == "<<":
+            return "<<"
+        self._fault(node, place, f"has the tag '{node.tag.replace(_CORE, '!!')}'.", "Use plain values only.")
+        return None
+
+    def _scalar(self, node: Any, kind: str, place: Place) -> Any:
+        try:
+            return _READ[kind](node.value)
+        except ValueError:
+            shown = node.value if len(node.value) <= 40 else node.value[:37] + "…"
+            self._fault(node, place, f"'{shown}' cannot be read as {_KINDS[kind]}.")
+            return None
+
+    def _mapping(self, node: Any, place: Place) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key = str(key_node.value)
-            inner = (*place, key)
-            if key in result:
-                raise SpecError(
-                    [Mistake(self._document.file, key_node.start_mark.line + 1, key, "stands twice.")]
-                )
+            if key_node.tag == _CORE + "merge":
+                continue
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._fault(key_node, place, "has a key that is not text.")
+                continue
+            inner = (*place, key_node.value)
+            if key_node.value in result:
+                self._fault(key_node, inner, "stands twice.", "Keep one of them.")
             self._document.lines[inner] = key_node.start_mark.line + 1
-            result[key] = self.build(value_node, inner)
+            result[key_node.value] = self.build(value_node, inner)
+        return self._merged(node, place) | result if self._merges(node) else result
+
+    def _merges(self, node: Any) -> list[Any]:
+        return [value for key, value in node.value if key.tag == _CORE + "merge"]
+
+    def _merged(self, node: Any, place: Place) -> dict[str, Any]:
+        """What `<<` brings in: of several mappings the first one counts."""
+        result: dict[str, Any] = {}
+        for source in self._merges(node):
+            for one in source.value if isinstance(source, yaml.SequenceNode) else [source]:
+                if isinstance(one, yaml.MappingNode):
+                    result = self.build(one, place) | result
+                else:
+                    self._fault(one, (*place, "<<"), "must name a mapping, or a list of mappings.")
         return result
+
+    def _fault(self, node: Any, place: Place, problem: str, hint: str = "") -> None:
+        key = ".".join(map(str, place))
+        self._document.mistakes.append(Mistake(self._document.file, node.start_mark.line + 1, key, problem, hint))

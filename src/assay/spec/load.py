@@ -4,30 +4,56 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from assay.errors import Mistake, SpecError, did_you_mean
+from assay.plugin.faults import problem_and_hint
 from assay.spec.document import Document, Place, read_document
 from assay.spec.schema import ENTRY_KEYS, RUN_KEYS, Entry, RunSection
+
+REQUEST = "request"
+"""Stands for the file in mistakes of what was given beside it, by options or arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the keys of a section were written: in the request, in its own part of the file, or among the common keys."""
+
+    document: Document
+    prefix: Place = ()
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def mistake(self, place: Place, problem: str, hint: str = "") -> Mistake:
+        if place and _holds(self.changes, place):
+            return Mistake(REQUEST, None, ".".join(map(str, place)), problem, hint)
+        return self.document.mistake(self._written(place), problem, hint)
+
+    def _written(self, place: Place) -> Place:
+        own, lines = (*self.prefix, *place), self.document.lines
+        is_common = own not in lines and (place in lines or own[: len(self.prefix) + 1] not in lines)
+        return place if is_common and place[:1] in lines else own
+
+
+def _holds(changes: Any, place: Place) -> bool:
+    for part in place:
+        if not isinstance(changes, Mapping):
+            return True
+        if part not in changes:
+            return False
+        changes = changes[part]
+    return True
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """One entry and where in the document each of its keys stands."""
+    """One entry and where its keys were written."""
 
     entry: Entry
-    document: Document
-    prefix: Place
-
-    def mistake(self, place: Place, problem: str, hint: str = "") -> Mistake:
-        own = (*self.prefix, *place)
-        return self.document.mistake(
-            own if own[: len(self.prefix) + 1] in self.document.lines else place, problem, hint
-        )
+    origin: Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +64,7 @@ class Spec:
     entries: tuple[Located, ...]
     source: Mapping[str, Any]
     folder: Path
+    origin: Origin
     mistakes: tuple[Mistake, ...] = ()
 
 
@@ -45,9 +72,8 @@ def load_spec(path: Path, changes: Mapping[str, Any] | None = None) -> Spec:
     """Read a spec file; `changes` are laid over its keys, mapping by mapping."""
     document = read_document(path)
     if not isinstance(document.value, dict):
-        raise SpecError(
-            [Mistake(str(path), 1, "", "holds no keys. A spec is a mapping that begins: experiment: NAME")]
-        )
+        problem = "holds no keys. A spec is a mapping that begins: experiment: NAME"
+        raise SpecError([*document.mistakes, Mistake(str(path), 1, "", problem)])
     return _spec(document, path.resolve().parent, changes or {})
 
 
@@ -57,53 +83,92 @@ def spec_of(experiments: Iterable[str], folder: Path, changes: Mapping[str, Any]
     value: dict[str, Any] = (
         {"experiment": names[0]} if len(names) == 1 else {"experiments": [{"experiment": n} for n in names]}
     )
-    return _spec(Document("command line", value), folder, changes or {})
+    return _spec(Document(REQUEST, value), folder, changes or {})
 
 
 def _spec(document: Document, folder: Path, changes: Mapping[str, Any]) -> Spec:
-    value = overlaid(document.value, changes)
-    mistakes = [
-        _unknown(document, key) for key in value if key not in RUN_KEYS | ENTRY_KEYS | {"experiments"}
-    ]
-    run = _validated(RunSection, {k: v for k, v in value.items() if k in RUN_KEYS}, document, (), mistakes)
-    common = {k: v for k, v in value.items() if k in ENTRY_KEYS}
+    changes = _from_here(changes)
+    origin = Origin(document, (), changes)
+    file = _given(document.value)
+    source = laid_over(file, changes)
+    mistakes = [*document.mistakes, *_unknown_keys(source, RUN_KEYS | ENTRY_KEYS | {"experiments"}, origin)]
+    run = _validated(RunSection, _only(source, RUN_KEYS), origin, mistakes)
     entries = []
-    for prefix, own in _own_parts(document, value, mistakes):
-        entry = _validated(Entry, overlaid(common, own), document, prefix, mistakes)
+    for own, place in _own_parts(source, origin, mistakes):
+        keys = laid_over(laid_over(_only(file, ENTRY_KEYS), own), _only(changes, ENTRY_KEYS))
+        entry = _validated(Entry, keys, place, mistakes)
         if entry is not None:
-            entries.append(Located(entry, document, prefix))
-    return Spec(run or RunSection.model_validate({}), tuple(entries), value, folder, tuple(mistakes))
+            entries.append(Located(entry, place))
+    run = run or RunSection.model_validate({})
+    return Spec(run, tuple(entries), source, folder, origin, tuple(mistakes))
+
+
+def _from_here(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Paths in a file count from the file; those given beside it from the current folder."""
+    given = _given(changes)
+    if isinstance(given.get("output_dir"), (str, Path)):
+        given["output_dir"] = str(Path(given["output_dir"]).absolute())
+    if isinstance(load := given.get("load"), (str, Path, list, tuple)):
+        files = [load] if isinstance(load, (str, Path)) else load
+        given["load"] = [str(Path(file).absolute()) for file in files]
+    return given
+
+
+def _given(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A key without a value is as good as none."""
+    return {key: item for key, item in value.items() if item is not None}
+
+
+def _only(value: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
+    return {key: item for key, item in value.items() if key in keys}
+
+
+def _unknown_keys(value: Mapping[str, Any], known: frozenset[str], origin: Origin) -> list[Mistake]:
+    return [
+        origin.mistake((key,), "is not a key of a spec.", did_you_mean(key, known))
+        for key in value
+        if key not in known
+    ]
 
 
 def _own_parts(
-    document: Document, value: dict[str, Any], mistakes: list[Mistake]
-) -> list[tuple[Place, dict[str, Any]]]:
-    """Place and own keys of each experiment that the file names."""
-    several = value.get("experiments")
-    if several is None:
+    value: dict[str, Any], origin: Origin, mistakes: list[Mistake]
+) -> list[tuple[dict[str, Any], Origin]]:
+    """Each experiment that the file names: its own keys, and where they stand."""
+    if "experiments" not in value:
         if "experiment" in value:
-            return [((), {})]
-        mistakes.append(
-            document.mistake(
-                (), "names no experiment.", "Add: experiment: NAME (see: assay list experiments)"
-            )
-        )
+            return [({}, origin)]
+        hint = "Add: experiment: NAME (see: assay list experiments)"
+        mistakes.append(origin.mistake((), "names no experiment.", hint))
         return []
-    if not isinstance(several, list) or not several or not all(isinstance(item, dict) for item in several):
-        mistakes.append(
-            document.mistake(("experiments",), "must be a list of mappings, each with 'experiment'.")
-        )
+    several = value["experiments"]
+    if not isinstance(several, list) or not several:
+        mistakes.append(origin.mistake(("experiments",), "must be a list of at least one experiment."))
         return []
-    parts: list[tuple[Place, dict[str, Any]]] = []
+    parts = []
     for index, item in enumerate(several):
-        place: Place = ("experiments", index)
-        mistakes += [_unknown(document, key, place) for key in item if key not in ENTRY_KEYS]
-        parts.append((place, {key: own for key, own in item.items() if key in ENTRY_KEYS}))
+        place = Origin(origin.document, ("experiments", index), origin.changes)
+        if isinstance(item, dict):
+            mistakes += _unknown_keys(item, ENTRY_KEYS, place)
+            parts.append((_only(_given(item), ENTRY_KEYS), place))
+        else:
+            mistakes.append(place.mistake((), "must be a mapping.", "Write: {experiment: NAME}"))
     return parts
 
 
+def laid_over(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` on top of `base`, mapping by mapping; a param that `over` fixes is no longer swept, nor a count automatic."""
+    result = overlaid(base, over)
+    if isinstance(iterations := over.get("iterations"), Mapping) and "measured" in iterations:
+        result["iterations"] = {k: v for k, v in result["iterations"].items() if k != "until" or k in iterations}
+    params, sweep = over.get("params"), result.get("sweep")
+    if isinstance(params, Mapping) and isinstance(sweep, dict):
+        kept = over.get("sweep") or {}
+        result["sweep"] = {name: axis for name, axis in sweep.items() if name not in params or name in kept}
+    return result
+
+
 def overlaid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` on top of `base`; mappings are merged key by key."""
     result = dict(base)
     for key, value in over.items():
         below = result.get(key)
@@ -113,87 +178,77 @@ def overlaid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
     return result
 
 
-def _validated(
+def validated(
     model: type[Any], value: Mapping[str, Any], document: Document, prefix: Place, mistakes: list[Mistake]
 ) -> Any:
     """An instance, or, with the mistakes noted, an instance without the keys that are wrong, or None."""
+    return _validated(model, value, Origin(document, prefix), mistakes)
+
+
+def _validated(model: type[Any], value: Mapping[str, Any], origin: Origin, mistakes: list[Mistake]) -> Any:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        locations = []
-        for fault in error.errors():
-            place = tuple(part for part in fault["loc"] if not _is_branch(part))
-            own = (*prefix, *place)
-            known = own if prefix and own[: len(prefix) + 1] in document.lines else place if prefix else own
-            mistake = document.mistake(known, *_told(fault, model, place))
-            if mistake not in mistakes:
-                mistakes.append(mistake)
-            locations.append(place)
-    rest = {key: item for key, item in value.items() if not any(place[:1] == (key,) for place in locations)}
-    if len(rest) == len(value):
-        return None
+        faults = _by_place(error, value)
+    for place, some in faults.items():
+        mistake = origin.mistake(place, *problem_and_hint(some, _siblings(model, place)))
+        if mistake not in mistakes:
+            mistakes.append(mistake)
+    rest = dict(value)
+    for place in faults:
+        rest = _without(rest, place)
     try:
         return model.model_validate(rest)
     except ValidationError:
         return None
 
 
+def _by_place(error: ValidationError, value: Mapping[str, Any]) -> dict[Place, list[Any]]:
+    faults: dict[Place, list[Any]] = {}
+    for fault in error.errors():
+        faults.setdefault(_place(fault["loc"], value), []).append(fault)
+    return faults
+
+
+def _place(location: tuple[str | int, ...], value: Any) -> Place:
+    """Pydantic names the branch of a union in a location; a file has no such key."""
+    place: list[str | int] = []
+    for part in location:
+        if isinstance(value, Mapping) and (part in value or not _is_branch(part)):
+            place.append(part)
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int):
+            place.append(part)
+            value = value[part] if part < len(value) else None
+    return tuple(place)
+
+
 def _is_branch(part: str | int) -> bool:
-    """Pydantic names the branch of a union in the location; a file has no such key."""
-    return isinstance(part, str) and bool(
-        re.match(r"(literal|constrained|function|int$|float$|str$|list\[|dict\[)", part)
-    )
+    return bool(re.match(r"(literal|constrained|function|int$|float$|str$|list\[|dict\[)", str(part)))
 
 
-def _unknown(document: Document, key: str, prefix: Place = ()) -> Mistake:
-    near = did_you_mean(key, RUN_KEYS | ENTRY_KEYS | {"experiments"})
-    return document.mistake((*prefix, key), "is not a key of a spec.", near)
-
-
-_WANTED = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "string_type": "text",
-    "list_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "bool_type": "true or false",
-}
-
-
-def _told(fault: Any, model: type[BaseModel], place: Place) -> tuple[str, str]:
-    """Problem and hint of one pydantic fault, in our words."""
-    kind, value = fault["type"], fault.get("input")
-    if kind == "extra_forbidden":
-        return "is not known here.", did_you_mean(str(place[-1]), _siblings(model, place))
-    if kind == "missing":
-        return "is missing.", ""
-    if kind in _WANTED:
-        return f"must be {_WANTED[kind]}, not {described(value)}.", ""
-    if kind == "literal_error":
-        expected = fault["ctx"]["expected"]
-        return f"must be {expected}, not {described(value)}.", did_you_mean(
-            str(value), re.findall(r"'([^']+)'", expected)
-        )
-    if kind == "value_error":
-        return str(fault["ctx"]["error"]), ""
-    return f"{fault['msg'].removeprefix('Input ')}, not {described(value)}.".replace("should", "must"), ""
+def _without(value: dict[str, Any], place: Place) -> dict[str, Any]:
+    """The value without what stands at that place; a list goes as a whole."""
+    if not place:
+        return value
+    key, rest = str(place[0]), place[1:]
+    inner = value.get(key)
+    if rest and isinstance(inner, dict) and rest[0] in inner:
+        return {**value, key: _without(inner, rest)}
+    return {name: item for name, item in value.items() if name != key}
 
 
 def _siblings(model: type[BaseModel], place: Place) -> list[str]:
     for part in place[:-1]:
-        field = model.model_fields.get(str(part))
-        inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+        field_ = model.model_fields.get(str(part))
+        inner = next((one for one in _sections(field_.annotation)), None) if field_ else None
+        if inner is None:
             return []
         model = inner
     return list(model.model_fields)
 
 
-def described(value: Any) -> str:
-    """A value as a message shows it: short, with its kind where that is not plain."""
-    text = repr(value)
-    text = text if len(text) <= 60 else text[:57] + "…"
-    kind = {"str": "text", "list": "a list", "dict": "a mapping"}.get(type(value).__name__)
-    return f"{text} ({kind})" if kind else text
+def _sections(annotation: Any) -> list[type[BaseModel]]:
+    """The models in an annotation, also when it says that there may be none."""
+    candidates = (annotation, *getattr(annotation, "__args__", ()))
+    return [one for one in candidates if isinstance(one, type) and issubclass(one, BaseModel)]

@@ -11,18 +11,17 @@ from pydantic import (
     ConfigDict,
     Field,
     PositiveFloat,
-    PositiveInt,
-    model_validator,
+    WithJsonSchema,
 )
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def _share(value: Any) -> Any:
     """`5%` and `0.05` mean the same."""
-    if isinstance(value, str) and (match := re.fullmatch(r"\s*([\d.]+)\s*%\s*", value)):
+    if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*%\s*", value)):
         return float(match[1]) / 100
     return value
 
@@ -31,9 +30,26 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-Share = Annotated[float, BeforeValidator(_share), Field(gt=0, lt=1)]
-Names = Annotated[list[str], BeforeValidator(_listed)]
+Share = Annotated[
+    float,
+    BeforeValidator(_share),
+    Field(gt=0, lt=1),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+                {"type": "string", "pattern": r"^\s*[\d.]+\s*%\s*$"},
+            ]
+        }
+    ),
+]
+Names = Annotated[
+    list[str],
+    BeforeValidator(_listed),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}),
+]
 Count = Annotated[int, Field(ge=0, le=100_000_000)]
+Number = Annotated[int, Field(ge=1, le=100_000_000)]
 
 
 class UntilSection(Section):
@@ -42,17 +58,17 @@ class UntilSection(Section):
     interval: Share = Field(
         0.05, description="Half the width of the 95 % interval of the median, relative to it."
     )
-    max: PositiveInt = Field(50, description="Executions at the most.")
+    max: Number = Field(50, description="Executions at the most.")
     metric: str = Field("seconds", description="The metric whose interval is watched.")
 
 
 class IterationsSection(Section):
     warmup: Count = Field(0, description="Executions in each process before anything counts.")
-    measured: PositiveInt | Literal["auto"] = Field(
+    measured: Number | Literal["auto"] = Field(
         1, description="Executions in each process; auto: see until."
     )
     until: UntilSection | None = Field(None, description="With `measured: auto`: when to stop.")
-    loops: PositiveInt | Literal["auto"] | None = Field(
+    loops: Number | Literal["auto"] | None = Field(
         None,
         description="Calls within one execution; auto finds as many as the clock needs. Default: 1, for functions auto.",
     )
@@ -81,7 +97,18 @@ def _instrument(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
 
 
-Instrument = Annotated[InstrumentSection, BeforeValidator(_instrument)]
+Instrument = Annotated[
+    InstrumentSection,
+    BeforeValidator(_instrument),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+            ]
+        }
+    ),
+]
 
 
 class Entry(Section):
@@ -91,22 +118,20 @@ class Entry(Section):
     params: dict[str, Any] = Field(default_factory=dict, description="Settings of the experiment.")
     sweep: dict[str, list[Any]] = Field(default_factory=dict, description="Axes: each name with its values.")
     strategy: Literal["cartesian", "random", "zip"] = Field("cartesian", description="How axes make points.")
-    samples: PositiveInt | None = Field(None, description="With `strategy: random`: how many points to draw.")
-    iterations: IterationsSection = Field(default_factory=lambda: IterationsSection.model_validate({}))
-    processes: PositiveInt = Field(1, description="Fresh processes, the unit of comparison.")
+    samples: Number | None = Field(None, description="With `strategy: random`: how many points to draw.")
+    iterations: IterationsSection = Field(
+        default_factory=lambda: IterationsSection.model_validate({}), description="How often each process does it."
+    )
+    processes: Number = Field(1, description="Fresh processes, the unit of comparison.")
     instrumentation: list[Instrument] = Field(
         default_factory=lambda: [InstrumentSection(name="timing")], description="Instruments, with options."
     )
     isolation: Literal["process", "cold", "inline"] = Field(
         "process", description="One supervised worker, a process an execution, or in the runner itself."
     )
-    limits: LimitsSection = Field(default_factory=lambda: LimitsSection.model_validate({}))
-
-    @model_validator(mode="after")
-    def _random_needs_samples(self) -> Entry:
-        if self.strategy == "random" and self.samples is None:
-            raise ValueError("'strategy: random' needs 'samples', the number of points to draw.")
-        return self
+    limits: LimitsSection = Field(
+        default_factory=lambda: LimitsSection.model_validate({}), description="What one execution may take at the most."
+    )
 
 
 class RunSection(Section):
@@ -116,23 +141,32 @@ class RunSection(Section):
     load: Names = Field(default_factory=list, description="Python files whose experiments are made known.")
     order: Literal["interleaved", "sequential"] = Field("interleaved", description="Order of the trials.")
     executor: str = Field("local", description="Where workers live.")
-    parallelism: PositiveInt = Field(1, description="Workers at a time.")
+    parallelism: Number = Field(1, description="Workers at a time.")
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
         None, description="Seed of order and experiments."
     )
     output_dir: str | None = Field(
         None, description="Folder that receives the JSON result and the Markdown report."
     )
-    tags: Names = Field(default_factory=list)
-    notes: str = Field("")
+    tags: Names = Field(default_factory=list, description="Words to find the run by.")
+    notes: str = Field("", description="Why it is run, for whoever reads the report.")
 
 
-class SpecFile(RunSection, Entry):
+class OwnEntry(Entry):
+    """One of several experiments; the keys of the file are its defaults."""
+
+    experiment: str = Field("", description="A name, `module:attribute` or `file.py::name`.")
+
+
+class SpecFile(RunSection, OwnEntry):
     """A spec file: one experiment, or several under `experiments` with the other keys as their defaults."""
 
-    experiment: str | None = Field(None, description="A name, `module:attribute` or `file.py::name`.")  # type: ignore[assignment]
-    experiments: list[dict[str, Any]] | None = Field(
-        None, description="Several: each may have the keys of one."
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": ["experiment"]}, {"required": ["experiments"]}]}
+    )
+
+    experiments: list[OwnEntry] = Field(
+        default_factory=list, min_length=1, description="Several: each may have the keys of one."
     )
 
 

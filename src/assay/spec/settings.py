@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assay.errors import Mistake, SpecError, did_you_mean
+from assay.spec.files import matching
 
 FILE = "assay.toml"
 _KEYS = {"assay": {"db", "load", "agents", "suites"}, "server": {"host", "port", "max_runs", "webhook"}}
@@ -25,7 +27,14 @@ class Settings:
     server: Mapping[str, Any] = field(default_factory=dict)
 
     def loaded_files(self) -> list[Path]:
-        return [file for pattern in self.load for file in sorted(self.folder.glob(pattern))]
+        """The Python files that `load` names; a pattern may find none, a plain name must find its file."""
+        found = {pattern: matching(self.folder, pattern) for pattern in self.load}
+        missing = [name for name, files in found.items() if not files and not set(name) & set("*?[")]
+        if missing:
+            path = self.folder / FILE
+            line = _line(path.read_text(encoding="utf-8"), "load", "assay")
+            raise SpecError([Mistake(str(path), line, "assay.load", f"There is no file '{n}'.") for n in missing])
+        return [file for files in found.values() for file in files]
 
 
 def find_settings(start: Path, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -49,40 +58,63 @@ def _rooted(url: str, folder: Path) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpecError([Mistake(str(path), None, "", f"is not valid TOML: {error}")]) from None
+        text = path.read_text(encoding="utf-8")
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError([_syntax(path, str(error))]) from None
+    except (UnicodeDecodeError, RecursionError):
+        raise SpecError([Mistake(str(path), None, "", "is not a file of settings: TOML in UTF-8.")]) from None
     except OSError as error:
         raise SpecError([Mistake(str(path), None, "", f"cannot be read: {error.strerror}.")]) from None
-    mistakes = list(_mistakes(path, table))
+    mistakes = list(_mistakes(path, text, table))
     if mistakes:
         raise SpecError(mistakes)
     return table
 
 
-def _mistakes(path: Path, table: dict[str, Any]) -> list[Mistake]:
-    lines = path.read_text(encoding="utf-8").splitlines()
+def _syntax(path: Path, message: str) -> Mistake:
+    """The line stands at the end of the parser's message."""
+    problem, _, place = message.partition(" (at line ")
+    line = place.partition(",")[0]
+    return Mistake(str(path), int(line) if line.isdigit() else None, "", f"is not valid TOML: {problem}.")
 
-    def at(key: str, problem: str, known: Any) -> Mistake:
-        line = next(
-            (i for i, text in enumerate(lines, 1) if text.strip().lstrip("[").startswith(key.split(".")[-1])),
-            None,
-        )
-        return Mistake(str(path), line, key, problem, did_you_mean(key.split(".")[-1], known))
 
-    found = []
+def _mistakes(path: Path, text: str, table: dict[str, Any]) -> Iterator[Mistake]:
     for section, keys in table.items():
         if section not in _KEYS or not isinstance(keys, dict):
-            found.append(at(section, "is not a section of the settings.", _KEYS))
+            line = _line(text, section)
+            hint = did_you_mean(section, _KEYS) or "Settings stand below [assay] or [server]."
+            yield Mistake(str(path), line, section, "is not a section of the settings.", hint)
             continue
         for key, value in keys.items():
-            if key not in _KEYS[section]:
-                found.append(at(f"{section}.{key}", "is not a setting.", _KEYS[section]))
-            elif key in ("load", "agents", "suites") and not _is_texts(value):
-                found.append(at(f"{section}.{key}", "must be a list of texts.", ()))
-            elif key == "db" and not isinstance(value, str):
-                found.append(at(f"{section}.{key}", "must be a text, the URL of a database.", ()))
-    return found
+            problem, hint = _problem(section, key, value)
+            if problem:
+                yield Mistake(str(path), _line(text, key, section), f"{section}.{key}", problem, hint)
+
+
+def _problem(section: str, key: str, value: Any) -> tuple[str, str]:
+    known = _KEYS[section]
+    if key not in known:
+        return "is not a setting.", did_you_mean(key, known) or f"There are: {', '.join(sorted(known))}."
+    if key in ("load", "agents", "suites") and not _is_texts(value):
+        return "must be a list of texts.", 'Write: ["experiments/*.py"]'
+    if key == "db" and not isinstance(value, str):
+        return "must be text, the URL of a database.", 'Write: "sqlite:///.assay/assay.db"'
+    return "", ""
+
+
+def _line(text: str, key: str, section: str | None = None) -> int | None:
+    """The line of a key within its section, or of a section or key at the top."""
+    current = None
+    for number, line in enumerate(text.splitlines(), 1):
+        heading = re.match(r"\s*\[+\s*\"?([^\]\".]+)", line)
+        current = heading[1].strip() if heading else current
+        named = re.match(r"\s*\"?([\w-]+)\"?\s*[=.]", line)
+        if current == section and named and named[1] == key:
+            return number
+        if section is None and heading and current == key:
+            return number
+    return None
 
 
 def _is_texts(value: Any) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from assay.stats.outliers import outliers
 from assay.stats.sample import Array, comparable_scale, finite
+from assay.stats.summary import percentile
 
 SMALLEST_SAMPLE = 30
 SMALLEST_SHARE = 0.2
@@ -40,8 +41,9 @@ def two_modes(values: ArrayLike) -> Modes | None:
     separation = _separation(ordered[:cut], ordered[cut:])
     if separation < 4 + 80 / sample.size:
         return None
-    low, high = float(np.median(sample[:cut])), float(np.median(sample[cut:]))
-    return Modes(low, high, 1 - cut / sample.size, separation)
+    return Modes(
+        percentile(sample[:cut], 50), percentile(sample[cut:], 50), 1 - cut / sample.size, separation
+    )
 
 
 def _without_stragglers(sample: Array) -> Array:

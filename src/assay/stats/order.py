@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-_ROUNDING = 1e-9
+_ROUNDING = 1e-12
 
 
 @lru_cache(maxsize=4096)

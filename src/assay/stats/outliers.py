@@ -21,7 +21,7 @@ def outliers(values: ArrayLike) -> NDArray[np.bool_]:
     if sample.size < 3 or sample.min() == sample.max():
         return np.zeros(sample.size, dtype=np.bool_)
     (scaled,) = comparable_scale(sample).samples
-    return np.asarray(_beyond_fences(scaled) | (_modified_z(scaled) > MODIFIED_Z))
+    return np.asarray(_beyond_fences(scaled) | _far_from_median(scaled))
 
 
 def _beyond_fences(values: Array) -> NDArray[np.bool_]:
@@ -32,8 +32,8 @@ def _beyond_fences(values: Array) -> NDArray[np.bool_]:
     return np.asarray((values < lower - reach) | (values > upper + reach))
 
 
-def _modified_z(values: Array) -> Array:
+def _far_from_median(values: Array) -> NDArray[np.bool_]:
     distances = np.abs(values - np.median(values))
     mad = np.median(distances)
-    spread = mad / 0.6745 if mad > 0 else 1.253314 * distances.mean()
-    return np.asarray(distances / spread)
+    sigma = mad / 0.6745 if mad > 0 else 1.253314 * distances.mean()
+    return np.asarray(distances > MODIFIED_Z * sigma)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan
+from math import ceil, floor, nan
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from assay.stats.order import median_ranks
-from assay.stats.sample import Array, finite, grown, magnitude, shrunk
+from assay.stats.sample import Array, finite, grown, magnitude, order_by_group, shrunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +43,30 @@ def summarise(values: ArrayLike) -> Summary:
         return Summary(sample.size, low, low, 0.0, low, low, low, low, low)
     exponent = magnitude([sample])
     small = shrunk(sample, exponent)
-    figures = (small.mean(), np.median(small), small.std(ddof=1), small.min(), small.max())
-    tails = np.percentile(small, [90, 95, 99])
-    return Summary(sample.size, *(grown(float(figure), exponent) for figure in (*figures, *tails)))
+    mean, std = (grown(float(figure), exponent) for figure in (small.mean(), small.std(ddof=1)))
+    median, *tails = _percentiles(sample, (50, 90, 95, 99))
+    return Summary(sample.size, mean, median, std, low, high, *tails)
 
 
 def percentile(values: ArrayLike, q: float) -> float:
     """Linear between neighbours (definition 7 of Hyndman and Fan 1996); nan for an empty sample."""
     sample = finite(values)
-    if sample.size == 0:
-        return nan
-    exponent = magnitude([sample])
-    return grown(float(np.percentile(shrunk(sample, exponent), q)), exponent)
+    return _percentiles(sample, (q,))[0] if sample.size else nan
+
+
+def _percentiles(sample: Array, qs: Sequence[float]) -> list[float]:
+    """Weighted neighbours rather than steps between them, which overflow where values have opposite signs."""
+    places = [(sample.size - 1) * q / 100 for q in qs]
+    ordered = np.partition(
+        sample, sorted({floor(place) for place in places} | {ceil(place) for place in places})
+    )
+    return [
+        _between(float(ordered[floor(place)]), float(ordered[ceil(place)]), place % 1) for place in places
+    ]
+
+
+def _between(low: float, high: float, share: float) -> float:
+    return min(max(low * (1 - share) + high * share, low), high)
 
 
 def median_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float] | None:
@@ -68,10 +81,11 @@ def median_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, floa
 
 def group_medians(values: Array, groups: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
     """The groups in the order in which they first appear, and the median of each."""
-    order = np.lexsort((values, groups))
-    _, starts, counts = np.unique(groups[order], return_index=True, return_counts=True)
-    ordered = values[order]
+    names, first_seen, codes, counts = np.unique(
+        groups, return_index=True, return_inverse=True, return_counts=True
+    )
+    ordered = values[order_by_group(values, codes)]
+    starts = np.cumsum(counts) - counts
     medians = ordered[starts + (counts - 1) // 2] / 2 + ordered[starts + counts // 2] / 2
-    names, first_seen = np.unique(groups, return_index=True)
     appearance = np.argsort(first_seen)
     return names[appearance], medians[appearance]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from assay.stats.sample import Array, two_sided
+from assay.stats.sample import Array, order_by_group, two_sided
+from assay.stats.summary import percentile
 
 _FEWEST = 3
 
@@ -76,10 +77,7 @@ def _likeness(residuals: Array, label: NDArray[np.intp]) -> float:
 
 def _thirds(sample: Array, times: Array, label: NDArray[np.intp]) -> tuple[float, float]:
     share = times / np.bincount(label)[label]
-    first, last = sample[share <= -1 / 6], sample[share >= 1 / 6]
-    if not first.size or not last.size:
-        return math.nan, math.nan
-    return float(np.median(first)), float(np.median(last))
+    return percentile(sample[share <= -1 / 6], 50), percentile(sample[share >= 1 / 6], 50)
 
 
 def _centred_times(label: NDArray[np.intp]) -> Array:
@@ -90,7 +88,7 @@ def _centred_times(label: NDArray[np.intp]) -> Array:
 
 def _centred_ranks(sample: Array, label: NDArray[np.intp]) -> Array:
     """Ranks within each group, equal values sharing theirs, minus their mean; `label` is sorted."""
-    order = np.lexsort((sample, label))
+    order = order_by_group(sample, label)
     ordered, group = sample[order], label[order]
     starts_run = np.ones(sample.size, dtype=np.bool_)
     starts_run[1:] = (ordered[1:] != ordered[:-1]) | (group[1:] != group[:-1])

@@ -25,8 +25,7 @@ def connect(address: Address, *, foreign_keys: bool = True) -> sa.Engine:
         with engine.connect():
             return engine
     except sa.exc.DBAPIError as error:
-        reason = address.redact(str(error.orig)).strip()
-        raise StoreError(f"'{address.place}' cannot be opened: {reason}") from error
+        raise faults.unreachable(error.orig or error, address) from error
 
 
 def writing(engine: sa.Engine) -> sa.Engine:
@@ -46,6 +45,10 @@ def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
         engine = sa.create_engine(url, connect_args={"check_same_thread": False}, **options)
     except (TypeError, ValueError) as error:
         raise StoreError(f"The database URL '{address.shown}' has a wrong option: {error}.") from None
+    except sa.exc.ArgumentError:
+        raise StoreError(
+            f"The database URL '{address.shown}' names a host. A file has none: sqlite:///FILE"
+        ) from None
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
@@ -63,14 +66,22 @@ def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
 
 def _make_room(address: Address) -> None:
     assert address.file is not None
-    if address.file.is_dir():
+    folder = address.file.parent
+    try:
+        is_folder = address.file.is_dir()
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise StoreError(
+            f"The folder '{folder}' cannot be made: a file is in its place. Move it away."
+        ) from None
+    except OSError as error:
+        raise StoreError(
+            f"The folder '{folder}' cannot be used: {error.strerror}. Name another with --db"
+        ) from None
+    if is_folder:
         raise StoreError(
             f"'{address.file}' is a folder. Name a file in it: sqlite:///{address.file / 'assay.db'}"
         )
-    try:
-        address.file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"The folder '{address.file.parent}' cannot be made: {error.strerror}.") from error
 
 
 def _postgres(address: Address) -> sa.Engine:

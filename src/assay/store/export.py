@@ -5,25 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
 from assay.errors import StoreError
 from assay.store import database, schema, tables
 from assay.store.address import Address, read_address
+from assay.store.bulk import insert_rows
 
 _CHUNK = 1000
 
 
 def export(source: sa.Engine, path: Path, run_id: str | None) -> Path:
-    if path.exists():
-        raise StoreError(f"'{path}' exists already. Name a file that does not, or move it away.")
+    try:
+        if path.exists():
+            raise StoreError(f"'{path}' exists already. Name a file that does not, or move it away.")
+        _write(source, path, run_id)
+    except OSError as error:
+        raise StoreError(f"'{path}' cannot be written: {error.strerror}. Name another file.") from None
+    return path
+
+
+def _write(source: sa.Engine, path: Path, run_id: str | None) -> None:
     with _new_file(path) as target, source.connect() as reading, target.begin() as copy:
         copy.execute(tables.workspaces.delete())
         for table in tables.metadata.sorted_tables:
             if table is not tables.revision:
                 _copy(reading, copy, table, run_id)
-    return path
 
 
 @contextmanager
@@ -53,10 +62,21 @@ def _discard(partial: Path) -> None:
 
 
 def _copy(reading: sa.Connection, copy: sa.Connection, table: sa.Table, run_id: str | None) -> None:
-    query = sa.select(table) if run_id is None else sa.select(table).where(_of_run(table, run_id))
+    is_long = "seq" in table.c
+    query = sa.select(*map(_raw, table.c)) if is_long else sa.select(table)
+    if run_id is not None:
+        query = query.where(_of_run(table, run_id))
     streamed = reading.execution_options(stream_results=True, max_row_buffer=_CHUNK)
-    for chunk in streamed.execute(query).mappings().partitions(_CHUNK):
-        copy.execute(table.insert(), [dict(row) for row in chunk])
+    for chunk in streamed.execute(query).partitions(_CHUNK):
+        if is_long:
+            insert_rows(copy, table, [tuple(row) for row in chunk])
+        else:
+            copy.execute(table.insert(), [dict(row._mapping) for row in chunk])
+
+
+def _raw(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
+    """As SQLite holds it, so that nothing need be taken apart on the way."""
+    return sa.cast(column, sa.Text) if isinstance(column.type, sa.JSON) else column
 
 
 def _of_run(table: sa.Table, run_id: str) -> sa.ColumnElement[bool]:

@@ -24,8 +24,6 @@ _SQLITE = {
 }
 
 _POSTGRES = {
-    "28": "The server refuses the user or the password of '{}'. Check both.",
-    "3D": "The server has no database by the name in '{}'. Make it first: createdb NAME",
     "42501": "The user of '{}' may not do this there. Let the database's owner grant it CREATE on the schema.",
     "53300": "The server of '{}' has no free connection. Try again later.",
 }
@@ -35,7 +33,8 @@ def listen(engine: sa.Engine, address: Address) -> None:
     """From now on, errors of this engine that the user can mend arrive as StoreError."""
 
     def translate(context: sa.ExceptionContext) -> StoreError | None:
-        return fault(context.original_exception, address)
+        # A ping that fails is no fault: the pool makes a new connection in its place.
+        return None if context.is_pre_ping else fault(context.original_exception, address)
 
     sa.event.listen(engine, "handle_error", translate, retval=True)
 
@@ -71,19 +70,19 @@ def _postgres_fault(error: BaseException, address: Address) -> StoreError | None
     state = str(getattr(error, "sqlstate", None) or "")
     if state == "53100":
         return full(address)
-    message = next((_POSTGRES[known] for known in _POSTGRES if state.startswith(known)), None)
-    if message:
-        return StoreError(message.format(address.shown))
+    if state in _POSTGRES:
+        return StoreError(_POSTGRES[state].format(address.shown))
     if state.startswith(("08", "57P")) or (not state and _is_operational(error)):
-        return StoreError(
-            f"The server of '{address.shown}' cannot be reached ({address.redact(_first_line(error))})."
-        )
+        return unreachable(error, address)
     return None
+
+
+def unreachable(error: BaseException, address: Address) -> StoreError:
+    reason = str(error).strip().partition("\n")[0].removeprefix("connection failed: ").rstrip(".")
+    return StoreError(
+        f"'{address.place}' cannot be reached: {address.redact(reason)}. Check the URL and the server."
+    )
 
 
 def _is_operational(error: BaseException) -> bool:
     return any(kind.__name__ == "OperationalError" for kind in type(error).__mro__)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from operator import itemgetter
+from itertools import compress
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,7 +16,7 @@ from assay.store import rows
 from assay.store.tables import agents, artifacts, environments, executions, measurements, runs, tags, trials
 
 _CHUNK = 1000
-_SERIES_CHUNK = 5000
+_STREAMED = 2000
 
 Work = tuple[int, int, str]
 """Trial index, process and phase."""
@@ -75,31 +75,58 @@ def _prefix(connection: sa.Connection, run_id: str, work: Work) -> int:
 
 
 def read_counts(connection: sa.Connection, trial_id: int) -> dict[str, int]:
-    query = sa.select(executions.c.status, sa.func.count()).group_by(executions.c.status)
+    query = sa.select(executions.c.status, sa.func.count().label("number")).group_by(executions.c.status)
     chosen = query.where(executions.c.trial_id == trial_id, executions.c.phase == Phase.MEASURED.value)
-    return dict(connection.execute(chosen).tuples().all())
+    return {row.status: row.number for row in connection.execute(chosen)}
 
 
 def read_series(connection: sa.Connection, trial_id: int) -> dict[str, Series]:
-    both = sa.and_(executions.c.trial_id == measurements.c.trial_id, executions.c.seq == measurements.c.seq)
-    query = (
-        sa.select(measurements.c.metric, executions.c.process, executions.c.repetition, measurements.c.value)
-        .join_from(measurements, executions, both)
-        .where(measurements.c.trial_id == trial_id)
-        .where(executions.c.phase == Phase.MEASURED.value, executions.c.status == Status.OK.value)
-        .order_by(measurements.c.metric, measurements.c.seq)
-    )
-    columns: defaultdict[str, tuple[array[int], array[int], array[float]]]
-    columns = defaultdict(lambda: (array("q"), array("q"), array("d")))
-    streamed = connection.execution_options(stream_results=True, max_row_buffer=_SERIES_CHUNK)
-    for chunk in streamed.execute(query).partitions(_SERIES_CHUNK):
-        for metric, part in groupby(chunk, itemgetter(0)):
-            _, process, repetition, value = zip(*part, strict=True)
-            processes, repetitions, values = columns[metric]
-            processes.extend(process)
-            repetitions.extend(repetition)
-            values.extend(value)
-    return {metric: Series(*series) for metric, series in columns.items()}
+    # Two plain scans put together here: a join is at the mercy of PostgreSQL's planner, which does not know yet how many rows
+    # a run that has just ended has, and may try every pair of them.
+    kept = _Kept(connection, trial_id)
+    series = {metric: kept.series(connection, metric) for metric in _metrics(connection, trial_id)}
+    return {metric: columns for metric, columns in series.items() if columns.values}
+
+
+class _Kept:
+    """Numbers, processes and repetitions of a trial's ok measured executions."""
+
+    def __init__(self, connection: sa.Connection, trial_id: int) -> None:
+        self._trial_id = trial_id
+        self._seqs, self._processes, self._repetitions = array("q"), array("q"), array("q")
+        column = executions.c
+        query = (
+            sa.select(column.seq, column.process, column.repetition)
+            .where(column.trial_id == trial_id)
+            .where(column.phase == Phase.MEASURED.value, column.status == Status.OK.value)
+            .order_by(column.seq)
+        )
+        for seqs, processes, repetitions in _columns(connection, query):
+            self._seqs.extend(seqs)
+            self._processes.extend(processes)
+            self._repetitions.extend(repetitions)
+
+    def series(self, connection: sa.Connection, metric: str) -> Series:
+        processes, repetitions, values = array("q"), array("q"), array("d")
+        column = measurements.c
+        chosen = column.trial_id == self._trial_id, column.metric == metric
+        query = sa.select(column.seq, column.value).where(*chosen).order_by(column.seq)
+        for seqs, measured in _columns(connection, query):
+            span = slice(bisect_left(self._seqs, seqs[0]), bisect_right(self._seqs, seqs[-1]))
+            kept = self._seqs[span]
+            both = set(kept).intersection(seqs)
+            is_measured = [seq in both for seq in kept]
+            processes.extend(compress(self._processes[span], is_measured))
+            repetitions.extend(compress(self._repetitions[span], is_measured))
+            values.extend(compress(measured, (seq in both for seq in seqs)))
+        return Series(processes, repetitions, values)
+
+
+def _columns(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequence[tuple[Any, ...]]]:
+    """The result in chunks, each of them column by column."""
+    streaming = connection.execution_options(stream_results=True, max_row_buffer=_STREAMED)
+    for chunk in streaming.execute(query).partitions(_STREAMED):
+        yield tuple(zip(*chunk, strict=True))
 
 
 def read_failures(connection: sa.Connection, trial_id: int, limit: int) -> tuple[Execution, ...]:

@@ -13,8 +13,12 @@ _LISTED = 5
 newest_first = runs.c.started.desc(), runs.c.id.desc()
 
 
+def exists(connection: sa.Connection, run_id: str) -> bool:
+    return connection.scalar(sa.select(runs.c.id).where(runs.c.id == run_id)) is not None
+
+
 def require(connection: sa.Connection, run_id: str) -> None:
-    if connection.scalar(sa.select(runs.c.id).where(runs.c.id == run_id)) is None:
+    if not exists(connection, run_id):
         raise _no_run(run_id)
 
 

@@ -9,7 +9,7 @@ from importlib import resources
 import sqlalchemy as sa
 
 from assay.errors import NewerSchema, StoreError
-from assay.store import database
+from assay.store import database, faults
 from assay.store.address import Address, read_address
 from assay.store.tables import DEFAULT_WORKSPACE, REVISIONS, metadata, revision, workspaces
 
@@ -71,7 +71,7 @@ def _migrate(connection: sa.Connection) -> None:
 
 def _make(engine: sa.Engine, address: Address) -> None:
     if address.file:
-        _prepare_file(engine)
+        _prepare_file(engine, address)
     with database.writing(engine).begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
@@ -96,13 +96,15 @@ def _create(connection: sa.Connection, address: Address) -> None:
     connection.execute(revision.insert().values(version_num=HEAD))
 
 
-def _prepare_file(engine: sa.Engine) -> None:
+def _prepare_file(engine: sa.Engine, address: Address) -> None:
     """Modes that a file keeps; they can be chosen only outside transactions."""
     connection = engine.raw_connection()
     try:
         cursor = connection.cursor()
         cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")
         _choose_wal(cursor)
+    except sqlite3.Error as error:
+        raise faults.fault(error, address) or error from error
     finally:
         connection.close()
 

@@ -13,7 +13,6 @@ import sqlalchemy as sa
 
 from assay.errors import StoreError
 from assay.model import (
-    Agent,
     Artifact,
     Batch,
     Environment,
@@ -23,15 +22,13 @@ from assay.model import (
     RunState,
     Series,
 )
-from assay.store import database, pruning, reading, refs, rows, schema, writing
+from assay.store import database, faults, pruning, reading, refs, schema, writing
 from assay.store.address import Address, read_address
 from assay.store.export import export
 from assay.store.schema import upgrade
 from assay.store.tables import (
     DEFAULT_WORKSPACE,
-    agents,
     baselines,
-    environments,
     executions,
     metadata,
     revision,
@@ -62,7 +59,6 @@ class Store:
         self._engine = engine
         self._writer = database.writing(engine)
         self._address = address
-        self._insertion = writing.Insertion(engine.dialect)
         self._ledgers: dict[str, writing.Ledger] = {}
 
     @classmethod
@@ -91,33 +87,12 @@ class Store:
     # Writing a run
 
     def begin(self, plan: Plan, environment: Environment, run_id: str, started: datetime, owner: str) -> Run:
-        try:
-            with self._writer.begin() as connection:
-                self._insert_run(connection, plan, environment, run_id, started, owner)
-                return reading.read_run(connection, run_id)
-        except sa.exc.IntegrityError:
-            raise StoreError(f"There is a run '{run_id}' already. Begin with another id.") from None
-
-    def _insert_run(
-        self,
-        connection: sa.Connection,
-        plan: Plan,
-        environment: Environment,
-        run_id: str,
-        started: datetime,
-        owner: str,
-    ) -> None:
-        recorded = {"facts": environment.facts, "vcs": environment.vcs, "doubts": environment.doubts}
-        key = connection.execute(environments.insert().values(recorded)).inserted_primary_key
-        assert key is not None
-        row = {"id": run_id, "state": RunState.RUNNING.value, "owner": owner, "started": started}
-        place = {"workspace_id": DEFAULT_WORKSPACE, "environment_id": key[0]}
-        connection.execute(runs.insert().values(**rows.plan_row(plan), **row, **place))
-        _add_tags(connection, run_id, plan.tags)
-        if plan.trials:
-            known = _agent_ids(connection, {trial.agent for trial in plan.trials})
-            made = [rows.trial_row(trial, run_id, known[trial.agent]) for trial in plan.trials]
-            connection.execute(trials.insert(), made)
+        with self._writer.begin() as connection:
+            if refs.exists(connection, run_id):
+                raise StoreError(f"There is a run '{run_id}' already. Begin with another id.")
+            begun = {"id": run_id, "started": started, "owner": owner}
+            writing.insert_run(connection, plan, environment, begun)
+            return reading.read_run(connection, run_id)
 
     def add(self, run_id: str, batch: Batch) -> int:
         """Stores a batch in one transaction; how many of its executions were new.
@@ -135,9 +110,12 @@ class Store:
             return self._write(run_id, batch, missing, ledger)
 
     def _write(self, run_id: str, batch: Batch, made: tuple[Execution, ...], ledger: writing.Ledger) -> int:
-        with self._writer.begin() as connection:
-            after = self._insertion.write(connection, made, ledger)
-            writing.write_rest(connection, run_id, batch, ledger.ids)
+        try:
+            with self._writer.begin() as connection:
+                after = writing.write_executions(connection, made, ledger)
+                writing.write_rest(connection, run_id, batch, ledger.ids)
+        except sa.exc.OperationalError as error:  # of PostgreSQL's COPY, which goes past the engine
+            raise faults.fault(error.orig or error, self._address) or error from error
         self._ledgers[run_id] = after
         return len(made)
 
@@ -236,9 +214,8 @@ class Store:
     def delete(self, run_id: str) -> None:
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
-            if names := connection.scalars(
-                sa.select(baselines.c.name).where(baselines.c.run_id == run_id)
-            ).all():
+            names = connection.scalars(sa.select(baselines.c.name).where(baselines.c.run_id == run_id)).all()
+            if names:
                 raise StoreError(
                     f"Run '{run_id}' is the baseline '{names[0]}'. Give that name to another run first: "
                     f"assay baseline set {names[0]} RUN"
@@ -253,7 +230,7 @@ class Store:
             refs.require(connection, run_id)
             chosen = tags.c.run_id == run_id
             connection.execute(tags.delete().where(chosen, tags.c.tag.in_(list(remove))))
-            _add_tags(connection, run_id, set(add) - set(reading.read_tags(connection, run_id)))
+            writing.add_tags(connection, run_id, set(add) - set(reading.read_tags(connection, run_id)))
             return tuple(reading.read_tags(connection, run_id))
 
     def set_baseline(self, name: str, run_id: str) -> None:
@@ -268,7 +245,7 @@ class Store:
         """Name to run id."""
         with self._engine.connect() as connection:
             query = sa.select(baselines.c.name, baselines.c.run_id).order_by(baselines.c.name)
-            return dict(connection.execute(query).tuples().all())
+            return {row.name: row.run_id for row in connection.execute(query)}
 
     def info(self) -> dict[str, object]:
         """Where the database is, its schema, its size and how many rows each table has."""
@@ -338,25 +315,6 @@ def _summary(connection: sa.Connection, row: sa.Row[tuple[object, ...]]) -> RunS
         "tags": tuple(reading.read_tags(connection, row.id)),
     }
     return RunSummary(**fields)
-
-
-def _agent_ids(connection: sa.Connection, wanted: set[Agent]) -> dict[Agent, int]:
-    statement = sa.text(
-        "INSERT INTO agents (workspace_id, name, version) VALUES (:workspace, :name, :version) ON CONFLICT DO NOTHING"
-    )
-    listed = sorted(wanted, key=lambda agent: (agent.name, agent.version))
-    values = [
-        {"workspace": DEFAULT_WORKSPACE, "name": agent.name, "version": agent.version} for agent in listed
-    ]
-    connection.execute(statement, values)
-    named = agents.c.name.in_({agent.name for agent in wanted})
-    found = connection.execute(sa.select(agents.c.id, agents.c.name, agents.c.version).where(named)).all()
-    return {Agent(name, version): agent_id for agent_id, name, version in found}
-
-
-def _add_tags(connection: sa.Connection, run_id: str, added: Iterable[str]) -> None:
-    if values := [{"run_id": run_id, "tag": tag} for tag in sorted(set(added))]:
-        connection.execute(tags.insert(), values)
 
 
 def _count(connection: sa.Connection, table: sa.Table) -> int:

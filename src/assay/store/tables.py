@@ -57,10 +57,10 @@ class _JsonText(sa.types.TypeDecorator[Any]):
     impl = sa.Text
     cache_ok = True
 
-    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> str | None:  # noqa: ARG002
+    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> str | None:
         return None if value is None else plain.to_json(value)
 
-    def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:  # noqa: ARG002
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
         return None if value is None else plain.from_json(value)
 
 
@@ -70,10 +70,10 @@ class _Instant(sa.types.TypeDecorator[datetime]):
     impl = sa.DateTime(timezone=True)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:  # noqa: ARG002
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         return None if value is None else value.astimezone(UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:  # noqa: ARG002
+    def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         return (
             None
             if value is None
@@ -210,6 +210,7 @@ trials = sa.Table(
     sa.Column("reliability", sa.Double),
     sa.Column("overall", sa.Double),
     sa.UniqueConstraint("run_id", "position"),
+    sqlite_autoincrement=True,  # an id that was deleted is never given again: a runner may still be writing to it
 )
 
 executions = sa.Table(

@@ -1,4 +1,4 @@
-"""A batch as rows. The rows of executions and measurements go to the driver as tuples: a run may have hundreds of thousands."""
+"""Runs and batches into rows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine.default import DefaultDialect
 
-from assay.model import Batch, Execution
+from assay.model import Agent, Batch, Environment, Execution, Plan, RunState
 from assay.store import plain, rows
-from assay.store.tables import artifacts, executions, measurements, runs, trials
+from assay.store.bulk import insert_rows
+from assay.store.tables import (
+    DEFAULT_WORKSPACE,
+    agents,
+    artifacts,
+    environments,
+    executions,
+    measurements,
+    runs,
+    tags,
+    trials,
+)
 
 Group = tuple[int, int, str, str]
 """Trial id, process, phase and case: what has repetitions."""
@@ -34,24 +44,50 @@ class Span:
     last: float
 
 
-class Insertion:
-    """The two INSERT statements of the fast path, compiled once for a dialect."""
+def insert_run(
+    connection: sa.Connection, plan: Plan, environment: Environment, begun: Mapping[str, object]
+) -> None:
+    """A run that begins, with its trials; `begun` holds its id, when it started and who carries it out."""
+    recorded = {"facts": environment.facts, "vcs": environment.vcs, "doubts": environment.doubts}
+    key = connection.execute(environments.insert().values(recorded)).inserted_primary_key
+    assert key is not None
+    place = {"workspace_id": DEFAULT_WORKSPACE, "environment_id": key[0], "state": RunState.RUNNING.value}
+    connection.execute(runs.insert().values(**rows.plan_row(plan), **place, **begun))
+    add_tags(connection, str(begun["id"]), plan.tags)
+    if plan.trials:
+        known = _agent_ids(connection, {trial.agent for trial in plan.trials})
+        made = [rows.trial_row(trial, str(begun["id"]), known[trial.agent]) for trial in plan.trials]
+        connection.execute(trials.insert(), made)
 
-    def __init__(self, dialect: sa.Dialect) -> None:
-        kind: type[DefaultDialect] = type(dialect)  # type: ignore[assignment]
-        positional = kind(paramstyle="qmark" if dialect.name == "sqlite" else "format")
-        self._execution = str(executions.insert().compile(dialect=positional))
-        self._measurement = str(measurements.insert().compile(dialect=positional))
 
-    def write(self, connection: sa.Connection, made: Iterable[Execution], ledger: Ledger) -> Ledger:
-        """Inserts executions with their measurements; the ledger as it is when the transaction is committed."""
-        next_seq = dict(ledger.next_seq)
-        execution_rows, measurement_rows = _rows(made, ledger.ids, next_seq)
-        if execution_rows:
-            connection.exec_driver_sql(self._execution, execution_rows)
-        if measurement_rows:
-            connection.exec_driver_sql(self._measurement, measurement_rows)
-        return Ledger(ledger.ids, next_seq)
+def _agent_ids(connection: sa.Connection, wanted: set[Agent]) -> dict[Agent, int]:
+    statement = sa.text(
+        "INSERT INTO agents (workspace_id, name, version) VALUES (:workspace, :name, :version) "
+        "ON CONFLICT DO NOTHING"
+    )
+    # In one order everywhere: two runs that begin at once then wait for each other's agents instead of deadlocking.
+    listed = sorted(wanted, key=lambda agent: (agent.name, agent.version))
+    values = [
+        {"workspace": DEFAULT_WORKSPACE, "name": agent.name, "version": agent.version} for agent in listed
+    ]
+    connection.execute(statement, values)
+    named = agents.c.name.in_({agent.name for agent in wanted})
+    found = connection.execute(sa.select(agents.c.id, agents.c.name, agents.c.version).where(named)).all()
+    return {Agent(name, version): agent_id for agent_id, name, version in found}
+
+
+def add_tags(connection: sa.Connection, run_id: str, added: Iterable[str]) -> None:
+    if values := [{"run_id": run_id, "tag": tag} for tag in sorted(set(added))]:
+        connection.execute(tags.insert(), values)
+
+
+def write_executions(connection: sa.Connection, made: Iterable[Execution], ledger: Ledger) -> Ledger:
+    """Executions with their measurements; the ledger as it is when the transaction is committed."""
+    next_seq = dict(ledger.next_seq)
+    execution_rows, measurement_rows = _rows(made, ledger.ids, next_seq)
+    insert_rows(connection, executions, execution_rows)
+    insert_rows(connection, measurements, measurement_rows)
+    return Ledger(ledger.ids, next_seq)
 
 
 def _rows(

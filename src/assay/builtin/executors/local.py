@@ -2,99 +2,183 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import select
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from time import monotonic, sleep, time
+from typing import Self
 
+from assay.execute.due import first_due
+from assay.execute.guardian import Guardian
 from assay.execute.patience import Patience
 from assay.execute.supervise import Worker
-from assay.model import Batch, Isolation, Job, Status
+from assay.model import Batch, Execution, Isolation, Job, Status
 from assay.plugin.executor import Attempt
 
 POLL_SECONDS = 0.02
+REST_SECONDS = 0.004
+"""A runner that woke up for every single execution would disturb the ones that it waits for."""
+GRACE_SECONDS = 2.0
 
 
 class Local:
     """Up to `workers` processes at a time, each with one job; a job whose process dies goes on in a new one."""
 
     def __init__(self, workers: int) -> None:
-        self._free = workers
+        self._workers = workers
 
     def map(self, attempt: Attempt, jobs: Iterable[Job], stop: Callable[[], bool]) -> Iterator[Batch]:
         waiting = iter(jobs)
-        active: list[Ward] = []
-        try:
+        with Wards(f"{attempt.__module__}:{attempt.__qualname__}") as wards:
             while not stop():
-                while len(active) < self._free and (job := next(waiting, None)) is not None:
-                    if job.isolation is Isolation.INLINE:
-                        yield from _inline(attempt, job, stop)
-                    else:
-                        active.append(Ward(job, f"{attempt.__module__}:{attempt.__qualname__}"))
-                if not active:
+                job = next(waiting, None) if len(wards) < self._workers else None
+                if job is None and not len(wards):
                     return
-                select.select([ward.worker.fd for ward in active], [], [], POLL_SECONDS)
-                for ward in list(active):
-                    yield from ward.look_after()
-                    if ward.is_done:
-                        active.remove(ward)
-            for ward in active:
-                yield from ward.cancelled()
-        finally:
-            for ward in active:
+                if job is None:
+                    yield from wards.looked_after()
+                elif job.isolation is Isolation.INLINE:
+                    while len(wards) and not stop():
+                        yield from wards.looked_after()
+                    yield from _inline(attempt, job, stop)
+                else:
+                    yield from wards.taken_in(job)
+            yield from wards.sent_away()
+
+
+class Wards:
+    """The jobs that are being done at this time."""
+
+    def __init__(self, attempt: str) -> None:
+        self._attempt = attempt
+        self._guardian = Guardian()
+        self._active: list[Ward] = []
+        self._last_look = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            for ward in self._active:
                 ward.abandon()
+        finally:
+            self._guardian.close()
 
+    def __len__(self) -> int:
+        return len(self._active)
 
-def _inline(attempt: Attempt, job: Job, stop: Callable[[], bool]) -> Iterator[Batch]:
-    for batch in attempt(job):
-        yield batch
-        if stop():
-            return
+    def taken_in(self, job: Job) -> Iterator[Batch]:
+        ward = Ward(self._attempt, self._guardian)
+        self._active.append(ward)
+        yield from ward.begin(job)
+        self._forget_the_done()
+
+    def looked_after(self) -> Iterator[Batch]:
+        """Wait until there is something to see to, or a moment, and see to all."""
+        self._wait()
+        for ward in self._active:
+            yield from ward.looked_after()
+        self._forget_the_done()
+
+    def sent_away(self) -> Iterator[Batch]:
+        """All are asked to end at once, and given a moment for teardown."""
+        for ward in self._active:
+            ward.worker.ask_to_end()
+        deadline = monotonic() + GRACE_SECONDS
+        while not all(ward.worker.is_done for ward in self._active) and monotonic() < deadline:
+            self._wait()
+            for ward in self._active:
+                yield from ward.worker.listen()
+        for ward in self._active:
+            yield from ward.ended()
+        self._active.clear()
+
+    def _wait(self) -> None:
+        poll = select.poll()
+        for ward in self._active:
+            if not ward.worker.is_done:
+                poll.register(ward.worker.fd, select.POLLIN)
+        poll.poll(POLL_SECONDS * 1000)
+        sleep(max(0.0, self._last_look + REST_SECONDS - monotonic()))
+        self._last_look = monotonic()
+
+    def _forget_the_done(self) -> None:
+        self._active = [ward for ward in self._active if not ward.is_done]
 
 
 class Ward:
     """A job under supervision: its worker, and what has come of it so far."""
 
-    def __init__(self, job: Job, attempt: str) -> None:
+    worker: Worker
+
+    def __init__(self, attempt: str, guardian: Guardian) -> None:
         self._attempt = attempt
-        self._stored: dict[str, int] = {}
+        self._guardian = guardian
         self._patience = Patience()
         self.is_done = False
-        self.worker = Worker(job, attempt)
 
-    def look_after(self) -> Iterator[Batch]:
-        batches = self.worker.listen()
-        yield from self._seen(batches)
-        if not self.worker.is_done:
+    def begin(self, job: Job) -> Iterator[Batch]:
+        self.is_done = True
+        try:
+            self.worker = Worker(job, self._attempt, self._guardian)
+        except OSError as error:
+            yield _not_begun(job, error)
+        else:
+            self.is_done = False
+
+    def looked_after(self) -> Iterator[Batch]:
+        yield from self._seen(self.worker.listen())
+        if self.worker.is_done:
+            yield from self.ended()
+        else:
             self.worker.keep_within_limits()
-            return
-        last = self.worker.close()
-        yield from self._seen([last])
-        self._go_on(last)
-        if self._patience.reason and last.executions:
-            yield Batch(stopped={self.worker.job.trial: self._patience.reason})
+
+    def ended(self) -> Iterator[Batch]:
+        """What the worker leaves behind; the rest of its job, if that has a point, begins in a new one."""
+        self.is_done = True
+        remains = self.worker.close()
+        yield from self._seen(remains.batches)
+        if remains.job is not None and not self._patience.reason:
+            yield from self.begin(remains.job)
 
     def _seen(self, batches: list[Batch]) -> Iterator[Batch]:
         for batch in batches:
             for execution in batch.executions:
-                self._stored[execution.phase] = execution.repetition + 1
-            self._patience.see(batch.executions)
+                self._patience.see(execution)
             yield batch
-
-    def _go_on(self, last: Batch) -> None:
-        """After a crash the rest of the job is done in a new process, unless there is no point in it."""
-        died = bool(last.executions)
-        left = self.worker.remaining(self._stored) if died and not self._patience.reason else None
-        harness_failed = any(e.status is Status.HARNESS_ERROR for e in last.executions)
-        if left is None or harness_failed:
-            self.is_done = True
-        else:
-            self.worker = Worker(left, self._attempt)
-
-    def cancelled(self) -> Iterator[Batch]:
-        yield from self._seen(self.worker.cancel())
-        last = self.worker.close()
-        self.is_done = True
-        yield last
 
     def abandon(self) -> None:
         if not self.is_done:
+            self.is_done = True
             self.worker.close()
+
+
+def _not_begun(job: Job, error: OSError) -> Batch:
+    due = first_due(job.stretches)
+    assert due is not None
+    text = f"The worker could not be started: {error}"
+    return Batch((Execution(job.trial, job.process, *due, Status.HARNESS_ERROR, time(), {}, error=text),))
+
+
+def _inline(attempt: Attempt, job: Job, stop: Callable[[], bool]) -> Iterator[Batch]:
+    with _printing_to_standard_error(), contextlib.closing(attempt(job)) as batches:  # type: ignore[type-var]
+        for batch in batches:
+            yield batch
+            if stop():
+                return
+
+
+@contextlib.contextmanager
+def _printing_to_standard_error() -> Iterator[None]:
+    """Standard output is for the one result; what an experiment prints, or a process that it starts, is none."""
+    sys.stdout.flush()
+    with contextlib.redirect_stdout(sys.stderr):
+        kept = os.dup(1)
+        os.dup2(2, 1)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)

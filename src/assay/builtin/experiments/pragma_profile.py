@@ -117,7 +117,7 @@ class PragmaProfile(Experiment):
             connection.close()
             self._remove("write.db")
 
-    def teardown(self, context: ExperimentContext) -> None:  # noqa: ARG002
+    def teardown(self, context: ExperimentContext) -> None:
         if self._reading:
             self._reading.close()
         if self._folder:

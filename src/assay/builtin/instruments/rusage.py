@@ -32,7 +32,7 @@ class Rusage:
         "max_rss_bytes": Metric("max_rss_bytes", "bytes", Better.LOWER),
     }
 
-    def start(self, context: ExperimentContext) -> dict[str, float]:  # noqa: ARG002
+    def start(self, context: ExperimentContext) -> dict[str, float]:
         return _charged()
 
     def stop(self, state: dict[str, float]) -> Reading:

@@ -15,7 +15,7 @@ class Timing:
     slows: ClassVar[bool] = False
     metrics: ClassVar[Mapping[str, Metric]] = {"seconds": Metric("seconds", "s", Better.LOWER)}
 
-    def start(self, context: ExperimentContext) -> int:  # noqa: ARG002
+    def start(self, context: ExperimentContext) -> int:
         return perf_counter_ns()
 
     def stop(self, state: int) -> Reading:

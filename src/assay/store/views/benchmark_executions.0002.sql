@@ -1,6 +1,8 @@
 -- One row a trial, under the column names of the performance specification. Ids are names; scores go from 0 to 100.
 -- status: 'success' when at least one measured execution was ok and the trial was not stopped; else the status of the last
 -- execution that was not ok; else 'stopped'; else 'pending'.
+-- Executions are looked up one by one rather than joined: right after a run PostgreSQL has no statistics of its rows and would
+-- join them by trying every pair.
 CREATE VIEW benchmark_executions AS
 SELECT
     trials.id AS id,
@@ -13,34 +15,38 @@ SELECT
     CAST(trials.params AS {json}) AS model_configuration,
     trials.started AS start_time,
     trials.ended AS end_time,
-    (SELECT CAST(ROUND(SUM(measurements.value * executions.loops) * 1000) AS BIGINT)
+    (SELECT CAST(ROUND(SUM(measurements.value * (
+                SELECT CASE WHEN executions.phase = 'measured' THEN executions.loops END FROM executions
+                 WHERE executions.trial_id = measurements.trial_id AND executions.seq = measurements.seq)) * 1000) AS BIGINT)
        FROM measurements
-       JOIN executions ON executions.trial_id = measurements.trial_id AND executions.seq = measurements.seq
-      WHERE measurements.trial_id = trials.id AND measurements.metric = 'seconds' AND executions.phase = 'measured'
+      WHERE measurements.trial_id = trials.id AND measurements.metric = 'seconds'
     ) AS total_duration_ms,
     trials.accuracy * 100 AS accuracy_score,
     trials.speed * 100 AS speed_score,
     trials.efficiency * 100 AS efficiency_score,
     trials.cost * 100 AS cost_score,
     trials.reliability * 100 AS reliability_score,
-    (SELECT CAST(ROUND(SUM(measurements.value)) AS BIGINT)
+    (SELECT CAST(ROUND(SUM(measurements.value * (
+                SELECT CASE WHEN executions.phase = 'measured' THEN 1 END FROM executions
+                 WHERE executions.trial_id = measurements.trial_id AND executions.seq = measurements.seq))) AS BIGINT)
        FROM measurements
-       JOIN executions ON executions.trial_id = measurements.trial_id AND executions.seq = measurements.seq
-      WHERE measurements.trial_id = trials.id AND measurements.metric = 'tokens' AND executions.phase = 'measured'
+      WHERE measurements.trial_id = trials.id AND measurements.metric = 'tokens'
     ) AS tokens_used,
-    (SELECT CAST(ROUND(SUM(measurements.value)) AS BIGINT)
+    (SELECT CAST(ROUND(SUM(measurements.value * (
+                SELECT CASE WHEN executions.phase = 'measured' THEN 1 END FROM executions
+                 WHERE executions.trial_id = measurements.trial_id AND executions.seq = measurements.seq))) AS BIGINT)
        FROM measurements
-       JOIN executions ON executions.trial_id = measurements.trial_id AND executions.seq = measurements.seq
-      WHERE measurements.trial_id = trials.id AND measurements.metric = 'api_calls' AND executions.phase = 'measured'
+      WHERE measurements.trial_id = trials.id AND measurements.metric = 'api_calls'
     ) AS api_calls_made,
     (SELECT MAX(measurements.value) / 1048576.0
        FROM measurements
       WHERE measurements.trial_id = trials.id AND measurements.metric = 'rss_max_bytes'
     ) AS memory_peak_mb,
-    (SELECT AVG(measurements.value)
+    (SELECT AVG(measurements.value * (
+                SELECT CASE WHEN executions.phase = 'measured' THEN 1 END FROM executions
+                 WHERE executions.trial_id = measurements.trial_id AND executions.seq = measurements.seq))
        FROM measurements
-       JOIN executions ON executions.trial_id = measurements.trial_id AND executions.seq = measurements.seq
-      WHERE measurements.trial_id = trials.id AND measurements.metric = 'cpu_percent' AND executions.phase = 'measured'
+      WHERE measurements.trial_id = trials.id AND measurements.metric = 'cpu_percent'
     ) AS cpu_usage_percent,
     CAST(NULL AS FLOAT) AS output_correctness,
     CAST(NULL AS FLOAT) AS output_completeness,

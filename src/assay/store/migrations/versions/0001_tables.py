@@ -118,6 +118,7 @@ def _trials() -> None:
             for name in ("accuracy", "speed", "efficiency", "cost", "reliability", "overall")
         ),
         sa.UniqueConstraint("run_id", "position"),
+        sqlite_autoincrement=True,
     )
 
 

@@ -1,0 +1,99 @@
+"""Commands under measurement: each in a process of its own, in a folder of its own, in turn with the others."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import BinaryIO, TypeVar
+
+SUBJECTS = Path(__file__).parent / "subjects"
+PYTHON = sys.executable
+ASSAY = str(Path(sys.executable).with_name("assay"))
+
+# Another database, chatter, and a Python that compiles every module at every start are not what people have.
+_UNSET = ("ASSAY_DB", "LOG_LEVEL", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+T = TypeVar("T")
+
+
+class CommandFailed(Exception):
+    """A command that should have been measured ended with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command went."""
+
+    seconds: float
+    peak_rss: int
+    """Bytes, of the process itself or the largest of its children."""
+    stdout: str
+    stderr: str
+
+
+def ended(words: Sequence[str], folder: Path, variables: Mapping[str, str] | None = None) -> Ended:
+    """Run a command to its end."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        started = perf_counter()
+        process = subprocess.Popen(
+            words,
+            cwd=folder,
+            env=_environment(variables or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        texts = [_whole(stream) for stream in (out, err)]
+    if process.returncode:
+        raise CommandFailed(f"'{' '.join(words)}' ended with {process.returncode}:\n{texts[1][-2000:]}")
+    return Ended(seconds, usage.ru_maxrss * _RSS_UNIT, *texts)
+
+
+def _whole(stream: BinaryIO) -> str:
+    stream.seek(0)
+    return stream.read().decode(errors="replace")
+
+
+def _environment(variables: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _UNSET}
+    return {**kept, "PYTHONPATH": str(SUBJECTS), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **variables}
+
+
+def elsewhere(*words: str, **variables: str) -> Ended:
+    """Run a command in a new folder, which is then thrown away."""
+    with fresh_folder() as folder:
+        return ended(words, folder, variables)
+
+
+@contextmanager
+def fresh_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="assay-bench-") as folder:
+        yield Path(folder)
+
+
+def interleaved(arms: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
+    """Each round calls every arm once, in an order of its own, so that drift of the machine hits all alike."""
+    answers: dict[str, list[T]] = {name: [] for name in arms}
+    for number in range(rounds):
+        order = list(arms)
+        random.Random(number).shuffle(order)
+        for name in order:
+            tell(f"  round {number + 1} of {rounds}: {name}")
+            answers[name].append(arms[name]())
+    return answers
+
+
+def tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,176 @@
+"""Writes docs/benchmarks.md from the stored results; with --check, says whether it is out of date and exits with 1."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from record import RESULTS, Result, in_unit, stored
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+ORDER = (
+    "throughput",
+    "fixed-cost",
+    "memory",
+    "empty-function",
+    "ten-microseconds-pyperf",
+    "ten-microseconds-pytest-benchmark",
+    "timing-overhead",
+    "startup-help",
+    "startup-list",
+    "import",
+    "report-seconds",
+    "report-size",
+)
+OPENING = """\
+<!-- Written by benchmarks/page.py from benchmarks/results (make bench). -->
+
+# What Assay itself costs
+
+A tool that measures must be cheap and must agree with others. Each row is a promise, held against a measurement in which Assay and
+its peers took turns in one run on one machine. A figure is the median over the rounds; in brackets its 95 % interval, or the extremes
+where there were fewer than six rounds.
+"""
+REPRODUCE = """\
+## Reproduce
+
+    make bench                                     # everything, several minutes; exit code 1 when a promise is missed
+    python benchmarks/run.py --only startup        # one part: throughput, timer, startup, reports
+    python benchmarks/run.py --quick               # a trial with fewer rounds and smaller runs; stores nothing
+
+What was observed, round by round, is in `benchmarks/results`, one file a promise, and this page is written from those files alone. The
+peers come with the extra `bench`. Absolute times belong to the machine above; compare the ratios with yours.
+"""
+READING = """\
+## How it is measured
+
+- Every observation is a new process in a new folder, and every round calls all arms in a random order, so that drift hits all alike.
+- **Throughput**: 200,000 executions less 20,000, so that what a start costs cancels out. The bare loop times a call and writes one SQLite
+  row for it, with a commit for every thousand: the floor under any program that stores executions one by one.
+- **Fixed cost**: the whole command with one execution, noise probe, database and worker process included.
+- **Memory**: peak resident memory as the kernel counts it, of the runner or its worker, whichever is larger.
+- **Figures for functions**: the same function object given to each tool; the median of a process is one observation.
+- **Timing overhead**: our loop with what the clock subtracts added again, against what pytest-benchmark reports for the same function.
+- **Start**: wall time of the command in a shell's place; `python -c pass` is the interpreter's own share.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--page", type=Path, default=PAGE)
+    asked = parser.parse_args(arguments)
+    text = page(stored(asked.results))
+    if not asked.check:
+        asked.page.write_text(text, encoding="utf-8")
+        return 0
+    is_current = asked.page.is_file() and asked.page.read_text(encoding="utf-8") == text
+    if not is_current:
+        print(f"{asked.page.name} is out of date: python benchmarks/page.py")
+    return 0 if is_current else 1
+
+
+def page(results: Sequence[Result]) -> str:
+    ordered = sorted(results, key=lambda one: _place(one.promise.name))
+    sections = [
+        OPENING,
+        _verdict(ordered),
+        _table(ordered),
+        _remarks(ordered),
+        READING,
+        _machines(ordered),
+        REPRODUCE,
+    ]
+    return "\n".join(sections)
+
+
+def _place(name: str) -> tuple[int, str]:
+    return (ORDER.index(name) if name in ORDER else len(ORDER), name)
+
+
+def _verdict(results: Sequence[Result]) -> str:
+    missed = [one for one in results if not one.holds]
+    if not missed:
+        return f"**All {len(results)} promises hold.**\n"
+    names = ", ".join(f"`{one.promise.name}`" for one in missed)
+    return f"**{len(missed)} of {len(results)} promises are missed: {names}.**\n"
+
+
+def _table(results: Sequence[Result]) -> str:
+    rows = ["| what | promise | measured | peers | verdict |", "|---|---|---|---|---|", *map(_row, results)]
+    return "\n".join(rows) + "\n"
+
+
+def _row(result: Result) -> str:
+    peers = "; ".join(f"{name} {peer.shown(result.unit)}" for name, peer in result.peers.items())
+    verdict = "holds" if result.holds else "**missed**"
+    cells = (result.promise.claim, result.promise.shown(), measured(result), peers or "–", verdict)
+    return f"| {' | '.join(cells)} |"
+
+
+def measured(result: Result) -> str:
+    """Our own figure and, where it is another, the one that was judged."""
+    judged = result.judged.shown(result.promise.unit)
+    if result.judged == result.ours:
+        return judged
+    return f"{judged}; itself {result.ours.shown(result.unit)}"
+
+
+def _remarks(results: Sequence[Result]) -> str:
+    lines = [*_details(results), *_closest(results), *_unsettled(results), *_doubts(results)]
+    return "\n".join(["## Remarks\n", *(f"- {line}" for line in lines)]) + "\n"
+
+
+def _details(results: Sequence[Result]) -> Iterator[str]:
+    return (f"`{one.promise.name}`: {one.detail}" for one in results if one.detail)
+
+
+def _closest(results: Sequence[Result]) -> Iterator[str]:
+    used = [(_used(one), one) for one in results if one.holds and one.promise.threshold]
+    if used:
+        share, one = max(used, key=lambda pair: pair[0])
+        yield f"The promise with the least room is `{one.promise.name}`: {in_unit(share, 'share')} of what it allows is used."
+
+
+def _used(result: Result) -> float:
+    """The share of the bound that a kept promise takes up."""
+    value, threshold = abs(result.judged.value), result.promise.threshold
+    return threshold / value if result.promise.bound == "at least" else value / threshold
+
+
+def _unsettled(results: Sequence[Result]) -> Iterator[str]:
+    for one in results:
+        if not one.is_settled:
+            said = "holds" if one.holds else "is missed"
+            yield (
+                f"`{one.promise.name}` {said} by the median, but its interval reaches across the bound: "
+                "more rounds, or a quieter machine, may say otherwise."
+            )
+
+
+def _doubts(results: Sequence[Result]) -> Iterator[str]:
+    told: dict[str, list[str]] = {}
+    for one in results:
+        for doubt in one.machine["doubts"]:
+            told.setdefault(doubt, []).append(f"`{one.promise.name}`")
+    return (f"{', '.join(names)}: {doubt}" for doubt, names in told.items())
+
+
+def _machines(results: Sequence[Result]) -> str:
+    states: dict[tuple[str, str, str], list[Result]] = {}
+    for one in results:
+        key = (one.machine["class"], one.machine["python"], one.date)
+        states.setdefault(key, []).append(one)
+    lines = ["## Machine\n", "| machine | Python | date | load before | promises |", "|---|---|---|---|---|"]
+    for key, group in states.items():
+        loads = sorted(one.machine["load"] for one in group)
+        names = "all" if len(states) == 1 else ", ".join(one.promise.name for one in group)
+        lines.append(f"| {' | '.join(key)} | {loads[0]} to {loads[-1]} | {names} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,304 @@
+"""The five ratings of a trial, as docs/method.md defines them, each with an interval over cases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.model import Limits, Rubric
+from assay.model.rating import DIMENSIONS, WEIGHTS, CaseTable, Rating, Ratings
+from assay.stats.order import median_interval
+from assay.stats.verdicts import consistency, effective_n, pass_at, pass_hat, resampled, wilson
+
+DRAWS = 1000
+LEVEL = 0.95
+
+_AGENT_ERRORS = frozenset({"failed", "crashed", "invalid_output"})
+_LIMITS = frozenset({"timeout", "over_limit"})
+_NOT_COUNTED = frozenset({"harness_error", "cancelled"})
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What each case amounts to over its repetitions; arrays with one row a case."""
+
+    executions: Floats
+    completed: Floats
+    scored: Floats
+    score: Floats
+    """Sum of the scores; an execution that failed scores 0."""
+    passed: Floats
+    alike: Floats
+    """Chance that two repetitions got the same verdict."""
+    sums: Mapping[str, Floats]
+    """Metric to its sum over the repetitions; only metrics that every completed execution has."""
+    seconds: Floats
+    """Median seconds of the completed repetitions; NaN where none completed."""
+
+
+def rate(
+    table: CaseTable, rubric: Rubric, limits: Limits, baseline: Mapping[str, float] | None = None
+) -> Ratings:
+    """Ratings of one trial; `baseline` has the reference quantities of the suite's baseline run, where there is one."""
+    outcomes, unscored = _outcomes(table, rubric.pass_mark)
+    tally = _tally(table, rubric.pass_mark)
+    reference = _references(rubric, limits, baseline or {})
+    rated = {
+        "accuracy": _accuracy(tally),
+        "speed": _speed(tally, reference),
+        "efficiency": _efficiency(tally, reference),
+        "cost": _cost(tally, reference),
+        "reliability": _reliability(tally),
+    }
+    repetitions, passed = tally.executions.astype(np.int64), tally.passed.astype(np.int64)
+    most = int(repetitions.max()) if len(repetitions) else 0
+    ks = [k for k in range(1, most + 1) if k <= 5 or k == most]
+    solved = float((tally.passed / np.maximum(tally.executions, 1)).sum())
+    return Ratings(
+        dimensions=rated,
+        overall=_overall(rated, rubric),
+        outcomes=outcomes,
+        unscored=unscored,
+        cases=len(tally.executions),
+        solved=solved,
+        pass_at={k: value for k in ks if (value := pass_at(k, passed, repetitions)) is not None},
+        pass_hat={k: value for k in ks if (value := pass_hat(k, passed, repetitions)) is not None},
+        usd_per_solved=_per_solved(tally, "usd"),
+        tokens_per_solved=_per_solved(tally, "tokens"),
+        doubts=tuple(_doubts(tally, unscored)),
+    )
+
+
+def _outcomes(table: CaseTable, pass_mark: float) -> tuple[dict[str, int], int]:
+    counted = dict.fromkeys(("pass", "fail", "agent_error", "limit", "harness_error"), 0)
+    unscored = 0
+    scores = table.metrics.get("score") or [None] * len(table.cases)
+    for status, score in zip(table.statuses, scores, strict=True):
+        if status in _AGENT_ERRORS:
+            counted["agent_error"] += 1
+        elif status in _LIMITS:
+            counted["limit"] += 1
+        elif status in _NOT_COUNTED:
+            counted["harness_error"] += status == "harness_error"
+        elif score is None:
+            unscored += 1
+        else:
+            counted["pass" if score >= pass_mark else "fail"] += 1
+    return counted, unscored
+
+
+def _tally(table: CaseTable, pass_mark: float) -> Tally:
+    statuses = np.asarray(table.statuses, dtype=object)
+    counts = ~np.isin(statuses, list(_NOT_COUNTED))
+    names, index = np.unique(np.asarray(table.cases, dtype=object)[counts].astype(str), return_inverse=True)
+    size = len(names)
+    is_ok = statuses[counts] == "ok"
+    score = _column(table, "score")[counts]
+    score = np.where(is_ok, score, 0.0)
+    is_scored = ~np.isnan(score)
+
+    def per_case(values: Floats) -> Floats:
+        return np.bincount(index, weights=values, minlength=size).astype(np.float64)
+
+    executions = per_case(is_scored.astype(float))
+    passed = per_case((np.nan_to_num(score) >= pass_mark).astype(float) * is_scored)
+    return Tally(
+        executions=per_case(np.ones(len(index))),
+        completed=per_case(is_ok.astype(float)),
+        scored=executions,
+        score=per_case(np.nan_to_num(score)),
+        passed=passed,
+        alike=consistency(passed.astype(np.int64), executions.astype(np.int64)),
+        sums=_sums(table, counts, is_ok, per_case),
+        seconds=_case_medians(_column(table, "seconds")[counts], index, is_ok, size),
+    )
+
+
+def _column(table: CaseTable, name: str) -> Floats:
+    values = table.metrics.get(name)
+    if values is None:
+        return np.full(len(table.cases), np.nan)
+    return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+
+def _sums(
+    table: CaseTable, counts: Bools, is_ok: Bools, per_case: Callable[[Floats], Floats]
+) -> dict[str, Floats]:
+    sums = {}
+    for name in ("usd", "tokens", "cpu_seconds", "rss_max_bytes"):
+        column = _column(table, name)[counts]
+        known = ~np.isnan(column)
+        if len(column) and is_ok.any() and known[is_ok].all():
+            sums[name] = per_case(np.nan_to_num(column))
+    return sums
+
+
+def _case_medians(seconds: Floats, index: NDArray[np.intp], is_ok: Bools, size: int) -> Floats:
+    medians = np.full(size, np.nan)
+    usable = is_ok & ~np.isnan(seconds)
+    order = np.argsort(index[usable], kind="stable")
+    cases, starts = np.unique(index[usable][order], return_index=True)
+    for case, values in zip(cases, np.split(seconds[usable][order], starts[1:]), strict=True):
+        medians[case] = np.median(values)
+    return medians
+
+
+def _references(
+    rubric: Rubric, limits: Limits, baseline: Mapping[str, float]
+) -> dict[str, tuple[float, str]]:
+    """Quantity to what counts as 0.5, and where that comes from: rubric, baseline, or half the limit."""
+    halves = {
+        "seconds": limits.seconds and limits.seconds / 2,
+        "tokens": limits.tokens and limits.tokens / 2,
+        "usd": limits.usd and limits.usd / 2,
+        "memory_mb": limits.memory_bytes and limits.memory_bytes / 2**21,
+    }
+    found: dict[str, tuple[float, str]] = {}
+    for name in ("seconds", "tokens", "usd", "cpu_seconds", "memory_mb"):
+        for source, value in (
+            ("rubric", rubric.reference.get(name)),
+            ("baseline", baseline.get(name)),
+            ("half the limit", halves.get(name)),
+        ):
+            if value:
+                found[name] = (float(value), source)
+                break
+    return found
+
+
+def curve(x: float, reference: float) -> float:
+    """Lower is better, never saturates: 0.5 at the reference, 0.67 at half of it, 0.33 at twice."""
+    return 0.0 if math.isinf(x) else 1.0 / (1.0 + x / reference)
+
+
+def _accuracy(tally: Tally) -> Rating:
+    judged = tally.scored > 0
+    if not judged.any():
+        return Rating("accuracy", None, basis="nothing was scored")
+    means = tally.score[judged] / tally.scored[judged]
+    value = float(means.mean())
+    low, high = wilson(value, effective_n(means, int(tally.scored.sum())))
+    return Rating("accuracy", value, low, high, f"mean score over {len(means)} cases")
+
+
+def _speed(tally: Tally, reference: Mapping[str, tuple[float, str]]) -> Rating:
+    seconds = np.sort(tally.seconds[~np.isnan(tally.seconds)])
+    if not len(seconds):
+        return Rating("speed", None, basis="no execution completed")
+    if "seconds" not in reference:
+        return Rating("speed", None, basis="no reference: give rubric.reference.seconds or limits.seconds")
+    r, source = reference["seconds"]
+    middle = float(np.median(seconds))
+    interval = median_interval([float(value) for value in seconds], LEVEL)
+    low, high = (curve(interval[1], r), curve(interval[0], r)) if interval else (None, None)
+    return Rating(
+        "speed", curve(middle, r), low, high, f"median {middle:.4g} s, reference {r:.4g} s ({source})"
+    )
+
+
+def _per_solved(tally: Tally, name: str) -> float | None:
+    if name not in tally.sums:
+        return None
+    total, solved = float(tally.sums[name].sum()), float(tally.passed.sum())
+    if total == 0:
+        return 0.0
+    return total / solved if solved else math.inf
+
+
+def _cost(tally: Tally, reference: Mapping[str, tuple[float, str]]) -> Rating:
+    x = _per_solved(tally, "usd")
+    if x is None:
+        return Rating("cost", None, basis="the cost is unknown")
+    if x == 0:
+        return Rating("cost", 1.0, 1.0, 1.0, "free")
+    if "usd" not in reference:
+        return Rating("cost", None, basis="no reference: give rubric.reference.usd or limits.usd")
+    r, source = reference["usd"]
+    low, high = _ratio_interval(tally.sums["usd"], tally.passed, r)
+    return Rating("cost", curve(x, r), low, high, f"${x:.4g} per solved case, reference ${r:.4g} ({source})")
+
+
+def _ratio_interval(totals: Floats, solved: Floats, reference: float) -> tuple[float, float]:
+    sums = resampled(np.column_stack([totals, solved]), DRAWS, seed=len(totals))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratings = np.where(sums[:, 1] > 0, 1 / (1 + sums[:, 0] / sums[:, 1] / reference), 0.0)
+    low, high = np.quantile(ratings, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def _efficiency(tally: Tally, reference: Mapping[str, tuple[float, str]]) -> Rating:
+    """Geometric mean of the ratings of tokens per solved case, CPU seconds and peak memory, of those there are."""
+    parts: list[tuple[str, tuple[float, float, float]]] = []
+    executions = tally.executions
+    for name, quantity, per, scale in (
+        ("tokens", "tokens", tally.passed, 1.0),
+        ("cpu_seconds", "cpu_seconds", executions, 1.0),
+        ("memory_mb", "rss_max_bytes", executions, 2**20),
+    ):
+        if name in reference and quantity in tally.sums and float(tally.sums[quantity].sum()) > 0:
+            r = reference[name][0]
+            totals = tally.sums[quantity] / scale
+            whole = float(per.sum())
+            value = curve(float(totals.sum()) / whole if whole else math.inf, r)
+            parts.append((name, (value, *_ratio_interval(totals, per, r))))
+    if not parts:
+        return Rating(
+            "efficiency", None, basis="no tokens, CPU time or memory with a reference were measured"
+        )
+    value, low, high = (_geometric([part[1][end] for part in parts]) for end in range(3))
+    return Rating("efficiency", value, low, high, " × ".join(part[0] for part in parts))
+
+
+def _geometric(values: Sequence[float]) -> float:
+    return math.prod(values) ** (1 / len(values))
+
+
+def _reliability(tally: Tally) -> Rating:
+    if not len(tally.executions):
+        return Rating("reliability", None, basis="nothing was executed")
+    columns = np.column_stack([tally.completed, tally.executions, tally.alike, np.ones(len(tally.alike))])
+    totals = columns.sum(axis=0)
+    completion, alike = totals[0] / totals[1], totals[2] / totals[3]
+    sums = resampled(columns, DRAWS, seed=len(columns))
+    low, high = np.quantile(
+        sums[:, 0] / sums[:, 1] * sums[:, 2] / sums[:, 3], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    )
+    basis = f"completion {completion:.3g} × consistency {alike:.3g}"
+    return Rating("reliability", float(completion * alike), float(low), float(high), basis)
+
+
+def _overall(rated: Mapping[str, Rating], rubric: Rubric) -> Rating:
+    """Weighted mean of the rated dimensions; its interval adds up the half widths as if they were independent."""
+    weights = {**WEIGHTS, **rubric.weights}
+    there = {name: rating for name, rating in rated.items() if rating.value is not None and weights[name] > 0}
+    total = sum(weights[name] for name in there)
+    if not total:
+        return Rating("overall", None, basis="no dimension is rated")
+    value = sum(weights[name] * (rating.value or 0.0) for name, rating in there.items()) / total
+    below = _added([(weights[n] / total, r.value, r.low) for n, r in there.items()])
+    above = _added([(weights[n] / total, r.value, r.high) for n, r in there.items()])
+    missing = [name for name in DIMENSIONS if name not in there]
+    basis = f"without {', '.join(missing)}" if missing else "all five dimensions"
+    return Rating("overall", value, max(0.0, value - below), min(1.0, value + above), basis)
+
+
+def _added(parts: Sequence[tuple[float, float | None, float | None]]) -> float:
+    return math.sqrt(sum((w * ((value or 0.0) - end)) ** 2 for w, value, end in parts if end is not None))
+
+
+def _doubts(tally: Tally, unscored: int) -> list[str]:
+    doubts = []
+    if len(tally.executions) and float(tally.executions.max()) == 1:
+        doubts.append("one repetition a case: consistency cannot be seen and counts as 1")
+    if unscored:
+        doubts.append(f"{unscored} executions are unscored and count nowhere")
+    if 0 < len(tally.executions) < 20:
+        doubts.append(f"{len(tally.executions)} cases only: the intervals are wide")
+    return doubts

@@ -1,0 +1,92 @@
+"""A program that answers over its pipes: started, written to, read from, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import clock_gettime
+
+from assay.execute.log import Log
+from assay.plugin.agent import AgentError
+
+_READ_BYTES = 1 << 20
+_EXIT_SECONDS = 0.5
+
+
+class Child:
+    """Its pipes never block us; its standard error goes to a file, where a flood can neither stop it nor us."""
+
+    def __init__(self, command: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
+        log = tempfile.TemporaryFile(mode="a+b", buffering=0)  # noqa: SIM115 (closed in `end`)
+        try:
+            self._process = subprocess.Popen(
+                command, bufsize=0, cwd=folder, env={**os.environ, **env},
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+            )  # fmt: skip
+        except (OSError, ValueError) as error:
+            log.close()
+            raise AgentError(f"'{command[0]}' cannot be started: {error}") from None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._files = (self._process.stdin, self._process.stdout, log)
+        self.stdin, self.stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self.stdin, False)
+        os.set_blocking(self.stdout, False)
+        self.log = Log(log.fileno())
+        self.served = 0
+        """Requests it was sent; the last one's number."""
+        self.is_closed = False
+
+    def write(self, data: bytes | memoryview) -> int:
+        """How much of it the pipe took; all of it counts as taken when nobody reads any more."""
+        try:
+            return os.write(self.stdin, data)
+        except BlockingIOError:
+            return 0
+        except BrokenPipeError:
+            return len(data)
+
+    def finish_writing(self) -> None:
+        with contextlib.suppress(OSError):
+            self._files[0].close()
+
+    def read(self) -> bytes | None:
+        """What there is to read now: None for nothing yet, nothing at all for the end."""
+        try:
+            return os.read(self.stdout, _READ_BYTES)
+        except BlockingIOError:
+            return None
+
+    def exit_code(self) -> int | None:
+        return self._process.poll()
+
+    def cpu_seconds(self) -> float:
+        """Of the program itself; 0 where the system does not tell."""
+        if sys.platform != "linux" or self._process.returncode is not None:
+            return 0.0
+        try:
+            # The clock of another process: the kernel's way to write its number (clock_getcpuclockid).
+            return clock_gettime((~self._process.pid << 3) | 2)
+        except OSError:
+            return 0.0
+
+    def end(self, patience: float = 0.0) -> None:
+        """It may leave on its own within `patience` once its input has ended; then it must."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self.finish_writing()
+        try:
+            self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_EXIT_SECONDS)
+        for file in self._files:
+            with contextlib.suppress(OSError):
+                file.close()

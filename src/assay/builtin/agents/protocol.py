@@ -1,0 +1,189 @@
+"""The JSON that agents in any language speak: one object in, one object or several lines out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from assay.model import Answer, Request, Span, ToolCall, Usage
+from assay.plugin.agent import AgentError, InvalidAnswer
+
+ANSWER_KEYS = frozenset(
+    ("id", "output", "usage", "tool_calls", "spans", "usd", "model", "durations", "error", "log")
+)
+_EXCERPT = 200
+_NO_USAGE = Usage()
+_USAGE_KEYS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "api_calls")
+
+
+def request_line(request: Request, serial: str, params: Mapping[str, object]) -> bytes:
+    """One line without the newline. Not the case's id but a number of its own, so that late answers are told apart."""
+    document: dict[str, object] = {
+        "id": serial,
+        "input": request.input,
+        "params": {**params, **request.params} if params or request.params else {},
+    }
+    if request.history:
+        document["history"] = [dict(turn) for turn in request.history]
+    if request.tools:
+        document["tools"] = [dict(tool) for tool in request.tools]
+    if request.files:
+        document["files"] = dict(request.files)
+    if request.max_tokens is not None:
+        document["max_tokens"] = request.max_tokens
+    return json_bytes(document)
+
+
+def json_bytes(document: object) -> bytes:
+    """Lone surrogates become question marks: they have no form in UTF-8."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=str).encode(errors="replace")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+
+
+def parsed(text: str) -> Any:
+    """The value of a JSON text; InvalidAnswer shows the beginning of one that is none."""
+    try:
+        return _decode(text)
+    except (ValueError, RecursionError):
+        raise InvalidAnswer(f"this is not JSON: {excerpt(text)}") from None
+
+
+def decoded(line: bytes) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        around = line[max(0, error.start - 20) : error.start + 20]
+        raise InvalidAnswer(f"byte {error.start} of the answer is not UTF-8: {around!r}") from None
+
+
+def excerpt(text: str, size: int = _EXCERPT) -> str:
+    """
+    >>> excerpt("abcdef", 3)
+    "'abc…' (6 characters)"
+    """
+    return repr(text) if len(text) <= size else f"{text[:size] + '…'!r} ({len(text):,} characters)"
+
+
+class Pieces:
+    """A streamed text as it comes, and when its first content came."""
+
+    __slots__ = ("_started", "_texts", "first_seconds")
+
+    def __init__(self, started: float) -> None:
+        self._started = started
+        self._texts: list[str] = []
+        self.first_seconds: float | None = None
+
+    def add(self, text: object, at: float) -> None:
+        if not isinstance(text, str):
+            raise InvalidAnswer(f"a streamed piece must be text, not {type(text).__name__}")
+        if text and self.first_seconds is None:
+            self.first_seconds = at - self._started
+        self._texts.append(text)
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._texts)
+
+
+def answer_of(document: Mapping[str, Any], pieces: Pieces | None = None, log: str | None = None) -> Answer:
+    """An answer object; what was streamed before it is the output, unless it brings its own."""
+    if document.get("error") is not None:
+        raise AgentError(str(document["error"]))
+    output = document.get("output")
+    if output is None and pieces:
+        output = pieces.text
+    return Answer(
+        output,
+        tuple(map(_tool_call, _items(document, "tool_calls"))),
+        usage_of(document.get("usage")),
+        _number(document.get("usd"), "usd"),
+        pieces.first_seconds if pieces else None,
+        tuple(map(_span, _items(document, "spans"))),
+        _text(document.get("model"), "model"),
+        {str(name): _seconds(value, name) for name, value in _mapping(document, "durations").items()},
+        log=log if log is not None else _text(document.get("log"), "log"),
+    )
+
+
+def usage_of(usage: object) -> Usage:
+    if usage is None:
+        return _NO_USAGE
+    if not isinstance(usage, Mapping):
+        raise InvalidAnswer(f"'usage' must be an object, not {excerpt(repr(usage))}")
+    return Usage(*(usage.get(key) for key in _USAGE_KEYS))
+
+
+def _items(document: Mapping[str, Any], key: str) -> list[Any]:
+    items = document.get(key)
+    if items is None:
+        return []
+    if not isinstance(items, (list, tuple)):
+        raise InvalidAnswer(f"'{key}' must be a list, not {excerpt(repr(items))}")
+    return list(items)
+
+
+def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = document.get(key)
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidAnswer(f"'{key}' must be an object, not {excerpt(repr(value))}")
+    return value or {}
+
+
+def _tool_call(call: Any) -> ToolCall:
+    if isinstance(call, ToolCall):
+        return call
+    if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
+        raise InvalidAnswer(f"a tool call needs a 'name': {excerpt(repr(call))}")
+    return ToolCall(call["name"], arguments_of(call.get("arguments"), call["name"]))
+
+
+def arguments_of(arguments: object, tool: str) -> Mapping[str, object]:
+    """As an object, or as the text of one."""
+    if isinstance(arguments, str):
+        try:
+            arguments = _decode(arguments) if arguments.strip() else {}
+        except (ValueError, RecursionError):
+            raise InvalidAnswer(f"the arguments for tool '{tool}' are not JSON: {excerpt(str(arguments))}") from None
+    if arguments is None:
+        return {}
+    if not isinstance(arguments, Mapping):
+        raise InvalidAnswer(f"the arguments for tool '{tool}' must be an object, not {excerpt(repr(arguments))}")
+    return arguments
+
+
+def _span(span: Any) -> Span:
+    if isinstance(span, Span):
+        return span
+    if not isinstance(span, Mapping) or not isinstance(span.get("name"), str):
+        raise InvalidAnswer(f"a span needs 'name', 'kind', 'start' and 'seconds': {excerpt(repr(span))}")
+    kind = _text(span.get("kind"), "kind of a span") or "agent"
+    return Span(span["name"], kind, _seconds(span.get("start", 0.0), "start"), _seconds(span.get("seconds"), "seconds"))
+
+
+def _seconds(value: object, name: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidAnswer(f"'{name}' must be a number of seconds, not {excerpt(repr(value))}")
+    return float(value)
+
+
+def _number(value: object, name: str) -> float | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise InvalidAnswer(f"'{name}' must be a number, not {excerpt(repr(value))}")
+    return None if value is None else float(value)
+
+
+def _text(value: object, name: str) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise InvalidAnswer(f"the {name} must be text, not {excerpt(repr(value))}")
+    return value

@@ -1,0 +1,173 @@
+"""An agent that is a Python function: plain, async, or a generator that streams its text."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any, ClassVar
+
+from assay.builtin.agents.protocol import ANSWER_KEYS, Pieces, answer_of
+from assay.builtin.agents.version import version_of
+from assay.errors import AssayError
+from assay.model import Answer, Request
+from assay.plugin import lookup
+from assay.plugin.agent import BadAgent, InvalidAnswer
+
+Call = Callable[[Request], Any]
+
+
+class Python:
+    """`target` is "file.py:function" or "module:function".
+
+    The function takes the input, or the whole request if its parameter is called or annotated so. Further parameters
+    get the params of their names.
+    """
+
+    is_simulated: ClassVar[bool] = False
+    is_free: ClassVar[bool] = True
+    is_local: ClassVar[bool] = True
+
+    answer: Callable[[Request], Awaitable[Answer] | Answer]
+    """Async only where the function is: a plain function stays a plain call."""
+
+    def __init__(self, target: str, params: Mapping[str, object] | None = None, folder: str = "") -> None:
+        self._function = _found(target, Path(folder))
+        self._call = _calling(self._function, params or {})
+        self.answer = self._way()
+
+    def _way(self) -> Callable[[Request], Awaitable[Answer] | Answer]:
+        if _is(inspect.iscoroutinefunction, self._function):
+            return self._answer_async
+        if _is(inspect.isasyncgenfunction, self._function):
+            return self._answer_async_stream
+        if _is(inspect.isgeneratorfunction, self._function):
+            return self._answer_stream
+        return self._answer
+
+    def open(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+    def found_version(self) -> str:
+        try:
+            return version_of([Path(inspect.getfile(inspect.unwrap(self._function)))])
+        except TypeError:
+            return ""
+
+    def _answer(self, request: Request) -> Answer:
+        value = self._call(request)
+        return Answer(value) if type(value) is str else _read(value)
+
+    async def _answer_async(self, request: Request) -> Answer:
+        return _read(await self._call(request))
+
+    def _answer_stream(self, request: Request) -> Answer:
+        stream = _Stream()
+        parts: Iterator[Any] = self._call(request)
+        for part in parts:
+            stream.take(part)
+        return stream.answer()
+
+    async def _answer_async_stream(self, request: Request) -> Answer:
+        stream = _Stream()
+        parts: AsyncIterator[Any] = self._call(request)
+        async for part in parts:
+            stream.take(part)
+        return stream.answer()
+
+
+class _Stream:
+    """Pieces of text, and at the end perhaps an object with usage and the like."""
+
+    def __init__(self) -> None:
+        self._pieces = Pieces(perf_counter())
+        self._end: Mapping[str, Any] = {}
+
+    def take(self, part: object) -> None:
+        if isinstance(part, Mapping):
+            self._end = part
+        else:
+            self._pieces.add(part, perf_counter())
+
+    def answer(self) -> Answer:
+        return answer_of({"output": self._pieces.text, **self._end}, self._pieces)
+
+
+def _read(value: Any) -> Answer:
+    if isinstance(value, Answer):
+        return value
+    if inspect.isawaitable(value) or isinstance(value, (Iterator, AsyncIterator)):
+        raise InvalidAnswer(f"the function returned {type(value).__name__}: declare it async, or a generator")
+    if isinstance(value, Mapping) and value.keys() <= ANSWER_KEYS and value.keys() & {"output", "tool_calls"}:
+        return answer_of(value)
+    return Answer(value)
+
+
+def _found(target: str, folder: Path) -> Callable[..., Any]:
+    if not isinstance(target, str) or not all(target.rpartition(":")):
+        raise BadAgent(f'the target {target!r} must be written "file.py:function" or "module:function".')
+    place, _, name = target.rpartition(":")
+    module = _file(folder / place) if place.endswith(".py") else _module(place, folder)
+    function: Any = module
+    for part in name.split("."):
+        function = getattr(function, part, None)
+    if not callable(function) or inspect.isclass(function):
+        raise BadAgent(f"'{place}' has no function '{name}'.")
+    return function  # type: ignore[no-any-return]
+
+
+def _file(path: Path) -> object:
+    try:
+        return lookup.load_file(path)
+    except AssayError as problem:
+        raise BadAgent(str(problem)) from None
+
+
+def _module(name: str, folder: Path) -> object:
+    if (here := str(folder.resolve())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        raise BadAgent(f"module '{name}' cannot be loaded: {type(error).__name__}: {error}") from None
+
+
+def _calling(function: Callable[..., Any], params: Mapping[str, object]) -> Call:
+    """How the function wants to be called, decided once."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except ValueError:
+        return lambda request: function(request.input)
+    if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
+        raise BadAgent(f"the function '{function.__qualname__}' must take the input as its first parameter.")
+    if parameters[0].name == "request" or parameters[0].annotation in (Request, "Request"):
+        return lambda request: function(_shown(request, params))
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        return lambda request: function(request.input, **{**params, **request.params})
+    names = [parameter.name for parameter in parameters[1:]]
+    if unknown := sorted(set(params) - set(names)):
+        raise BadAgent(f"the function '{function.__qualname__}' has no parameters for {', '.join(unknown)}.")
+    if names:
+        return lambda request: function(request.input, **_named(names, {**params, **request.params}))
+    return lambda request: function(request.input)
+
+
+def _shown(request: Request, params: Mapping[str, object]) -> Request:
+    """The request without the right output, which an agent under test must not see."""
+    return replace(request, params={**params, **request.params}, expected=None)
+
+
+def _named(names: list[str], params: Mapping[str, object]) -> dict[str, object]:
+    return {name: params[name] for name in names if name in params}
+
+
+def _is(test: Callable[[Any], bool], function: Any) -> bool:
+    """Also of an object that can be called."""
+    return test(function) or test(getattr(function, "__call__", None))  # noqa: B004

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from assay.builtin.scorers.options import flag, one_of, texts
+from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, alternatives, is_missing, text_of
+from assay.plugin.scorer import Judged, Judgement
+
+
+class Contains:
+    """The output holds all, or any, of the texts: those of the option, else the expected ones."""
+
+    def __init__(
+        self, *, mode: str = "all", texts: object = None, case_sensitive: bool = False
+    ) -> None:
+        self._mode = one_of("contains", "mode", mode, ("all", "any"))
+        self._case_sensitive = flag("contains", "case_sensitive", case_sensitive)
+        self._texts = None if texts is None else _checked(texts)
+
+    def score(self, judged: Judged) -> Judgement:
+        wanted = self._texts or _expected(judged.expected)
+        if not wanted:
+            return Judgement(None, "there is no text to look for")
+        if judged.output is None:
+            return NO_OUTPUT
+        output = self._folded(text_of(judged.output))
+        missing = [text for text in wanted if self._folded(text) not in output]
+        is_right = not missing if self._mode == "all" else len(missing) < len(wanted)
+        return RIGHT if is_right else Judgement(0.0, _told(missing))
+
+    def _folded(self, text: str) -> str:
+        composed = unicodedata.normalize("NFC", text)
+        return composed if self._case_sensitive else composed.casefold()
+
+
+def _checked(value: object) -> tuple[str, ...]:
+    return texts("contains", "texts", value)
+
+
+def _expected(expected: object) -> Sequence[str]:
+    if is_missing(expected):
+        return ()
+    return [text for one in alternatives(expected) if (text := text_of(one))]
+
+
+def _told(missing: Sequence[str]) -> str:
+    shown = ", ".join(repr(text if len(text) <= 40 else text[:39] + "…") for text in missing[:3])
+    more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+    return f"missing: {shown}{more}"

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from assay.builtin.scorers.options import flag
+from assay.builtin.scorers.texts import NOTHING_EXPECTED, RIGHT, WRONG, is_missing, text_of
+from assay.builtin.scorers.values import Likeness
+from assay.plugin.scorer import Judged, Judgement
+
+_PLAIN = Likeness()
+
+
+class Exact:
+    """Equal to the expected output, or to one of them: texts without white space around, other values as values."""
+
+    def __init__(self, *, case_sensitive: bool = True) -> None:
+        self._case_sensitive = flag("exact", "case_sensitive", case_sensitive)
+
+    def score(self, judged: Judged) -> Judgement:
+        output, expected = judged.output, judged.expected
+        if is_missing(expected):
+            return NOTHING_EXPECTED
+        if self._equal(output, expected):
+            return RIGHT
+        if isinstance(expected, list | tuple) and any(self._equal(output, one) for one in expected):
+            return RIGHT
+        return WRONG
+
+    def _equal(self, output: object, expected: object) -> bool:
+        if isinstance(output, str) or isinstance(expected, str):
+            return self._equal_text(text_of(output).strip(), text_of(expected).strip(), output)
+        try:
+            return _PLAIN.same(expected, output)
+        except RecursionError:
+            return False
+
+    def _equal_text(self, output: str, expected: str, given: object) -> bool:
+        if given is None:
+            return False
+        return output == expected or (not self._case_sensitive and output.casefold() == expected.casefold())

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import re
+
+from assay.builtin.scorers.options import flag, number, one_of, refused
+from assay.builtin.scorers.pattern_watch import PatternWatch, TooSlow
+from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, alternatives, is_missing, text_of
+from assay.plugin.scorer import Judged, Judgement
+
+_HARMLESS_STEPS = 1e7
+_BRANCHINGS = "*+?{|"
+_REPEATED_GROUP = re.compile(r"\)[*+?{]|\\[1-9]|\(\?P=|\(\?\(")
+
+
+class Regex:
+    """The output matches the pattern of the option, else the expected one; a match that takes too long is unscored.
+
+    What may take long runs in a process of its own, which can be ended: a match within this one cannot.
+    """
+
+    def __init__(
+        self,
+        *,
+        pattern: str | None = None,
+        mode: str = "search",
+        ignorecase: bool = False,
+        seconds: float = 1.0,
+    ) -> None:
+        self._mode = one_of("regex", "mode", mode, ("search", "fullmatch"))
+        self._flags = re.IGNORECASE if flag("regex", "ignorecase", ignorecase) else 0
+        self._watch = PatternWatch(number("regex", "seconds", seconds, 0.01, 60))
+        self._pattern = None if pattern is None else self._checked(pattern)
+
+    def _checked(self, pattern: object) -> str:
+        if not isinstance(pattern, str):
+            raise refused("regex", "pattern", f"must be a text, not {pattern!r}.")
+        try:
+            re.compile(pattern, self._flags)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise refused("regex", "pattern", f"is not a regular expression: {error}.") from None
+        return pattern
+
+    def score(self, judged: Judged) -> Judgement:
+        if self._pattern is None and is_missing(judged.expected):
+            return Judgement(None, "there is no pattern: neither an option nor an expected output")
+        if judged.output is None:
+            return NO_OUTPUT
+        patterns = [self._pattern] if self._pattern is not None else alternatives(judged.expected)
+        text = text_of(judged.output)
+        try:
+            found = any(self._matches(text_of(pattern), text) for pattern in patterns)
+        except re.error as error:
+            return Judgement(None, f"the expected output is not a regular expression: {error}")
+        except TooSlow as slow:
+            return Judgement(None, str(slow))
+        return RIGHT if found else Judgement(0.0, "no match")
+
+    def _matches(self, pattern: str, text: str) -> bool:
+        compiled = re.compile(pattern, self._flags)
+        if _most_steps(pattern, len(text)) > _HARMLESS_STEPS:
+            return self._watch.matches(pattern, self._flags, self._mode, text)
+        return getattr(compiled, self._mode)(text) is not None
+
+
+def _most_steps(pattern: str, length: int) -> float:
+    """A bound on the work of a match: every branching may try every place; repeated groups have no bound.
+
+    Signs are counted, not understood: one that stands in a class or after a backslash only makes us careful.
+    """
+    if _REPEATED_GROUP.search(pattern):
+        return float("inf")
+    branchings = sum(pattern.count(sign) for sign in _BRANCHINGS)
+    return max(2.0, length) ** min(branchings + 1, 60) if branchings else length * 1.0

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from assay.builtin.scorers.options import flag
+from assay.builtin.scorers.texts import best_likeness, normalised
+from assay.plugin.scorer import Judged, Judgement
+
+
+class Text:
+    """The same words, whatever their case, punctuation, articles and spacing."""
+
+    def __init__(self, *, drop_articles: bool = True) -> None:
+        self._drop_articles = flag("text", "drop_articles", drop_articles)
+
+    def score(self, judged: Judged) -> Judgement:
+        return best_likeness(judged, self._same)
+
+    def _same(self, output: str, expected: str) -> float:
+        wanted = normalised(expected, self._drop_articles)
+        if not wanted:
+            # Nothing but marks or articles: those are then what matters.
+            return float(output.strip().casefold() == expected.strip().casefold())
+        return float(normalised(output, self._drop_articles) == wanted)

@@ -1,0 +1,102 @@
+"""`assay record` and `assay replay`: any program's LLM traffic to a cassette, or from one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import click
+
+from assay.cli.session import Session, common
+
+_COMMAND = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+@click.command(context_settings=_COMMAND)
+@click.option(
+    "--cassette", type=click.Path(path_type=Path), default=Path("cassette.jsonl"), show_default=True
+)
+@click.option(
+    "--upstream", metavar="URL", help="Where the calls really go; default: as the environment says."
+)
+@click.option("--append", is_flag=True, help="Add to the cassette instead of writing it anew.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD…")
+@common
+def record(
+    session: Session, cassette: Path, upstream: str | None, append: bool, command: tuple[str, ...]
+) -> int:
+    """Run CMD and store every call that it makes to OpenAI, Anthropic or Ollama in a cassette, without secrets.
+
+    CMD finds the recording proxy by OPENAI_BASE_URL, ANTHROPIC_BASE_URL and OLLAMA_HOST.
+    """
+    from assay.errors import AssayError
+    from assay.execute.cassette.program import run_program, upstreams
+    from assay.execute.cassette.proxy import Recorder
+    from assay.execute.cassette.tape import Redaction
+
+    async def recorded() -> tuple[int, int]:
+        with cassette.open("a" if append else "w", encoding="utf-8") as file:
+            recorder = Recorder(file, upstreams(os.environ, upstream), Redaction())
+            code = await run_program(command, recorder.serve)
+            await recorder.close()
+            return code, recorder.recorded
+
+    try:
+        cassette.parent.mkdir(parents=True, exist_ok=True)
+        code, calls = asyncio.run(recorded())
+    except OSError as error:
+        raise AssayError(f"The cassette '{cassette}' cannot be written: {error.strerror}.") from None
+    if session.is_json:
+        session.emit({"cassette": str(cassette), "calls": calls, "exit_code": code})
+    else:
+        session.say(f"{calls} calls recorded in {cassette}.")
+        session.next(f"assay replay --cassette {cassette} -- {' '.join(command)}")
+    return code
+
+
+@click.command(context_settings=_COMMAND)
+@click.option(
+    "--cassette", type=click.Path(path_type=Path), default=Path("cassette.jsonl"), show_default=True
+)
+@click.option("--match", type=click.Choice(["strict", "lenient"]), default="strict", show_default=True,
+              help="Strict: the whole request; lenient: its words.")  # fmt: skip
+@click.option(
+    "--delays", metavar="original|none|X", default="none", show_default=True, help="Recorded delays, times X."
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD…")
+@common
+def replay(session: Session, cassette: Path, match: str, delays: str, command: tuple[str, ...]) -> int:
+    """Run CMD and answer its LLM calls from a cassette: no network, no key, no cost. A miss ends with exit code 1."""
+    from assay.execute.cassette.program import run_program
+    from assay.execute.cassette.proxy import Replayer
+    from assay.execute.cassette.tape import Player, read_tape
+
+    player = Player(read_tape(cassette), is_lenient=match == "lenient")
+    replayer = Replayer(player, pace_of(delays))
+    code = asyncio.run(run_program(command, replayer.serve, placeholder_keys=True))
+    for miss in player.misses:
+        click.echo(f"Not in the cassette: {miss}", err=True)
+    if session.is_json:
+        session.emit(
+            {
+                "cassette": str(cassette),
+                "calls": replayer.replayed,
+                "misses": player.misses,
+                "exit_code": code,
+            }
+        )
+    else:
+        session.say(f"{replayer.replayed} calls answered from {cassette}.")
+    return code or (1 if player.misses else 0)
+
+
+def pace_of(delays: str) -> float:
+    named = {"original": 1.0, "none": 0.0}
+    try:
+        pace = named[delays] if delays in named else float(delays)
+    except ValueError:
+        raise click.UsageError(f"--delays '{delays}' is neither original, none nor a number.") from None
+    if not 0 <= pace <= 1000:
+        raise click.UsageError(f"--delays '{delays}' must be between 0 and 1000.")
+    return pace

@@ -1,0 +1,110 @@
+"""`assay sim-llm`: a simulated LLM server with known ground truth."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from assay.cli.session import Session, common
+
+_DURATION = re.compile(r"(\d*\.?\d+(?:e-?\d+)?)\s*(us|ms|s|m)")
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
+_RATE = re.compile(r"(\d+(?:\.\d+)?)(?:/(s|sec|min|m))?")
+
+
+def duration(text: str) -> float:
+    """
+    >>> duration("50ms"), duration("0.2s"), duration("0")
+    (0.05, 0.2, 0.0)
+    """
+    if text == "0":
+        return 0.0
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise click.BadParameter(f"'{text}' is not a duration. Write 50ms, 0.2s or 0.")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def rate(text: str) -> float:
+    """
+    >>> rate("50/s"), rate("300/min")
+    (50.0, 5.0)
+    """
+    found = _RATE.fullmatch(text)
+    if found is None or not float(found[1]):
+        raise click.BadParameter(f"'{text}' is not a rate. Write 50/s or 300/min.")
+    return float(found[1]) / (60 if found[2] in ("min", "m") else 1)
+
+
+SHARE = click.FloatRange(0, 1)
+
+
+@click.command("sim-llm")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=9000, show_default=True, help="0 takes a free one."
+)
+@click.option(
+    "--ttft",
+    type=duration,
+    metavar="TIME",
+    default="50ms",
+    show_default=True,
+    help="Time to the first token.",
+)
+@click.option(
+    "--itl", type=duration, metavar="TIME", default="5ms", show_default=True, help="Time from token to token."
+)
+@click.option(
+    "--tokens",
+    type=click.IntRange(1, 1_000_000),
+    default=20,
+    show_default=True,
+    help="Length of an answer, unless max_tokens or a known answer makes it shorter.",
+)
+@click.option("--jitter", type=SHARE, default=0.0, show_default=True, help="0.2: each delay varies by ±20 %.")
+@click.option(
+    "--slots", type=click.IntRange(1), help="Requests served at a time; others queue. Default: all."
+)
+@click.option("--error-rate", type=SHARE, default=0.0, show_default=True, help="Share answered with 500.")
+@click.option("--rate-limit", type=rate, metavar="R/s", help="Above it: 429 with Retry-After.")
+@click.option("--disconnect-rate", type=SHARE, default=0.0, show_default=True, help="Share cut off half way.")
+@click.option(
+    "--skill",
+    type=SHARE,
+    default=0.8,
+    show_default=True,
+    help="Share answered right of prompts with a sum such as 12 + 7, or with [[expected: X]].",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Same seed: same faults, same answers.")
+@click.option(
+    "--load-time",
+    type=duration,
+    metavar="TIME",
+    default="0",
+    show_default=True,
+    help="Time that Ollama's endpoints take to load a model.",
+)
+@common
+def sim_llm(session: Session, **given: Any) -> None:
+    """A simulated LLM server: OpenAI at /v1, Anthropic at /v1/messages, Ollama at /api.
+
+    Every answer carries the header x-assay-simulated: 1. With tools on offer, [[call: NAME {"key": 1}]] in a prompt
+    makes it call one. GET /stats tells what it has done. Ends with Ctrl-C.
+    """
+    from assay.testing.sim_llm import SimOptions, run_until_signal
+
+    options = SimOptions(**given)
+
+    def announce(url: str) -> None:
+        if session.is_json:
+            session.emit({"url": url, "pid": os.getpid(), "options": asdict(options)})
+        else:
+            click.echo(f"sim-llm listens on {url} (OpenAI: {url}/v1, Anthropic, Ollama). Ctrl-C ends it.")
+
+    figures = run_until_signal(options, announce)
+    session.say(f"sim-llm ends after {figures['completed']} of {figures['requests']} requests answered.")

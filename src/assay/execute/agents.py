@@ -1,0 +1,116 @@
+"""Agents made from their definitions, opened once in a process and kept open while it has use for them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from assay.errors import PlanError
+from assay.model import AgentUse
+from assay.plugin import lookup
+from assay.plugin.agent import Agent, BadAgent
+
+_NAME = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+
+
+def make_agent(use: AgentUse, environment: Mapping[str, str] = os.environ) -> Agent:
+    """An agent, not opened yet; PlanError when its definition cannot work."""
+    member = lookup.find("agents", use.type)
+    options = filled_in(dict(use.options), environment, use.name)
+    if "folder" in inspect.signature(member).parameters:
+        options.setdefault("folder", use.folder)
+    try:
+        made: Agent = member(**options)
+    except BadAgent as problem:
+        raise PlanError(f"Agent '{use.name}': {problem}") from None
+    except TypeError as error:
+        raise PlanError(f"Agent '{use.name}' of type '{use.type}': {_told(error)}") from None
+    return made
+
+
+def _told(error: TypeError) -> str:
+    return re.sub(r"^\w+(\.\w+)*\(\) ", "", str(error)).replace(
+        "got an unexpected keyword argument", "does not know the key"
+    )
+
+
+def filled_in(value: Any, environment: Mapping[str, str], agent: str) -> Any:
+    """`${NAME}` read from the environment, `${NAME:-default}` with a default; what is filled in is never stored."""
+    if isinstance(value, str):
+        return _NAME.sub(lambda match: _variable(match, environment, agent), value)
+    if isinstance(value, Mapping):
+        return {key: filled_in(item, environment, agent) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled_in(item, environment, agent) for item in value]
+    return value
+
+
+def _variable(match: re.Match[str], environment: Mapping[str, str], agent: str) -> str:
+    name, default = match[1], match[2]
+    if name in environment:
+        return environment[name]
+    if default is not None:
+        return default
+    raise PlanError(f"Agent '{agent}' needs the environment variable '{name}', which is not set.")
+
+
+class Stable:
+    """The opened agents of one process, with the event loop they live on."""
+
+    def __init__(self) -> None:
+        self._open: dict[AgentKey, Agent] = {}
+        self._runner: asyncio.Runner | None = None
+
+    def opened(self, use: AgentUse) -> Agent:
+        key = agent_key(use)
+        if key not in self._open:
+            agent = make_agent(use)
+            self.settled(agent.open())
+            self._open[key] = agent
+        return self._open[key]
+
+    def settled(self, result: Any) -> Any:
+        """The value of a call that may have been async."""
+        return self.runner.run(_awaited(result)) if inspect.isawaitable(result) else result
+
+    @property
+    def runner(self) -> asyncio.Runner:
+        if self._runner is None:
+            self._runner = asyncio.Runner(loop_factory=_fastest_loop())
+        return self._runner
+
+    def close(self) -> None:
+        for agent in self._open.values():
+            try:
+                self.settled(agent.close())
+            except Exception:
+                # What was measured stands; an agent that cannot be closed is ended with its process.
+                continue
+        self._open.clear()
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+
+AgentKey = str
+
+
+def agent_key(use: AgentUse) -> AgentKey:
+    """Agents with the same key are the same: one process can serve all their trials."""
+    return repr((use.name, use.type, sorted(use.options.items(), key=str), use.version, use.folder))
+
+
+async def _awaited(result: Any) -> Any:
+    return await result
+
+
+def _fastest_loop() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,263 @@
+"""Cases put to an agent: asked, timed, judged, one at a time or many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+from assay.execute.agents import Stable
+from assay.execute.judging import Panel
+from assay.execute.outcome import plain
+from assay.execute.price import Price
+from assay.execute.pulse import Pulse
+from assay.execute.told import told
+from assay.model import (
+    Answer,
+    Case,
+    Execution,
+    Job,
+    Limits,
+    Phase,
+    Request,
+    Score,
+    Status,
+    ToolCall,
+    Turn,
+    Usage,
+)
+from assay.plugin.agent import Agent, InvalidAnswer
+
+LogReader = Callable[[], str | None]
+MOST_TOKENS = 10**9
+
+
+@dataclass(slots=True)
+class Talk:
+    """What came of putting one case to an agent: an answer a turn."""
+
+    answers: list[Answer] = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
+    seconds: float = 0.0
+    cpu_seconds: float | None = None
+
+
+class Asker:
+    """One trial in one process: its agent is open, its scorers are made."""
+
+    def __init__(self, job: Job, stable: Stable) -> None:
+        assert job.agent is not None
+        self._job = job
+        self._stable = stable
+        self.agent: Agent = stable.opened(job.agent)
+        self._panel = Panel(job.scorers, stable)
+        self._price = Price(job.agent, self.agent)
+        self.is_async = inspect.iscoroutinefunction(self.agent.answer)
+        self._is_local = bool(getattr(self.agent, "is_local", False))
+
+    def one_by_one(
+        self, numbers: Iterator[tuple[Phase, int]], pulse: Pulse, read_log: LogReader
+    ) -> Iterator[Execution]:
+        """Sequential: a plain call for a sync agent, no thread and no event loop between it and the clock."""
+        for phase, number in numbers:
+            case, repetition = self._case(number)
+            pulse.begin(phase, number)
+            started, talk = time.time(), Talk()
+            try:
+                if self.is_async:
+                    self._stable.runner.run(self._converse_async(case, talk))
+                else:
+                    self._converse(case, talk)
+                ending: tuple[Status, str | None] = (Status.OK, None)
+            except BaseException as error:
+                ending = _ending(error)
+            pulse.end()
+            if ending[0] is Status.OK:
+                self._stable.settled(self._panel.judge(case, talk.answers, talk.scores))
+            execution = self._execution(phase, case, repetition, started, talk, ending)
+            log = read_log()
+            yield replace(execution, log=log) if log else execution
+
+    async def at_once(self, numbers: Iterator[tuple[Phase, int]]) -> AsyncIterator[Execution]:
+        """Concurrent: as many cases in flight as the trial allows, each with its own deadline."""
+        pending: set[asyncio.Task[Execution]] = set()
+        for phase, number in numbers:
+            pending.add(asyncio.ensure_future(self._one(phase, number)))
+            if len(pending) >= self._job.concurrency:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    yield task.result()
+        while pending:
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                yield task.result()
+
+    async def _one(self, phase: Phase, number: int) -> Execution:
+        case, repetition = self._case(number)
+        started, talk = time.time(), Talk()
+        try:
+            async with asyncio.timeout(self._job.limits.seconds):
+                await self._converse_async(case, talk)
+            ending: tuple[Status, str | None] = (Status.OK, None)
+        except TimeoutError:
+            ending = (Status.TIMEOUT, f"took longer than {self._job.limits.seconds:g} s")
+        except Exception as error:
+            ending = _ending(error)
+        if ending[0] is Status.OK:
+            await self._panel.judged(case, talk.answers, talk.scores)
+        return self._execution(phase, case, repetition, started, talk, ending)
+
+    def _case(self, number: int) -> tuple[Case, int]:
+        repetition, index = divmod(number, len(self._job.cases))
+        return self._job.cases[index], repetition
+
+    def _converse(self, case: Case, talk: Talk) -> None:
+        cpu = time.process_time() if self._is_local else 0.0
+        for request in _requests(case, talk, self._job.limits):
+            start = perf_counter()
+            answer = self.agent.answer(request)
+            talk.seconds += perf_counter() - start
+            talk.answers.append(_valid(answer))
+        if self._is_local:
+            talk.cpu_seconds = time.process_time() - cpu
+
+    async def _converse_async(self, case: Case, talk: Talk) -> None:
+        for request in _requests(case, talk, self._job.limits):
+            start = perf_counter()
+            answer = self.agent.answer(request)
+            if inspect.isawaitable(answer):
+                answer = await answer
+            talk.seconds += perf_counter() - start
+            talk.answers.append(_valid(answer))
+
+    def _execution(
+        self,
+        phase: Phase,
+        case: Case,
+        repetition: int,
+        started: float,
+        talk: Talk,
+        ending: tuple[Status, str | None],
+    ) -> Execution:
+        status, error = ending
+        measurements = _measurements(talk, self._price)
+        if status is Status.OK and (broken := broken_limit(measurements, self._job.limits)):
+            status, error = Status.OVER_LIMIT, broken
+        last = talk.answers[-1] if talk.answers else None
+        return Execution(
+            self._job.trial,
+            0,
+            phase,
+            repetition,
+            status,
+            started,
+            measurements,
+            case=case.id,
+            output=plain(last.output) if last is not None else None,
+            applied={"model": last.model} if last is not None and last.model else None,
+            error=error,
+            log=last.log if last is not None else None,
+            detail=_detail(talk, self.agent) or None,
+        )
+
+
+def _ending(error: BaseException) -> tuple[Status, str]:
+    from assay.execute.attempt import Cancelled
+
+    if isinstance(error, Cancelled):
+        return Status.CANCELLED, "The run was interrupted."
+    if isinstance(error, InvalidAnswer):
+        return Status.INVALID_OUTPUT, str(error)
+    if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
+        return Status.TIMEOUT, str(error) or "timed out"
+    if not isinstance(error, (Exception, SystemExit, KeyboardInterrupt)):
+        raise error
+    return Status.FAILED, told(error)
+
+
+def _requests(case: Case, talk: Talk, limits: Limits) -> Iterator[Request]:
+    """One request for a plain case; for a conversation one a turn, each with what was said before."""
+    turns = case.turns or (Turn(case.input, case.expected),)
+    history: list[Mapping[str, object]] = []
+    most = int(limits.tokens) if limits.tokens is not None else None
+    for turn in turns:
+        yield Request(
+            case.id, turn.input, case.metadata, tuple(history), case.tools, case.files, turn.expected, most
+        )
+        history.append({"role": "user", "content": turn.input})
+        history.append({"role": "assistant", "content": talk.answers[-1].output})
+
+
+def _valid(answer: Any) -> Answer:
+    if not isinstance(answer, Answer):
+        raise InvalidAnswer(f"the agent returned {type(answer).__name__}, not an answer")
+    for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "api_calls"):
+        value = getattr(answer.usage, name)
+        if value is not None and not (isinstance(value, int) and 0 <= value <= MOST_TOKENS):
+            raise InvalidAnswer(f"usage says {name} is {value!r}, which cannot be")
+    if answer.usd is not None and not (math.isfinite(answer.usd) and answer.usd >= 0):
+        raise InvalidAnswer(f"usage says the cost is {answer.usd!r} usd, which cannot be")
+    return answer
+
+
+def _measurements(talk: Talk, price: Price) -> dict[str, float]:
+    found: dict[str, float] = {"seconds": talk.seconds}
+    if talk.cpu_seconds is not None:
+        found["cpu_seconds"] = talk.cpu_seconds
+    if talk.answers and (first := talk.answers[0].first_token_seconds) is not None:
+        found["ttft"] = first
+    for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "api_calls", "tokens"):
+        _add(found, name, [getattr(answer.usage, name) for answer in talk.answers])
+    _add(found, "usd", [price.of(answer) for answer in talk.answers])
+    for answer in talk.answers:
+        for name, seconds in answer.durations.items():
+            found[f"{name}_seconds"] = found.get(f"{name}_seconds", 0.0) + seconds
+    _take_scores(found, talk.scores)
+    return found
+
+
+def _add(found: dict[str, float], name: str, values: list[float | None]) -> None:
+    """The sum over the turns, where every turn has a value: a sum with gaps would be too low."""
+    known = [value for value in values if value is not None]
+    if known and len(known) == len(values):
+        found[name] = float(sum(known))
+
+
+def _take_scores(found: dict[str, float], scores: list[Score]) -> None:
+    """Each named score, and `score`, their weighted mean; what is unscored counts nowhere."""
+    judged = [score for score in scores if score.value is not None]
+    for score in judged:
+        found[f"score.{score.name}"] = score.value or 0.0
+    weighed = [score for score in judged if score.weight > 0]
+    if weighed:
+        found["score"] = sum((s.value or 0.0) * s.weight for s in weighed) / sum(s.weight for s in weighed)
+
+
+def _detail(talk: Talk, agent: Agent) -> dict[str, Any]:
+    """What the figures rest on, for people who ask why."""
+    calls = [_call(call) for answer in talk.answers for call in answer.tool_calls]
+    spans = [[s.name, s.kind, s.start, s.seconds] for answer in talk.answers for s in answer.spans]
+    attempts = [dict(attempt) for answer in talk.answers for attempt in answer.attempts]
+    reasons = {score.name: score.reason for score in talk.scores if score.reason}
+    unscored = [score.name for score in talk.scores if score.value is None]
+    turns = [plain(answer.output) for answer in talk.answers[:-1]]
+    is_simulated = agent.is_simulated or any(answer.is_simulated for answer in talk.answers)
+    parts = {"tool_calls": calls, "spans": spans, "attempts": attempts, "reasons": reasons, "unscored": unscored,
+             "turns": turns, "simulated": is_simulated}  # fmt: skip
+    return {name: part for name, part in parts.items() if part}
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"name": call.name, "arguments": plain(dict(call.arguments))}
+
+
+def broken_limit(measurements: Mapping[str, float], limits: Limits) -> str | None:
+    for name, ceiling in (("tokens", limits.tokens), ("usd", limits.usd)):
+        if ceiling is not None and measurements.get(name, 0) > ceiling:
+            return f"{name} {measurements[name]:g} is above the limit of {ceiling:g}"
+    return None

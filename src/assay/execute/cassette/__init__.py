@@ -1,0 +1,1 @@
+"""LLM traffic, recorded to a file of JSON lines and answered from it."""

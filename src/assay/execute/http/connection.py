@@ -1,0 +1,257 @@
+"""One connection and the exchange that is under way on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import cast
+
+from assay.execute.http.errors import BadResponse, Disconnected, HttpError, ResponseTooLarge
+from assay.execute.http.events import Piece
+from assay.execute.http.framing import (
+    Body,
+    FramingError,
+    HeadReader,
+    OpenBody,
+    SizedBody,
+    announced_body,
+    status_of,
+)
+from assay.execute.http.request import Origin
+
+
+class Exchange:
+    """One request and what has come back for it so far."""
+
+    __slots__ = (
+        "_awaits_end",
+        "_body",
+        "_head",
+        "_loop",
+        "_max_bytes",
+        "_method",
+        "_size",
+        "_waiter",
+        "ended",
+        "error",
+        "first_byte",
+        "headers",
+        "is_over",
+        "keeps_alive",
+        "pieces",
+        "sent",
+        "status",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, method: str, max_bytes: int) -> None:
+        self._loop = loop
+        self._method = method
+        self._max_bytes = max_bytes
+        self._head = HeadReader()
+        self._body: Body | None = None
+        self._size = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self._awaits_end = False
+        self.pieces: list[Piece] = []
+        self.status: int | None = None
+        self.headers: Mapping[str, str] = {}
+        self.keeps_alive = False
+        self.is_over = False
+        self.error: HttpError | None = None
+        self.sent = self.first_byte = self.ended = 0.0
+
+    def receive(self, data: bytes, at: float) -> None:
+        if not self.first_byte:
+            self.first_byte = at
+        body = self._body
+        if body is None:
+            if (after := self._read_head(data)) is None:
+                return
+            body, data = after
+        if data and (part := body.feed(data)):
+            self._add(part, at)
+        if body.is_done:
+            self.ended = at
+            self.keeps_alive &= not body.excess
+            self.is_over = True
+        self._wake()
+
+    def _read_head(self, data: bytes) -> tuple[Body, bytes] | None:
+        while (found := self._head.feed(data)) is not None:
+            head, data = found
+            status, minor_version = status_of(head)
+            if status == 101:
+                raise FramingError("it switches to another protocol")
+            if status >= 200:
+                self.status, self.headers = status, head.headers
+                self.keeps_alive = head.keeps_alive(minor_version)
+                self._body = self._expected_body(status)
+                return self._body, data
+        return None
+
+    def _expected_body(self, status: int) -> Body:
+        if self._method == "HEAD" or status in (204, 304):
+            return SizedBody(0)
+        body = announced_body(self.headers)
+        if body is None:
+            self.keeps_alive = False
+            return OpenBody()
+        if isinstance(body, SizedBody) and body.left > self._max_bytes:
+            raise ResponseTooLarge(
+                f"An answer of {body.left:,} bytes was announced; {self._max_bytes:,} are allowed."
+            )
+        return body
+
+    def _add(self, part: bytes, at: float) -> None:
+        self._size += len(part)
+        if self._size > self._max_bytes:
+            raise ResponseTooLarge(
+                f"The answer is larger than the {self._max_bytes:,} bytes that are allowed."
+            )
+        self.pieces.append(Piece(part, at))
+
+    def lose(self, origin: Origin, reason: Exception | None) -> None:
+        """The connection is gone: an end for an answer without a size, a fault for any other."""
+        if self.is_over:
+            return
+        if isinstance(self._body, OpenBody) and reason is None:
+            self.ended = perf_counter()
+            self.is_over = True
+            self._wake()
+            return
+        when = f"after {self._size:,} bytes of its answer" if self.first_byte else "before it answered"
+        why = f" ({reason})" if reason else ""
+        self.fail(Disconnected(f"{origin} closed the connection {when}{why}.", self.status, self.received))
+
+    @property
+    def received(self) -> bytes:
+        pieces = self.pieces
+        return pieces[0].data if len(pieces) == 1 else b"".join([piece.data for piece in pieces])
+
+    def fail(self, error: HttpError) -> None:
+        self.error = error
+        self.is_over = True
+        self._wake()
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and (self.is_over or not self._awaits_end) and not waiter.done():
+            waiter.set_result(None)
+
+    async def head(self) -> None:
+        while self.status is None and not self.is_over:
+            await self._change(awaits_end=False)
+        if self.error is not None and self.status is None:
+            raise self.error
+
+    async def piece(self, number: int) -> Piece | None:
+        """The piece with that number; None after the last."""
+        while number >= len(self.pieces):
+            if self.error is not None:
+                raise self.error
+            if self.is_over:
+                return None
+            await self._change(awaits_end=False)
+        return self.pieces[number]
+
+    async def end(self) -> None:
+        if not self.is_over:
+            await self._change(awaits_end=True)
+        if self.error is not None:
+            raise self.error
+
+    async def _change(self, awaits_end: bool) -> None:
+        self._awaits_end = awaits_end
+        self._waiter = self._loop.create_future()
+        await self._waiter
+
+
+class Connection(asyncio.BufferedProtocol):
+    __slots__ = (
+        "_buffer",
+        "_exchange",
+        "_loop",
+        "_transport",
+        "is_open",
+        "lost",
+        "on_lost",
+        "origin",
+        "served",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, origin: Origin, buffer: bytearray) -> None:
+        """All connections on a loop may share the buffer: what is read into it is copied out at once."""
+        self._loop = loop
+        self._buffer = buffer
+        self._exchange: Exchange | None = None
+        self._transport: asyncio.Transport | None = None
+        self.origin = origin
+        self.served = 0
+        self.is_open = False
+        self.lost: asyncio.Future[None] = loop.create_future()
+        self.on_lost: Callable[[Connection], None] | None = None
+
+    def send(self, message: bytes, method: str, max_bytes: int) -> Exchange:
+        assert self._transport is not None
+        self._exchange = exchange = Exchange(self._loop, method, max_bytes)
+        self.served += 1
+        exchange.sent = perf_counter()
+        self._transport.write(message)
+        return exchange
+
+    @property
+    def is_reusable(self) -> bool:
+        """After an exchange: both sides are done, and the other one will stay."""
+        exchange, transport = self._exchange, self._transport
+        return (
+            self.is_open
+            and exchange is not None
+            and exchange.is_over
+            and exchange.error is None
+            and exchange.keeps_alive
+            and transport is not None
+            and transport.get_write_buffer_size() == 0
+        )
+
+    def rest(self) -> None:
+        self._exchange = None
+
+    def close(self) -> None:
+        """At once: what is still unsent or unread does not matter any more."""
+        self.is_open = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.is_open = True
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        at = perf_counter()
+        data = bytes(memoryview(self._buffer)[:nbytes])
+        exchange = self._exchange
+        if exchange is None or exchange.is_over:
+            # Nobody asked: whatever it is, the next answer could not be told from it.
+            self.close()
+            return
+        try:
+            exchange.receive(data, at)
+        except FramingError as error:
+            exchange.fail(BadResponse(f"{self.origin} does not speak HTTP/1.1: {error}."))
+            self.close()
+        except ResponseTooLarge as error:
+            exchange.fail(error)
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_open = False
+        if self._exchange is not None:
+            self._exchange.lose(self.origin, exc)
+        if not self.lost.done():
+            self.lost.set_result(None)
+        if self.on_lost is not None:
+            self.on_lost(self)

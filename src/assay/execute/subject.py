@@ -1,0 +1,183 @@
+"""The experiment of a job, ready to be executed again and again in this process."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from time import perf_counter, time
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import AssayError
+from assay.execute.clock import Timed, autoranged, time_await, time_call
+from assay.execute.instruments import Files, InstrumentFailed, Instruments
+from assay.execute.outcome import Outcome, plain, sorted_out
+from assay.execute.told import told
+from assay.model import Batch, Execution, Isolation, Job, Limits, Phase, Status
+from assay.plugin import lookup
+from assay.plugin.experiment import ExperimentContext
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+INTERRUPTED = "The run was interrupted."
+
+
+class Cancelled(BaseException):
+    """Raised in a worker that is asked to end: the execution under way is recorded as cancelled."""
+
+
+def blamed(error: BaseException, isolation: Isolation) -> Status:
+    """The experiment's own code failed, unless it was stopped, or could not even be found, or an instrument broke.
+
+    Ctrl-C reaches the experiment itself only where it runs in the runner's own process.
+    """
+    if isinstance(error, Cancelled) or (
+        isinstance(error, KeyboardInterrupt) and isolation is Isolation.INLINE
+    ):
+        return Status.CANCELLED
+    is_missing = isinstance(error, AssayError) and error.__cause__ is None
+    return Status.HARNESS_ERROR if is_missing or isinstance(error, InstrumentFailed) else Status.FAILED
+
+
+class Subject:
+    def __init__(self, job: Job, context: ExperimentContext) -> None:
+        self._job = job
+        self.context = context
+        started = perf_counter()
+        self._experiment = _experiment_of(job)
+        self._import_seconds = perf_counter() - started
+        self._setup_seconds = 0.0
+        self._call = getattr(self._experiment, "call", None) or partial(
+            self._experiment.execute_once, context
+        )
+        self._read: Callable[[Any], Outcome] = getattr(self._experiment, "read", sorted_out)
+        self._runner: asyncio.Runner | None = None
+        self._is_async = inspect.iscoroutinefunction(getattr(self._call, "func", self._call))
+        self._ceilings = _ceilings(job.limits)
+        self._seconds_allowed = job.limits.seconds or math.inf
+        self.loops = job.iterations.loops
+        """Calls in one execution; None until `find_loops` has found it."""
+        self._instruments = Instruments(job.instruments)
+        self._watching = {phase: self._instruments.for_phase(phase) for phase in Phase}
+        self.files = Files(job)
+        context.instruments = tuple(use.name for use in job.instruments)
+
+    def setup(self) -> None:
+        started = perf_counter()
+        self._settle(self._experiment.setup(self.context))
+        self._setup_seconds = perf_counter() - started
+
+    def about_instruments(self) -> Batch:
+        """What each instrument costs, and which ones have nothing to measure here."""
+        return Batch(costs=self._instruments.costs(self.context), unmeasured=self._instruments.unmeasured)
+
+    def find_loops(self) -> None:
+        """Leaves it open when the subject fails, which the execution that follows will show."""
+        try:
+            self.loops = autoranged(self._timed)
+        except Cancelled:
+            raise
+        except BaseException:
+            self.loops = None
+
+    def execute(self, phase: Phase, repetition: int) -> Execution:
+        started = time()
+        try:
+            watching = self._watching[phase]
+            states = watching.start(self.context) if watching else []
+            status, outcome, error = self._ventured()
+            if watching:
+                outcome.measurements.update(watching.stop(states, self.files))
+        except InstrumentFailed as failure:
+            status, outcome, error = Status.HARNESS_ERROR, Outcome(), str(failure)
+        if self._job.isolation is Isolation.COLD and status is Status.OK:
+            outcome.measurements["import_seconds"] = self._import_seconds
+            outcome.measurements["setup_seconds"] = self._setup_seconds
+        return Execution(
+            self._job.trial, self._job.process, phase, repetition, status, started, outcome.measurements,
+            self.loops or 1, "", outcome.output, self._applied(), error,
+        )  # fmt: skip
+
+    def _ventured(self) -> tuple[Status, Outcome, str | None]:
+        """One execution, however it ends."""
+        try:
+            seconds, result = self._timed(self.loops or 1)
+            outcome = self._read(result)
+        except BaseException as raised:
+            status = blamed(raised, self._job.isolation)
+            return status, Outcome(), INTERRUPTED if status is Status.CANCELLED else told(raised)
+        outcome.measurements["seconds"] = seconds
+        if outcome.problem:
+            return Status.INVALID_OUTPUT, outcome, outcome.problem
+        if seconds * (self.loops or 1) > self._seconds_allowed:
+            return Status.TIMEOUT, outcome, f"took longer than {self._seconds_allowed:g} s"
+        for name, ceiling in self._ceilings:
+            if outcome.measurements.get(name, 0) > ceiling:
+                text = f"{name} {outcome.measurements[name]:g} is above the limit of {ceiling:g}"
+                return Status.OVER_LIMIT, outcome, text
+        return Status.OK, outcome, None
+
+    def _applied(self) -> dict[str, Any] | None:
+        applied: dict[str, Any] | None = plain(self.context.applied) if self.context.applied else None
+        return applied
+
+    def _timed(self, loops: int) -> Timed:
+        if not self._is_async:
+            return time_call(self._call, loops)
+        return self._async_runner().run(time_await(self._call, loops))
+
+    def _async_runner(self) -> asyncio.Runner:
+        if self._runner is None:
+            import asyncio
+
+            self._runner = asyncio.Runner()
+        return self._runner
+
+    def _settle(self, result: Any) -> None:
+        if inspect.isawaitable(result):
+            self._async_runner().run(_awaited(result))
+
+    def close(self) -> str | None:
+        """Teardown; what went wrong in it spoils no result, and is told."""
+        self.context.phase, self.context.iteration_index = "teardown", None
+        try:
+            try:
+                self._settle(self._experiment.teardown(self.context))
+            finally:
+                if self._runner is not None:
+                    self._runner.close()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            return told(error)
+        return None
+
+
+async def _awaited(result: Any) -> Any:
+    return await result
+
+
+def _ceilings(limits: Limits) -> list[tuple[str, float]]:
+    given = (("tokens", limits.tokens), ("usd", limits.usd))
+    return [(name, ceiling) for name, ceiling in given if ceiling is not None]
+
+
+def _experiment_of(job: Job) -> Any:
+    for file in job.load:
+        lookup.load_file(Path(file))
+    return make(lookup.find("experiments", job.experiment), job.params)
+
+
+def make(member: Any, params: Any) -> Any:
+    """An instance of an experiment with its params."""
+    if hasattr(member, "bound"):
+        return member.bound(dict(params))
+    if getattr(member, "Params", None) is None:
+        return member(**params)
+    experiment = member()
+    experiment.params = member.Params.model_validate(dict(params))
+    return experiment

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool that the agent called, or asked to have called."""
+
+    name: str
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an answer used up; None where nobody said."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    api_calls: int | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        if self.input_tokens is None and self.output_tokens is None:
+            return None
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One part of where an execution's time went; kind is llm, tool, agent, queue or harness."""
+
+    name: str
+    kind: str
+    start: float
+    """Seconds after the execution began."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an agent is asked: one case, or one turn of it."""
+
+    id: str
+    input: object
+    """Text, or whatever structure the case holds."""
+    params: Mapping[str, object] = field(default_factory=dict)
+    history: Sequence[Mapping[str, object]] = ()
+    """Earlier turns as {"role": …, "content": …}, oldest first."""
+    tools: Sequence[Mapping[str, object]] = ()
+    """Tools on offer, each {"name", "description", "parameters": JSON schema}."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Name to absolute path of files that belong to the case."""
+    expected: object = None
+    """The right output; only the agent `oracle` may look at it."""
+    max_tokens: int | None = None
+    """From the limits, for agents that can pass it on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back from an agent."""
+
+    output: object
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    usd: float | None = None
+    """Cost as the provider reported it; otherwise the price list decides."""
+    first_token_seconds: float | None = None
+    """From sending the request to the first content; None where the answer was not streamed."""
+    spans: tuple[Span, ...] = ()
+    model: str | None = None
+    """The model id that really answered."""
+    durations: Mapping[str, float] = field(default_factory=dict)
+    """Seconds as the server reports them, e.g. load, prompt_eval, eval."""
+    attempts: tuple[Mapping[str, object], ...] = ()
+    """Earlier tries of the same request: {"error": …, "seconds": …}."""
+    is_simulated: bool = False
+    log: str | None = None

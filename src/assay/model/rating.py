@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+DIMENSIONS = ("accuracy", "speed", "efficiency", "cost", "reliability")
+WEIGHTS = {"accuracy": 0.30, "speed": 0.20, "efficiency": 0.20, "cost": 0.15, "reliability": 0.15}
+
+
+@dataclass(frozen=True, slots=True)
+class CaseTable:
+    """The measured executions of a suite's trial, column by column."""
+
+    cases: Sequence[str]
+    repetitions: Sequence[int]
+    statuses: Sequence[str]
+    metrics: Mapping[str, Sequence[float | None]]
+    """Metric to its value in each execution; None where it was not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """A trial's mark on one dimension, 0 to 1; None is unrated, with the reason."""
+
+    dimension: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    basis: str = ""
+    """What it rests on: the quantity and the reference, or why there is no rating."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """A trial's five ratings, their weighted mean, and the counts behind them."""
+
+    dimensions: Mapping[str, Rating]
+    overall: Rating
+    outcomes: Mapping[str, int]
+    """pass, fail, agent_error, limit, harness_error: executions of each class."""
+    unscored: int
+    cases: int
+    solved: float
+    """Cases passed, counting a case by the share of its repetitions that passed."""
+    pass_at: Mapping[int, float] = field(default_factory=dict)
+    pass_hat: Mapping[int, float] = field(default_factory=dict)
+    usd_per_solved: float | None = None
+    tokens_per_solved: float | None = None
+    doubts: tuple[str, ...] = ()

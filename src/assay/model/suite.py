@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from assay.model.plan import Iterations, Limits
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerUse:
+    """A scorer by name, with its weight and options."""
+
+    name: str
+    weight: float = 1.0
+    options: Mapping[str, object] = field(default_factory=dict)
+    label: str = ""
+    """What its score is called: correctness, completeness, relevance, or the scorer's own name."""
+
+    @property
+    def score_name(self) -> str:
+        return self.label or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of a conversation, with what its answer must be."""
+
+    input: object
+    expected: object = None
+    scorers: tuple[ScorerUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One input and, where there is one, its right output."""
+
+    id: str
+    input: object
+    expected: object = None
+    turns: tuple[Turn, ...] = ()
+    tools: tuple[Mapping[str, object], ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A judgement of one output, 0 to 1; None is unscored: it could not be judged, and counts nowhere."""
+
+    name: str
+    value: float | None
+    weight: float = 1.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """How a benchmark's dimensions are weighed, and what counts as 0.5 on each."""
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    reference: Mapping[str, float] = field(default_factory=dict)
+    """seconds, tokens, usd, cpu_seconds, memory_mb."""
+    pass_mark: float = 0.5
+    """The score from which a case counts as passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A named question for every agent: data, not code."""
+
+    id: str
+    name: str
+    cases: tuple[Case, ...]
+    description: str = ""
+    test_type: str = "synthetic"
+    experiment: str = "ask"
+    scorers: tuple[ScorerUse, ...] = ()
+    iterations: Iterations = field(default_factory=lambda: Iterations(warmup=3, measured=5))
+    limits: Limits = field(default_factory=Limits)
+    rubric: Rubric = field(default_factory=Rubric)
+    dataset: Mapping[str, object] = field(default_factory=dict)
+    metrics_measured: tuple[str, ...] = ()
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Benchmarks run and ranked together."""
+
+    name: str
+    version: str
+    category: str
+    benchmarks: tuple[Benchmark, ...]
+    description: str = ""
+    baseline_scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Agent to benchmark to score."""
+    schedule: str | None = None
+    hash: str = ""

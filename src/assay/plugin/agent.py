@@ -1,0 +1,44 @@
+"""An agent is the thing under test."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import ClassVar, Protocol, runtime_checkable
+
+from assay.model import Answer, Request
+
+
+class AgentError(Exception):
+    """The agent, or the way to it, failed: recorded as a failed execution with this text."""
+
+
+class InvalidAnswer(AgentError):
+    """Something came back that is not an answer: broken JSON, another id, nonsense for usage."""
+
+
+class BadAgent(Exception):
+    """The agent's definition cannot work; told to the user before anything runs."""
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """Made with the keys of its definition as keywords; raises BadAgent when they make no sense.
+
+    `open` and `close` run once in each process, `answer` once a request; each may be sync or async. An agent whose
+    `answer` is async may be asked many things at a time, on one event loop.
+    """
+
+    is_simulated: ClassVar[bool]
+    """Whether its figures are made up rather than measured."""
+    is_free: ClassVar[bool]
+    """Whether asking it costs nothing: then cost is 0, not unknown."""
+
+    def open(self) -> Awaitable[None] | None: ...
+
+    def answer(self, request: Request) -> Awaitable[Answer] | Answer: ...
+
+    def close(self) -> Awaitable[None] | None: ...
+
+    def found_version(self) -> str:
+        """A version found rather than given, once opened: a commit, or the model id that answers; "" if none."""
+        ...

@@ -1,0 +1,74 @@
+"""What pydantic finds wrong, in our words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from assay.errors import did_you_mean
+
+_WANTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "string": "text",
+    "list": "a list",
+    "dict": "a mapping",
+    "model": "a mapping",
+    "bool": "true or false",
+    "finite": "a finite number",
+}
+
+
+def problem_and_hint(faults: list[Any], known: Iterable[str] = ()) -> tuple[str, str]:
+    """One sentence for all faults of one value: the branches of a union each have their own."""
+    first = faults[0]
+    value = first.get("input")
+    if first["type"] == "missing":
+        return "is missing.", ""
+    if first["type"] == "extra_forbidden":
+        return "is not known here.", did_you_mean(str(first["loc"][-1]), known)
+    if first["type"] == "value_error":
+        return str(first["ctx"]["error"]), ""
+    wanted = " or ".join(dict.fromkeys(_wanted(fault) for fault in faults))
+    return f"must {_be(wanted)}, not {described(value)}.", _hint(faults, value)
+
+
+def _wanted(fault: Any) -> str:
+    kind = fault["type"].split("_")[0]
+    if fault["type"] == "literal_error":
+        return str(fault["ctx"]["expected"])
+    if fault["type"] in ("int_from_float", "finite_number") or fault["type"].endswith(("_type", "_parsing")):
+        return _WANTED.get(kind, _without_pydantics_words(fault["msg"]))
+    return _without_pydantics_words(fault["msg"])
+
+
+def _be(wanted: str) -> str:
+    return wanted if wanted.startswith(("be ", "have ", "match ")) else f"be {wanted}"
+
+
+def _without_pydantics_words(message: str) -> str:
+    """
+    >>> _without_pydantics_words("Input should be greater than or equal to 0")
+    'at least 0'
+    """
+    text = re.sub(r"^.*? should (be )?", "", message)
+    return text.replace("greater than or equal to", "at least").replace("less than or equal to", "at most")
+
+
+def _hint(faults: list[Any], value: Any) -> str:
+    if any(fault["type"] == "string_type" for fault in faults) and isinstance(value, (int, float)):
+        return "Text that looks like a number or like true needs quotes."
+    names = [name for fault in faults if fault["type"] == "literal_error"
+             for name in re.findall(r"'([^']+)'", fault["ctx"]["expected"])]  # fmt: skip
+    return did_you_mean(str(value), names)
+
+
+def described(value: Any) -> str:
+    """A value as a message shows it: short, with its kind where that is not plain."""
+    if value is None or isinstance(value, bool):
+        return {None: "empty", True: "true", False: "false"}[value]
+    text = repr(value)
+    text = text if len(text) <= 60 else text[:57] + "…"
+    kind = {"list": "a list", "dict": "a mapping"}.get(type(value).__name__)
+    return f"{text} ({kind})" if kind else text

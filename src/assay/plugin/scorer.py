@@ -1,0 +1,40 @@
+"""A scorer judges an output."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from assay.model import Case, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a scorer is shown: an output, and the case it is the answer to."""
+
+    output: Any
+    expected: Any
+    case: Case
+    tool_calls: tuple[ToolCall, ...] = ()
+    history: tuple[Mapping[str, Any], ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """0 to 1, or None when it cannot be judged, with the reason in a few words."""
+
+    value: float | None
+    reason: str = ""
+    parts: Mapping[str, float | None] = field(default_factory=dict)
+    """Named scores beside the main one, such as correctness, completeness, relevance."""
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Made once with the options of the suite as keywords; PlanError for options that make no sense.
+
+    Judges without side effects on what it is shown. An exception is the scorer's fault, not the agent's.
+    """
+
+    def score(self, judged: Judged) -> Awaitable[Judgement] | Judgement: ...

@@ -1,0 +1,17 @@
+"""Files that a spec or the settings name by a path or a pattern."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """The files that a path or a pattern such as `experiments/*.py` stands for, counted from a folder."""
+    path = folder / pattern
+    if path.is_file():
+        return [path]
+    fixed = Path(path.anchor)
+    try:
+        return sorted(found for found in fixed.glob(str(path.relative_to(fixed))) if found.is_file())
+    except (ValueError, OSError):
+        return []

@@ -1,0 +1,77 @@
+"""Verdicts of repeated cases: how many of K repetitions were passed, and what that says. Counts in, numbers out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def consistency(passed: Counts, repetitions: Counts) -> Floats:
+    """For each case, the chance that two of its repetitions got the same verdict; 1 where there is only one."""
+    failed = repetitions - passed
+    pairs = repetitions * (repetitions - 1)
+    alike = passed * (passed - 1) + failed * (failed - 1)
+    return np.where(pairs > 0, alike / np.maximum(pairs, 1), 1.0)
+
+
+def pass_at(k: int, passed: Counts, repetitions: Counts) -> float | None:
+    """Chance that at least one of k tries passes, unbiased (Chen et al. 2021); None when no case has k repetitions."""
+    return _mean_over(k, repetitions, 1.0 - _all_of(k, repetitions - passed, repetitions))
+
+
+def pass_hat(k: int, passed: Counts, repetitions: Counts) -> float | None:
+    """Chance that all of k tries pass, unbiased (Yao et al. 2024)."""
+    return _mean_over(k, repetitions, _all_of(k, passed, repetitions))
+
+
+def _all_of(k: int, hits: Counts, repetitions: Counts) -> Floats:
+    """C(hits, k) / C(repetitions, k), as a product so that nothing overflows."""
+    share = np.ones(len(hits))
+    for step in range(k):
+        share *= np.clip(hits - step, 0, None) / np.maximum(repetitions - step, 1)
+    return share
+
+
+def _mean_over(k: int, repetitions: Counts, values: Floats) -> float | None:
+    enough = repetitions >= k
+    return float(values[enough].mean()) if enough.any() else None
+
+
+def wilson(share: float, n: float, z: float = 1.959963984540054) -> tuple[float, float]:
+    """Interval of a share of n independent observations (Wilson 1927).
+
+    >>> [round(end, 4) for end in wilson(0.5, 100)]
+    [0.4038, 0.5962]
+    """
+    if n <= 0:
+        return 0.0, 1.0
+    middle = share + z * z / (2 * n)
+    spread = z * float(np.sqrt(max(0.0, share * (1 - share) / n + z * z / (4 * n * n))))
+    scale = 1 + z * z / n
+    return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
+
+
+def effective_n(case_means: Floats, executions: int) -> float:
+    """How many independent observations the repetitions of these cases are worth: at least one a case, at most all."""
+    n = len(case_means)
+    mean = float(case_means.mean())
+    variance = float(case_means.var(ddof=1)) / n if n > 1 else 0.0
+    if variance <= 0:
+        return float(n)
+    return float(min(max(mean * (1 - mean) / variance, n), max(executions, n)))
+
+
+def resampled(columns: Floats, draws: int, seed: int) -> Floats:
+    """Sums of the columns over bootstrap draws of the rows (cases): an array of draws × columns."""
+    n = len(columns)
+    chance = np.random.default_rng(seed)
+    sums = np.empty((draws, columns.shape[1]))
+    step = max(1, 4_000_000 // max(n, 1))
+    for first in range(0, draws, step):
+        last = min(draws, first + step)
+        weights = chance.multinomial(n, np.full(n, 1 / n), size=last - first)
+        sums[first:last] = weights @ columns
+    return sums

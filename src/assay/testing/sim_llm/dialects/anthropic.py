@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from assay.testing.sim_llm.dialects.dialect import json_bytes, quoted
+from assay.testing.sim_llm.turn import (
+    Ask,
+    BadAsk,
+    Call,
+    Turn,
+    flag,
+    last_from_user,
+    messages_in,
+    text_of,
+    whole_number,
+    words,
+)
+
+MODEL = "sim-llm"
+_KINDS = {
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+}
+
+
+class Messages:
+    stream_type = "text/event-stream"
+
+    def ask(self, document: Mapping[str, object]) -> Ask:
+        messages = messages_in(document)
+        max_tokens = whole_number(document, "max_tokens")
+        if max_tokens is None:
+            raise BadAsk("'max_tokens' is missing.")
+        said = [text_of(message.get("content")) for message in messages]
+        return Ask(
+            model=str(document.get("model") or MODEL),
+            prompt=last_from_user(_without_results(messages)),
+            input_tokens=words(text_of(document.get("system")), *said),
+            max_tokens=max_tokens,
+            is_streamed=flag(document, "stream"),
+            may_call=bool(document.get("tools")) and not _is_result(messages[-1]),
+        )
+
+    def whole(self, turn: Turn) -> bytes:
+        message = {**_message(turn), "content": _content(turn), **_stop(turn), "usage": _usage(turn)}
+        return json_bytes(message)
+
+    def opening(self, turn: Turn) -> bytes:
+        usage = {**_usage(turn), "output_tokens": 1}
+        message = {
+            **_message(turn),
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": usage,
+        }
+        start = _event("message_start", {"message": message})
+        if turn.reply.calls:
+            return start
+        block = {"index": 0, "content_block": {"type": "text", "text": ""}}
+        return start + _event("content_block_start", block) + _event("ping", {})
+
+    def steps(self, turn: Turn) -> Iterator[bytes]:
+        for index, call in enumerate(turn.reply.calls):
+            yield _call(turn, index, call)
+        before = (
+            "event: content_block_delta\n"
+            'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":'
+        )
+        for token in turn.reply.tokens:
+            yield f"{before}{quoted(token)}}}}}\n\n".encode(errors="replace")
+
+    def closing(self, turn: Turn) -> bytes:
+        ended = b"" if turn.reply.calls else _event("content_block_stop", {"index": 0})
+        change = {"delta": _stop(turn), "usage": {"output_tokens": turn.reply.output_tokens}}
+        return ended + _event("message_delta", change) + _event("message_stop", {})
+
+    def error(self, status: int, message: str) -> object:
+        kind = _KINDS.get(status, "invalid_request_error")
+        return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+def _event(kind: str, document: Mapping[str, object]) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), json_bytes({"type": kind, **document}))
+
+
+def _message(turn: Turn) -> dict[str, object]:
+    return {
+        "id": f"msg_sim_{turn.number}",
+        "type": "message",
+        "role": "assistant",
+        "model": turn.ask.model,
+    }
+
+
+def _content(turn: Turn) -> list[dict[str, object]]:
+    if turn.reply.calls:
+        return [_block(turn, index, call, call.arguments) for index, call in enumerate(turn.reply.calls)]
+    return [{"type": "text", "text": turn.reply.text}]
+
+
+def _call(turn: Turn, index: int, call: Call) -> bytes:
+    delta = {"type": "input_json_delta", "partial_json": call.arguments_text}
+    return (
+        _event("content_block_start", {"index": index, "content_block": _block(turn, index, call, {})})
+        + _event("content_block_delta", {"index": index, "delta": delta})
+        + _event("content_block_stop", {"index": index})
+    )
+
+
+def _block(turn: Turn, index: int, call: Call, given: Mapping[str, object]) -> dict[str, object]:
+    return {"type": "tool_use", "id": f"toolu_sim_{turn.number}_{index}", "name": call.name, "input": given}
+
+
+def _stop(turn: Turn) -> dict[str, object]:
+    reason = "tool_use" if turn.reply.calls else "max_tokens" if turn.reply.is_cut else "end_turn"
+    return {"stop_reason": reason, "stop_sequence": None}
+
+
+def _usage(turn: Turn) -> dict[str, object]:
+    return {
+        "input_tokens": turn.ask.input_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "output_tokens": turn.reply.output_tokens,
+    }
+
+
+def _without_results(messages: list[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """Results of tools come as the user's messages, but the user did not say them."""
+    return [message for message in messages if not _is_result(message)]
+
+
+def _is_result(message: Mapping[str, object]) -> bool:
+    content = message.get("content")
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and part.get("type") == "tool_result" for part in content
+    )

@@ -1,0 +1,45 @@
+"""What a protocol has to say about a question and its answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from json import encoder
+from typing import Protocol
+
+from assay.testing.sim_llm.turn import Ask, Turn
+
+quoted: Callable[[str], str] = encoder.encode_basestring
+"""A JSON string; many times faster than json.dumps."""
+
+
+class Dialect(Protocol):
+    stream_type: str
+    """The content type of a streamed answer."""
+
+    def ask(self, document: Mapping[str, object]) -> Ask:
+        """Raises BadAsk."""
+        ...
+
+    def whole(self, turn: Turn) -> bytes: ...
+
+    def opening(self, turn: Turn) -> bytes:
+        """What is sent before there is a token."""
+        ...
+
+    def steps(self, turn: Turn) -> Iterator[bytes]:
+        """One for each token, or for each call of a tool."""
+        ...
+
+    def closing(self, turn: Turn) -> bytes: ...
+
+    def error(self, status: int, message: str) -> object: ...
+
+
+json_text: Callable[[object], str] = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), check_circular=False
+).encode
+
+
+def json_bytes(document: object) -> bytes:
+    return json_text(document).encode(errors="replace")

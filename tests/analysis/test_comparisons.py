@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from assay.analysis import comparable, compare_reports, compare_trials
+from assay.errors import LookupFailed
+from assay.model import Better, Comparison, Kind, Metric, Report, Series, Verdict
+
+
+def one(comparisons: Sequence[Comparison]) -> Any:
+    """The only one; its optional figures are there when a test asks for them."""
+    (comparison,) = comparisons
+    return comparison
+
+
+def against(lab, ratio: float, **more: Any) -> tuple[Report, Report]:
+    """A report of a trial and one of a trial that takes `ratio` times as long."""
+    base, other = lab.times(**more), lab.times(ratio, **more)
+    return lab.report(lab.trial(seconds=base)), lab.report(lab.trial(seconds=other), run_id="r2")
+
+
+def test_twice_as_slow_is_worse_and_twice_as_fast_is_better(lab) -> None:
+    a, b = against(lab, 2.0)
+    worse, better = one(compare_reports(a, b)), one(compare_reports(b, a))
+    assert (worse.verdict, better.verdict) == (Verdict.WORSE, Verdict.BETTER)
+    assert worse.ratio == pytest.approx(2, rel=0.05)
+    assert worse.low < 2 < worse.high
+    assert better.ratio == pytest.approx(1 / worse.ratio)
+    assert (worse.units_a, worse.units_b) == (10, 10)
+    assert worse.method == "exact Mann–Whitney, Hodges–Lehmann ratio"
+
+
+def test_more_of_what_is_better_higher_is_better(lab) -> None:
+    a = lab.trial(more={"rows_per_sec": lab.times(100)})
+    b = lab.trial(more={"rows_per_sec": lab.times(200)})
+    assert one(compare_trials(a, b)).verdict is Verdict.BETTER
+
+
+def test_a_narrow_interval_around_one_is_the_same(lab) -> None:
+    a, b = against(lab, 1.0, spread=0.002)
+    comparison = one(compare_reports(a, b))
+    assert (comparison.verdict, comparison.reason) == (Verdict.SAME, "")
+
+
+def test_a_certain_but_tiny_difference_is_the_same(lab) -> None:
+    a, b = against(lab, 1.01, spread=0.0005)
+    comparison = one(compare_reports(a, b))
+    assert comparison.p < 0.001
+    assert comparison.verdict is Verdict.SAME
+    assert one(compare_reports(a, b, tolerance=0.005)).verdict is Verdict.WORSE
+
+
+def test_a_wide_interval_is_unsure_and_says_how_many_processes_would_settle_it(lab) -> None:
+    a, b = against(lab, 1.02, spread=0.05)
+    comparison = one(compare_reports(a, b))
+    assert comparison.verdict is Verdict.UNSURE
+    needed = int(comparison.reason.split("about ")[1].split()[0])
+    assert 20 <= needed <= 400
+    assert comparison.reason.endswith("processes a side would settle it.")
+
+
+def test_the_number_that_would_settle_it_does(lab) -> None:
+    a, b = against(lab, 1.08, spread=0.1)
+    comparison = one(compare_reports(a, b))
+    assert comparison.verdict is Verdict.UNSURE
+    needed = int(comparison.reason.split("about ")[1].split()[0])
+    again = [
+        one(compare_reports(*against(lab, comparison.ratio, spread=0.1, processes=needed))) for _ in range(20)
+    ]
+    assert sum(found.verdict is not Verdict.UNSURE for found in again) >= 11
+
+
+@pytest.mark.parametrize(
+    ("processes", "reason"),
+    [
+        (1, "One process a side; run with processes ≥ 10."),
+        (4, "4 processes a side; run with processes ≥ 10."),
+    ],
+)
+def test_few_processes_are_unsure_however_many_executions_they_made(lab, processes: int, reason: str) -> None:
+    comparison = one(compare_reports(*against(lab, 2.0, processes=processes, each=100)))
+    assert (comparison.verdict, comparison.reason) == (Verdict.UNSURE, reason)
+    assert comparison.ratio == pytest.approx(2, rel=0.1)
+    assert comparison.p is comparison.low is comparison.p_corrected is None
+
+
+def test_a_metric_of_unknown_direction_is_never_better_or_worse(lab) -> None:
+    a, b = (lab.trial(more={"oddness": lab.times(level)}) for level in (1, 2))
+    comparison = one(compare_trials(a, b))
+    assert comparison.verdict is Verdict.UNSURE
+    assert comparison.reason == "Nobody said whether lower or higher 'oddness' is better."
+    c, d = (lab.trial(more={"oddness": lab.times(spread=0.001)}) for _ in range(2))
+    assert one(compare_trials(c, d)).verdict is Verdict.SAME
+
+
+def test_metrics_of_unknown_direction_do_not_burden_the_others(lab) -> None:
+    odd = {f"odd{i}": lab.times() for i in range(5)}
+    a, b = lab.trial(seconds=lab.times(), more=odd), lab.trial(seconds=lab.times(1.2), more=odd)
+    seconds = compare_trials(a, b, interleaved=False)[0]
+    assert seconds.p_corrected == seconds.p
+
+
+def test_p_values_are_corrected_over_the_whole_family(lab) -> None:
+    names = [f"part{i}_seconds" for i in range(10)]
+    a = lab.trial(more={name: lab.times() for name in names})
+    b = lab.trial(more={name: lab.times(2.0 if name == names[0] else 1.0) for name in names})
+    found: Any = compare_trials(a, b, interleaved=False)
+    assert found[0].p_corrected == pytest.approx(10 * found[0].p)
+    assert found[0].verdict is Verdict.WORSE
+    assert all(comparison.verdict is not Verdict.WORSE for comparison in found[1:])
+
+
+def test_what_is_only_significant_by_itself_is_unsure_in_a_family(lab) -> None:
+    names = [f"part{i}_seconds" for i in range(40)]
+    a = lab.trial(more={name: lab.times(processes=5) for name in names})
+    b = lab.trial(more={name: lab.times(2.0 if name == names[0] else 1.0, processes=5) for name in names})
+    first: Any = compare_trials(a, b)[0]
+    assert first.p < 0.05 <= first.p_corrected
+    assert first.verdict is Verdict.UNSURE
+    assert "not significant among 40 comparisons" in first.reason
+
+
+def test_interleaved_arms_are_paired_by_round_so_that_drift_of_the_machine_cancels(lab) -> None:
+    drift = np.exp(np.linspace(0, 1, 12))
+    a = lab.trial(seconds=lab.series(drift * lab.chance.lognormal(0, 0.005, 12), 12))
+    b = lab.trial(seconds=lab.series(1.1 * drift * lab.chance.lognormal(0, 0.005, 12), 12))
+    paired, unpaired = one(compare_trials(a, b)), one(compare_trials(a, b, interleaved=False))
+    assert paired.method == "exact Wilcoxon signed rank, Walsh-average ratio"
+    assert (paired.verdict, unpaired.verdict) == (Verdict.WORSE, Verdict.UNSURE)
+    assert paired.ratio == pytest.approx(1.1, rel=0.01)
+
+
+def test_only_rounds_that_both_arms_have_are_paired(lab) -> None:
+    a = lab.trial(seconds=Series(list(range(8)), [0] * 8, [1.0 + i / 100 for i in range(8)]))
+    b = lab.trial(seconds=Series(list(range(2, 10)), [0] * 8, [2.0 + i / 100 for i in range(8)]))
+    assert one(compare_trials(a, b)).units_a == 6
+
+
+def test_different_runs_are_not_paired(lab) -> None:
+    assert "Mann–Whitney" in one(compare_reports(*against(lab, 1.0))).method
+
+
+def test_trials_are_matched_by_benchmark_and_params(lab) -> None:
+    a = lab.report(*(lab.trial(f"a{n}", lab.times(n), params={"n": n}) for n in (1, 2, 3)))
+    b = lab.report(*(lab.trial(f"b{n}", lab.times(n), params={"n": n}) for n in (3, 2, 7)), run_id="r2")
+    found = compare_reports(a, b)
+    assert [(comparison.trial_a, comparison.trial_b) for comparison in found] == [("a2", "b2"), ("a3", "b3")]
+
+
+def test_agents_are_matched_with_themselves_where_they_are_on_both_sides(lab) -> None:
+    def report(run_id: str, *agents: str) -> Any:
+        return lab.report(*(lab.trial(agent, lab.times(), agent=agent) for agent in agents), run_id=run_id)
+
+    found = compare_reports(report("r1", "x", "y"), report("r2", "y", "x"))
+    assert [(comparison.trial_a, comparison.trial_b) for comparison in found] == [("x", "x"), ("y", "y")]
+    assert one(compare_reports(report("r1", "x"), report("r2", "z"))).trial_b == "z"
+
+
+def test_the_only_trials_are_compared_whatever_their_params(lab) -> None:
+    a = lab.report(lab.trial("old", lab.times(), params={"n": 1}))
+    b = lab.report(lab.trial("new", lab.times(2), params={"n": 2}), run_id="r2")
+    assert one(compare_reports(a, b)).verdict is Verdict.WORSE
+    (doubt,) = comparable(a, b)
+    assert doubt.message == "The params differ: n '1' for A, '2' for B."
+
+
+def test_only_the_metrics_asked_for_are_compared_and_an_unknown_one_is_refused(lab) -> None:
+    a, b = (lab.trial(seconds=lab.times(), more={"rows_per_sec": lab.times()}) for _ in range(2))
+    assert one(compare_trials(a, b, metrics=["rows_per_sec"])).metric.name == "rows_per_sec"
+    with pytest.raises(LookupFailed, match="There is no 'secs' among the metrics that both sides have"):
+        compare_trials(a, b, metrics=["secs"])
+
+
+def test_arms_that_turn_out_identical_are_not_judged(lab) -> None:
+    a = lab.trial("safe", lab.times(), axes={"profile": "safe"}, applied={"sync": 2})
+    b = lab.trial("fast", lab.times(2), axes={"profile": "fast"}, applied={"sync": 2})
+    comparison = one(compare_trials(a, b))
+    assert comparison.verdict is Verdict.UNSURE
+    assert comparison.reason.startswith("The arms are identical: they were to differ in 'profile'")
+
+
+def test_an_arm_whose_setting_did_not_take_is_not_judged(lab) -> None:
+    a = lab.trial("on", lab.times(), params={"cache": True}, applied={"cache": "off"})
+    comparison = one(compare_trials(a, lab.trial("off", lab.times(2), params={"cache": False})))
+    assert comparison.verdict is Verdict.UNSURE
+    assert comparison.reason.startswith("on: The setting 'cache' did not take")
+
+
+def test_measured_and_simulated_numbers_are_not_compared(lab) -> None:
+    simulated = {"usd": Metric("usd", "usd", Better.LOWER, Kind.SIMULATED)}
+    a = lab.trial(more={"usd": lab.times()}, metrics={"usd": replace(simulated["usd"], kind=Kind.MEASURED)})
+    b = lab.trial(more={"usd": lab.times(2)}, metrics=simulated)
+    assert (
+        one(compare_trials(a, b)).reason == "A is measured, B is simulated: they are not the same quantity."
+    )
+    assert [doubt.code for doubt in comparable(lab.report(a), lab.report(b, run_id="r2"))] == ["kind"]
+
+
+def test_values_that_may_be_zero_are_compared_by_their_difference(lab) -> None:
+    a = lab.trial(more={"load_seconds": lab.series([0.0, 1.0] * 5, 10)})
+    b = lab.trial(more={"load_seconds": lab.series([5.0, 7.0] * 5, 10)})
+    comparison = one(compare_trials(a, b, interleaved=False))
+    assert (comparison.verdict, comparison.ratio, comparison.low) == (Verdict.WORSE, None, None)
+    assert (
+        comparison.reason == "Not all values are positive, so there is no ratio; B − A is 5.5 s (4 s to 7 s)."
+    )
+
+
+@pytest.mark.parametrize("value", [0.0, 7.0, -3.0, 1e300])
+def test_equal_constants_are_the_same(lab, value: float) -> None:
+    a, b = (lab.trial(seconds=lab.series([value] * 10, 10)) for _ in range(2))
+    assert one(compare_trials(a, b)).verdict is Verdict.SAME
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=12),
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=12),
+    st.booleans(),
+)
+def test_any_two_series_are_compared_and_an_unsure_verdict_has_a_reason(
+    lab, a: list[float], b: list[float], interleaved: bool
+) -> None:
+    first, second = (lab.trial(seconds=lab.series(values, len(values))) for values in (a, b))
+    comparison = one(compare_trials(first, second, interleaved=interleaved))
+    assert comparison.verdict is not Verdict.UNSURE or comparison.reason
+    assert comparison.ratio is None or math.isfinite(comparison.ratio)
+
+
+def test_runs_of_one_machine_and_spec_are_comparable(lab) -> None:
+    assert comparable(*against(lab, 1.0)) == ()
+
+
+def test_other_machines_and_pythons_are_told_with_their_values(lab) -> None:
+    other = {"cpu": {"model": "Apple M2", "cores_logical": 8}, "python": {"version": "3.13.0"}, "os": None}
+    a, b = lab.report(lab.trial(seconds=lab.times())), lab.report(lab.trial(seconds=lab.times()), facts=other)
+    doubts = comparable(a, b)
+    assert [doubt.code for doubt in doubts] == ["machine", "machine", "python"]
+    assert doubts[0].message == "The processors differ: 'AMD EPYC 7763' for A, 'Apple M2' for B."
+
+
+def test_trials_without_a_counterpart_are_counted(lab) -> None:
+    a = lab.report(*(lab.trial(f"{n}", lab.times(), params={"n": n}) for n in (1, 2, 3)))
+    b = lab.report(lab.trial("2", lab.times(), params={"n": 2}), run_id="r2")
+    assert comparable(a, b)[0].message == "2 of 3 trials of A and 0 of 1 of B have no counterpart."
+
+
+def test_a_hundred_trials_of_five_metrics_and_thirty_processes_take_less_than_two_seconds(lab) -> None:
+    names = ["seconds", "a_seconds", "b_seconds", "rss_bytes", "rows_per_sec"]
+    series = {name: lab.times(processes=30, each=3) for name in names}
+    trials = [lab.trial(f"{n}", params={"n": n}, more=series) for n in range(100)]
+    a, b = lab.report(*trials), lab.report(*trials, run_id="r2")
+    started = time.process_time()
+    assert len(compare_reports(a, b)) == 500
+    assert time.process_time() - started < 2

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.analysis import estimate
+from assay.model import Series, metric_named
+
+SECONDS = metric_named("seconds")
+OTHER = metric_named("rows_per_sec")
+
+
+def test_one_process_makes_its_executions_the_units_and_says_that_they_do_not_generalise(lab) -> None:
+    found = estimate(SECONDS, lab.times(processes=1, each=30))
+    assert (found.n, found.units) == (30, 30)
+    assert found.doubts == (
+        "All 30 executions ran in one process, so the interval does not hold for other processes. Run with processes: 10.",
+    )
+
+
+def test_several_processes_are_the_units_and_their_medians_make_the_interval(lab) -> None:
+    levels = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+    found = estimate(SECONDS, lab.series([level + d for level in levels for d in (-0.1, 0, 0.3)], 7))
+    assert (found.n, found.units) == (21, 7)
+    assert (found.low, found.median, found.high) == (1.0, 4.0, 7.0)
+
+
+def test_processes_that_took_turns_are_told_apart(lab) -> None:
+    found = estimate(SECONDS, Series([0, 1, 0, 1, 0, 1], [0, 0, 1, 1, 2, 2], [1.0, 9.0, 1.0, 9.0, 1.0, 9.0]))
+    assert (found.units, found.median) == (2, 5.0)
+
+
+def test_too_few_units_have_no_interval_and_say_how_many_it_takes(lab) -> None:
+    found = estimate(SECONDS, lab.times(processes=3, each=20))
+    assert found.low is found.high is None
+    assert found.doubts == (
+        "3 processes are too few for an interval, which takes 6. Run with processes: 10.",
+    )
+
+
+def test_a_single_execution_is_an_estimate_with_a_doubt(lab) -> None:
+    found = estimate(SECONDS, lab.series([2.0]))
+    assert (found.median, found.std, found.low, found.units) == (2.0, 0.0, None, 1)
+    assert found.doubts == (
+        "One execution is too few for an interval, which takes 6. Run with processes: 10.",
+    )
+
+
+def test_no_execution_is_an_estimate_of_nothing() -> None:
+    found = estimate(SECONDS, Series([], [], []))
+    assert found.n == 0
+    assert math.isnan(found.median)
+    assert found.doubts == ("There is no value: no execution was ok and gave this metric.",)
+
+
+def test_values_that_are_not_numbers_are_left_out_and_counted(lab) -> None:
+    found = estimate(OTHER, lab.series([1.0, math.nan, 3.0, math.inf]))
+    assert (found.n, found.median) == (2, 2.0)
+    assert found.doubts[0] == "2 of 4 values are not finite numbers and were left out."
+
+
+@pytest.mark.parametrize(
+    ("n", "insufficient"),
+    [(99, ("p90", "p95", "p99")), (100, ("p95", "p99")), (200, ("p99",)), (999, ("p99",)), (1000, ())],
+)
+def test_a_percentile_needs_ten_executions_beyond_it(lab, n: int, insufficient: tuple[str, ...]) -> None:
+    assert estimate(SECONDS, lab.times(processes=1, each=n)).insufficient == insufficient
+
+
+def test_outliers_are_counted_kept_and_the_median_without_them_is_given(lab) -> None:
+    values = [1.0, 1.01, 0.99, 1.02, 0.98, 1.0, 1.03, 0.97, 9.0, 9.5, 9.9]
+    found = estimate(SECONDS, lab.series(values))
+    assert (found.outliers, found.max, found.median, found.median_without_outliers) == (3, 9.9, 1.01, 1.0)
+    assert any("27.3 % of the executions are outliers (3 of 11)" in doubt for doubt in found.doubts)
+
+
+def test_a_slow_start_of_every_process_asks_for_warm_up(lab) -> None:
+    quick = lab.times(processes=10, each=6)
+    slow = [
+        value * (1.5 if repetition == 0 else 1.1 if repetition == 1 else 1)
+        for repetition, value in zip(quick.repetitions, quick.values, strict=True)
+    ]
+    (doubt,) = (d for d in estimate(SECONDS, lab.series(slow, 10)).doubts if "drifts" in d)
+    assert doubt.startswith("It drifts within each process: the last third is")
+    assert doubt.endswith("Use more warm-up.")
+
+
+def test_a_machine_that_slows_down_is_seen_across_processes(lab) -> None:
+    values = [1 + 0.05 * process for process in range(12) for _ in range(4)]
+    doubts = estimate(SECONDS, lab.series(values, 12)).doubts
+    assert any(doubt.startswith("It drifts from process to process") for doubt in doubts)
+
+
+def test_two_modes_are_told_with_their_shares(lab) -> None:
+    values = lab.chance.permutation(
+        np.concatenate((lab.chance.lognormal(0, 0.01, 60), lab.chance.lognormal(0.3, 0.01, 40)))
+    )
+    doubts = estimate(SECONDS, lab.series(values)).doubts
+    assert any("two modes: about 60 % of the executions near 1" in doubt for doubt in doubts)
+
+
+def test_neighbours_that_are_alike_make_the_interval_of_one_process_doubtful(lab) -> None:
+    values = [1 + 0.02 * math.sin(i / 4) for i in range(200)]
+    doubts = estimate(SECONDS, lab.series(values)).doubts
+    assert any("lag-1 correlation" in doubt for doubt in doubts)
+
+
+def test_a_wide_spread_is_told(lab) -> None:
+    doubts = estimate(SECONDS, lab.series(lab.chance.lognormal(0, 0.6, 200), 10)).doubts
+    assert any("standard deviation" in doubt for doubt in doubts)
+
+
+def test_quiet_times_of_ten_processes_leave_no_doubt(lab) -> None:
+    assert estimate(SECONDS, lab.times()).doubts == ()
+
+
+def test_other_metrics_are_only_doubted_for_too_little_data_and_drift(lab) -> None:
+    values = [1.0, 1.01, 0.99, 1.02, 0.98, 1.0, 1.03, 0.97, 9.0, 9.5, 9.9]
+    assert estimate(OTHER, lab.series(values)).doubts == ()
+    assert len(estimate(OTHER, lab.series(values[:3])).doubts) == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=40), st.integers(1, 8))
+def test_any_series_has_an_estimate_whose_interval_encloses_its_median(
+    values: list[float], processes: int
+) -> None:
+    series = Series([i % processes for i in range(len(values))], list(range(len(values))), values)
+    found = estimate(SECONDS, series)
+    assert len(found.doubts) <= 4
+    if found.low is not None and found.high is not None:
+        assert found.low <= found.median <= found.high
+
+
+def test_two_hundred_thousand_executions_take_less_than_half_a_second(lab) -> None:
+    series = lab.times(processes=10, each=20_000)
+    started = time.process_time()
+    estimate(SECONDS, series)
+    assert time.process_time() - started < 0.5

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import pytest
+
+from assay.analysis import SEVERE, trial_report
+from assay.model import Better, Execution, Isolation, Metric, Phase, Report, Status
+
+
+def codes(report: Report) -> list[str]:
+    return [doubt.code for doubt in report.doubts]
+
+
+def test_time_comes_first_then_the_experiments_own_metrics_then_those_of_instruments(lab) -> None:
+    made = lab.trial(seconds=lab.times())
+    series = {name: lab.times() for name in ("rss_bytes", "rows_per_sec", "seconds")}
+    report = trial_report(made.stored, series, {"ok": 50}, (), (), {}, (), {}, watched=["rss_bytes"])
+    assert [estimate.metric.name for estimate in report.estimates] == ["seconds", "rows_per_sec", "rss_bytes"]
+
+
+def test_what_is_declared_of_a_metric_goes_before_what_its_name_tells(lab) -> None:
+    declared = Metric("hits", "rows", Better.HIGHER)
+    trial = lab.trial(more={"hits": lab.times(), "load_seconds": lab.times()}, metrics={"hits": declared})
+    assert [estimate.metric.unit for estimate in trial.estimates] == ["rows", "s"]
+
+
+def test_a_metric_without_values_has_no_estimate(lab) -> None:
+    assert lab.trial(seconds=lab.series([])).estimates == ()
+
+
+def test_a_clean_run_has_no_doubts(lab) -> None:
+    assert lab.report(lab.trial(seconds=lab.times())).doubts == ()
+
+
+def test_doubts_of_the_machine_and_of_instruments_are_passed_on(lab) -> None:
+    report = lab.report(doubts=("The machine was noisy.",), parallelism=4, unmeasured={"gpu": "no driver"})
+    assert codes(report) == ["environment", "parallelism", "unmeasured"]
+    assert "4 executions at a time" in report.doubts[1].message
+
+
+def test_failures_are_counted_by_status_with_the_first_error(lab) -> None:
+    error = "Traceback (most recent call last):\n  File 'x.py', line 1\nValueError: bad invoice"
+    failure = Execution(1, 0, Phase.MEASURED, 3, Status.FAILED, 0.0, {}, error=error)
+    trial = lab.trial(seconds=lab.times(), counts={"ok": 47, "failed": 2, "timeout": 1}, failures=(failure,))
+    (doubt,) = lab.report(trial).doubts
+    assert doubt.trial == "parse"
+    assert doubt.message == (
+        "3 of 50 measured executions were not ok (2 failed, 1 timeout). The first error: ValueError: bad invoice"
+    )
+
+
+def test_a_trial_without_one_ok_execution_says_that_there_is_nothing_to_estimate(lab) -> None:
+    (doubt,) = lab.report(lab.trial(counts={"ok": 0, "crashed": 5})).doubts
+    assert "5 of 5" in doubt.message
+    assert doubt.hint == "There is nothing to estimate from."
+
+
+def test_a_trial_that_was_stopped_says_why(lab) -> None:
+    (doubt,) = lab.report(lab.trial(seconds=lab.times(), stopped="three failures in a row")).doubts
+    assert (doubt.code, "three failures in a row" in doubt.message) == ("stopped", True)
+
+
+def test_inline_processes_are_no_processes(lab) -> None:
+    assert codes(lab.report(lab.trial(seconds=lab.times(), isolation=Isolation.INLINE))) == ["inline"]
+
+
+def test_a_setting_that_did_not_take_is_severe(lab) -> None:
+    trial = lab.trial(axes={"journal": "wal"}, applied={"journal": "delete"})
+    (doubt,) = lab.report(trial).doubts
+    assert doubt.code in SEVERE
+    assert doubt.message == "The setting 'journal' did not take: 'wal' was asked for, 'delete' was read back."
+
+
+@pytest.mark.parametrize(
+    ("asked", "read"),
+    [("WAL", "wal"), (1, 1.0), ("64", 64), (True, "on"), (False, 0), ([1, 2], [1, 2]), (None, None)],
+)
+def test_the_same_setting_in_another_writing_did_take(lab, asked: object, read: object) -> None:
+    assert lab.report(lab.trial(params={"x": asked}, applied={"x": read})).doubts == ()
+
+
+def test_arms_that_read_back_the_same_are_identical(lab) -> None:
+    arms = [lab.trial(f"p={p}", axes={"profile": p}, applied={"sync": 2}) for p in ("safe", "fast")]
+    (doubt,) = lab.report(*arms).doubts
+    assert doubt.code in SEVERE
+    assert doubt.message == (
+        "The arms 'p=safe', 'p=fast' are identical: they were to differ in 'profile', but both read back sync = 2."
+    )
+
+
+def test_two_of_three_arms_that_read_back_the_same_are_identical(lab) -> None:
+    traces = {"safe": 2, "fast": 0, "balanced": 2}
+    arms = [lab.trial(f"p={p}", axes={"profile": p}, applied={"sync": s}) for p, s in traces.items()]
+    (doubt,) = lab.report(*arms).doubts
+    assert "'p=safe', 'p=balanced'" in doubt.message
+
+
+def test_an_axis_that_leaves_no_trace_beside_one_that_does_is_not_suspected(lab) -> None:
+    arms = [
+        lab.trial(f"{profile} {rows}", axes={"profile": profile, "rows": rows}, applied={"sync": sync})
+        for profile, sync in (("safe", 2), ("fast", 0))
+        for rows in (10, 1000)
+    ]
+    assert lab.report(*arms).doubts == ()
+
+
+def test_an_axis_read_back_under_its_own_name_does_not_hide_one_that_did_nothing(lab) -> None:
+    arms = [
+        lab.trial(
+            f"{profile} {rows}", axes={"profile": profile, "rows": rows}, applied={"sync": 2, "rows": rows}
+        )
+        for profile in ("safe", "fast")
+        for rows in (10, 1000)
+    ]
+    assert codes(lab.report(*arms)) == ["identical-arms"]
+
+
+def test_arms_that_read_nothing_back_are_not_judged(lab) -> None:
+    assert lab.report(*(lab.trial(f"n={n}", axes={"n": n}) for n in (1, 2))).doubts == ()
+
+
+def test_each_value_of_an_axis_has_the_median_of_its_trials_and_best_and_worst_are_named(lab) -> None:
+    points = {("a", 1): 1.0, ("a", 2): 3.0, ("b", 1): 2.0, ("b", 2): 6.0}
+    trials = [
+        lab.trial(f"{mode}{n}", lab.series([value] * 7), axes={"mode": mode, "n": n})
+        for (mode, n), value in points.items()
+    ]
+    mode, n = lab.report(*trials).axes
+    assert (mode.axis, mode.values, mode.medians) == ("mode", ("a", "b"), (2.0, 4.0))
+    assert (mode.best, mode.worst, mode.lows) == ("a", "b", (None, None))
+    assert (n.axis, n.medians) == ("n", (1.5, 4.5))
+
+
+def test_an_axis_of_single_trials_keeps_their_intervals(lab) -> None:
+    trials = [lab.trial(f"n={n}", lab.series([n + i / 10 for i in range(6)]), axes={"n": n}) for n in (1, 2)]
+    (effect,) = lab.report(*trials).axes
+    assert (effect.lows, effect.highs) == ((1.0, 2.0), (1.5, 2.5))
+
+
+def test_more_is_better_for_a_throughput_and_metrics_without_direction_are_left_out(lab) -> None:
+    trials = [
+        lab.trial(
+            f"n={n}",
+            axes={"n": n},
+            more={"rows_per_sec": lab.series([n * 10.0]), "oddness": lab.series([1.0])},
+        )
+        for n in (1, 2)
+    ]
+    (effect,) = lab.report(*trials).axes
+    assert (effect.metric.name, effect.best, effect.worst) == ("rows_per_sec", 2, 1)
+
+
+def test_values_of_an_axis_may_be_lists_and_a_value_whose_trials_all_failed_is_left_out(lab) -> None:
+    trials = [lab.trial(f"{n}", lab.series([float(n)]), axes={"layers": [n]}) for n in (1, 2)]
+    (effect,) = lab.report(*trials, lab.trial("3", axes={"layers": [3]})).axes
+    assert effect.values == ([1], [2])
+
+
+def test_axes_of_different_benchmarks_are_not_mixed(lab) -> None:
+    trials = [
+        lab.trial(f"{benchmark} {n}", lab.series([n * scale]), axes={"n": n}, benchmark=benchmark)
+        for benchmark, scale in (("sort", 1.0), ("parse", 100.0))
+        for n in (1, 2)
+    ]
+    assert [(effect.axis, effect.medians) for effect in lab.report(*trials).axes] == [
+        ("sort: n", (1.0, 2.0)),
+        ("parse: n", (100.0, 200.0)),
+    ]

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.plugin import lookup
+from tests.command import Assay, AssayInline
+
+
+@pytest.fixture
+def assay(tmp_path: Path) -> Assay:
+    """The real command, as a process, in an empty folder: `assay("run", "noop", "--json").json`."""
+    return Assay(tmp_path)
+
+
+@pytest.fixture
+def assay_inline(tmp_path: Path, own_names: None) -> AssayInline:
+    """The command within this process, ten times as quick to start."""
+    return AssayInline(tmp_path)
+
+
+@pytest.fixture
+def own_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Files that this test loads, and what they register, are forgotten after it."""
+    monkeypatch.setattr(lookup, "_registered", {kind: dict(names) for kind, names in lookup._registered.items()})
+    monkeypatch.setattr(lookup, "_defined_in", {file: dict(names) for file, names in lookup._defined_in.items()})
+    monkeypatch.setattr(lookup, "_loaded", dict(lookup._loaded))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    folder = str(tmp_path.resolve())
+    for name in [name for name, module in sys.modules.items() if (getattr(module, "__file__", None) or "").startswith(folder)]:
+        del sys.modules[name]

@@ -1,0 +1,96 @@
+"""Whoever ends a run keeps what is finished, and can go on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.execute.carrying import eventually, is_running
+from tests.execute.running import Running
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Running:
+    return Running(tmp_path)
+
+
+def until_it_waits(running: Running, *spec: str, experiment: str = "waiter") -> subprocess.Popen[str]:
+    """A run whose third execution waits; two are finished by then."""
+    path = running.spec(
+        experiment=experiment, params={"folder": str(running.folder)}, iterations={"measured": 4}
+    )
+    process = running.start("run", path, *spec)
+    assert eventually((running.folder / "pids").exists, 30), process.communicate(timeout=5)
+    return process
+
+
+def pids(running: Running) -> list[int]:
+    return [int(word) for word in (running.folder / "pids").read_text().split()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_what_is_finished_and_can_be_resumed(
+    running: Running, number: signal.Signals
+) -> None:
+    process = until_it_waits(running)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert running.state == "interrupted"
+    assert running.statuses == ["ok", "ok", "cancelled"]
+    assert (running.folder / "teardown").exists()
+    assert not any(map(is_running, pids(running)))
+    assert "Traceback" not in err
+
+    (running.folder / "go").touch()
+    resumed = running("run", "--resume", "last")
+
+    assert resumed.returncode == 0, resumed.stderr
+    assert running.state == "completed"
+    assert running.executions == [(0, 0, "measured", n, "ok") for n in range(4)]
+
+
+def test_a_second_interrupt_is_not_waited_for(running: Running) -> None:
+    process = until_it_waits(running, experiment="stubborn")
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    before = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert time.monotonic() - before < 1.7
+    assert not any(map(is_running, pids(running)))
+    assert running.statuses == ["ok", "ok"]
+
+
+def test_an_experiment_that_does_not_listen_is_killed_after_a_while(running: Running) -> None:
+    process = until_it_waits(running, experiment="stubborn")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert running.statuses == ["ok", "ok", "cancelled"]
+
+
+def test_workers_and_their_children_die_with_a_runner_that_is_killed(running: Running) -> None:
+    process = until_it_waits(running)
+    process.kill()
+    process.communicate(timeout=20)
+
+    assert eventually(lambda: not any(map(is_running, pids(running))), 2)
+
+
+def test_an_inline_run_prints_its_result_and_nothing_else(running: Running) -> None:
+    path = running.spec(experiment="deeds", params={"deed": "print garbage"}, isolation="inline")
+
+    done = running("run", path)
+
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["status"] == "completed"
+    assert "and text" in done.stderr

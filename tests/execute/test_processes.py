@@ -1,0 +1,106 @@
+"""What an experiment does to processes, descriptors and streams stays its own trouble."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+import pytest
+from tests.execute.carrying import trial
+from tests.execute.conftest import Carry
+
+from assay.execute.log import KEPT_BYTES
+from assay.model import Isolation, Limits, Status
+
+
+@pytest.mark.parametrize("deed", ["leave a child", "leave a detached child", "leave a daemon"])
+def test_a_child_that_outlives_its_experiment_is_ended_with_a_remark(carry: Carry, deed: str) -> None:
+    carried = carry(trial(deed=deed, measured=2))
+
+    assert carried.statuses == [Status.OK] * 2
+    assert carried.remarks == [
+        "outlived: 2 processes that the experiment had started outlived it and were ended"
+    ]
+
+
+def test_children_are_ended_with_a_worker_that_is_killed(carry: Carry) -> None:
+    carried = carry(trial(setup="leave a daemon", deed="hang", measured=1, limits=Limits(seconds=0.3)))
+
+    assert carried.statuses == [Status.TIMEOUT]
+
+
+def test_a_fork_that_comes_back_from_the_experiment_reports_nothing(carry: Carry) -> None:
+    carried = carry(trial(deed="fork and come back twice", measured=5))
+
+    assert carried.places == [(0, 0, "measured", n) for n in range(5)]
+    assert carried.values("is_child") == [0.0] * 5
+
+
+@pytest.mark.parametrize("deed", ["close 1 and 2", "close many descriptors", "take away standard output"])
+def test_an_experiment_may_close_what_is_its_own(carry: Carry, deed: str) -> None:
+    assert carry(trial(deed=deed, measured=3)).statuses == [Status.OK] * 3
+
+
+def test_garbage_in_the_pipe_for_results_costs_the_execution_that_wrote_it(carry: Carry) -> None:
+    carried = carry(trial(deed="write into every descriptor", only=1, measured=3))
+
+    assert carried.places == [(0, 0, "measured", n) for n in range(3)]
+    assert carried.statuses == [Status.OK, Status.CRASHED, Status.OK]
+
+
+def test_standard_input_is_at_its_end(carry: Carry) -> None:
+    assert carry(trial(deed="read standard input")).values("read") == [0.0] * 3
+
+
+def test_a_flood_of_output_is_cut_short_and_costs_the_runner_no_memory(carry: Carry) -> None:
+    carry(trial(measured=1))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    carried = carry(trial(deed="flood", measured=1, limits=Limits(seconds=30)))
+
+    grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert carried.statuses == [Status.OK]
+    assert "left out" in (carried.executions[0].log or "")
+    assert len(carried.executions[0].log or "") < 2 * KEPT_BYTES
+    assert grown_kb < 20_000
+
+
+def test_what_an_execution_prints_is_kept_with_it_even_if_it_is_not_text(carry: Carry) -> None:
+    carried = carry(trial(deed="print garbage", only=1, measured=3))
+
+    logs = [execution.log for execution in carried.executions]
+    assert logs[0] is None
+    assert logs[1] is not None
+    assert "and text" in logs[1]
+    assert logs[2] is None
+
+
+def test_inline_output_goes_to_standard_error(carry: Carry, capfd: pytest.CaptureFixture[str]) -> None:
+    carry(trial(deed="print garbage", measured=1, isolation=Isolation.INLINE))
+
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert "and text" in printed.err
+
+
+def test_nothing_is_left_in_the_temporary_folder(
+    carry: Carry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+    carry(trial(deed="os._exit", only=1, measured=3))
+
+    assert os.listdir(temporary) == []
+
+
+def test_no_descriptor_is_left_open(carry: Carry) -> None:
+    carry(trial(measured=1))
+    before = set(os.listdir("/proc/self/fd"))
+
+    carry(trial(deed="os._exit", only=1, measured=3), trial(index=1, measured=1, processes=2))
+
+    assert set(os.listdir("/proc/self/fd")) <= before

@@ -1,0 +1,56 @@
+"""An error tells about the subject's code and not about ours."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.execute.carrying import trial
+from tests.execute.conftest import Carry
+
+from assay.execute.told import told
+from assay.model import Isolation
+
+
+@pytest.mark.parametrize("isolation", [Isolation.PROCESS, Isolation.INLINE])
+def test_the_frames_of_the_harness_are_left_out(carry: Carry, isolation: Isolation) -> None:
+    carried = carry(trial(deed="raise", measured=1, isolation=isolation))
+
+    error = carried.executions[0].error or ""
+    assert error.startswith("ValueError: boom\nTraceback (most recent call last):\n")
+    assert "subjects.py" in error
+    assert "/assay/" not in error
+
+
+def test_only_the_last_frames_are_kept() -> None:
+    def deeper(level: int) -> None:
+        if not level:
+            json.loads("{")
+        deeper(level - 1)
+
+    with pytest.raises(ValueError) as caught:
+        deeper(100)
+
+    assert "json/decoder.py" in told(caught.value)
+    assert len(told(caught.value).splitlines()) < 25
+
+
+def test_an_error_that_cannot_be_shown_is_told_all_the_same() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    assert told(Mute()).startswith("Mute: <Mute whose repr") or told(Mute()).startswith("Mute: Mute()")
+
+
+def test_a_cause_is_told_too() -> None:
+    try:
+        try:
+            json.loads("{")
+        except ValueError as cause:
+            raise KeyError("settings") from cause
+    except KeyError as error:
+        text = told(error)
+
+    assert text.startswith("KeyError: 'settings'")
+    assert "Expecting property name" in text

@@ -1,0 +1,123 @@
+"""Params are checked against what an experiment declares, whichever way it declares them."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from assay import Experiment, benchmark
+from assay.plugin.params import checked, is_axis, param_schema
+
+
+class Mode(Enum):
+    FAST = "fast"
+    SAFE = "safe"
+
+
+class Typed(Experiment):
+    class Params(BaseModel):
+        size: int = Field(10, ge=1, description="How many.")
+        mode: Mode = Mode.FAST
+        choice: int | Literal["auto"] = "auto"
+        nested: dict[str, int] = {}
+
+
+class Built(Experiment):
+    def __init__(self, size: int, label: str = "x", *, json: bool = False, **rest: Any) -> None:
+        super().__init__({})
+
+
+class Unresolvable(Experiment):
+    def __init__(self, size: NoSuchType = 3) -> None:  # type: ignore[name-defined]  # noqa: F821
+        super().__init__({})
+
+
+def told(member: Any, **params: Any) -> list[str]:
+    _, mistakes = checked(member, params)
+    return [f"{mistake.name} {mistake.problem} {mistake.hint}".strip() for mistake in mistakes]
+
+
+def test_params_come_back_as_plain_data_with_defaults() -> None:
+    params, mistakes = checked(Typed, {"size": "5"})
+
+    assert mistakes == []
+    assert params == {"size": 5, "mode": "fast", "choice": "auto", "nested": {}}
+
+
+def test_arguments_beyond_the_named_ones_are_taken_where_a_constructor_takes_them() -> None:
+    params, mistakes = checked(Built, {"size": 1, "anything": [1]})
+
+    assert mistakes == []
+    assert params == {"size": 1, "label": "x", "json": False, "anything": [1]}
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"size": 0}, "size must be at least 1, not 0."),
+        ({"size": "x"}, "size must be a whole number, not 'x'."),
+        ({"mode": "quick"}, "mode must be 'fast' or 'safe', not 'quick'."),
+        ({"choice": "never"}, "choice must be a whole number or 'auto', not 'never'."),
+        ({"nested": {"a": "b"}}, "nested a must be a whole number, not 'b'."),
+        ({"nested": None}, "nested must be a mapping, not empty."),
+        ({"sice": 3}, "sice is not a param of this experiment. Did you mean 'size'?"),
+        ({"zzz": 3}, "zzz is not a param of this experiment. It has: choice, mode, nested, size."),
+    ],
+)
+def test_a_wrong_param_is_told_in_plain_words(params: dict[str, Any], message: str) -> None:
+    assert told(Typed, **params) == [message]
+
+
+def test_a_param_without_default_that_is_not_given_is_told() -> None:
+    assert told(Built) == ["size is missing."]
+
+
+def test_text_that_looks_like_a_number_gets_a_hint() -> None:
+    assert told(Built, size=1, label=12) == [
+        "label must be text, not 12. Text that looks like a number or like true needs quotes."
+    ]
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), [1.0, float("-inf")], {"deep": [float("nan")]}])
+def test_a_param_without_end_is_told(value: object) -> None:
+    assert told(Built, size=1, other=value) == ["other must be finite, not infinity or NaN."]
+
+
+def test_annotations_that_cannot_be_resolved_are_not_checked() -> None:
+    assert checked(Unresolvable, {"size": "anything"}) == ({"size": "anything"}, [])
+
+
+def test_arguments_of_a_benchmark_are_its_params(own_names: None) -> None:
+    @benchmark
+    def parse(text: str = "a", times: int = 2) -> None: ...
+
+    assert checked(parse, {"times": 5}) == ({"text": "a", "times": 5}, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_one"),
+    [
+        ("size", [1, 2], True),
+        ("size", [1, "x"], False),
+        ("size", [], False),
+        ("size", 5, False),
+        ("mode", ["fast", "safe"], True),
+        ("nested", [{"a": 1}], True),
+        ("unknown", [1, 2], False),
+    ],
+)
+def test_a_list_is_an_axis_when_its_items_fit_the_param_and_it_does_not(name: str, value: object, is_one: bool) -> None:
+    assert is_axis(Typed, name, value) is is_one
+
+
+def test_the_schema_of_params_names_types_defaults_and_meanings() -> None:
+    assert param_schema(Typed)["properties"]["size"] == {
+        "default": 10,
+        "description": "How many.",
+        "minimum": 1,
+        "title": "Size",
+        "type": "integer",
+    }

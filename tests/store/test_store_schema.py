@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import importlib
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from tests.services import Postgres
+from tests.store.examples import ENVIRONMENT, NOON, batch, begin, elaborate_plan, execution
+
+from assay.errors import NewerSchema, StoreError
+from assay.model import RunState
+from assay.store.store import Store, upgrade
+from assay.store.tables import REVISIONS
+
+SCHEMAS = Path(__file__).parent / "schemas"
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", "assay.store:migrations")
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _engine(url: str) -> sa.Engine:
+    return sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"), poolclass=sa.NullPool)
+
+
+def _build(url: str, revision: str) -> None:
+    """The schema as it was at a revision."""
+    config = _config()
+    with _engine(url).begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+
+
+def _set_revision(url: str, revision: str) -> None:
+    with _engine(url).begin() as connection:
+        connection.execute(
+            sa.text("UPDATE assay_revision SET version_num = :revision"), {"revision": revision}
+        )
+
+
+def _sqlite_schema(url: str) -> set[tuple[object, ...]]:
+    with _engine(url).connect() as connection:
+        found = connection.exec_driver_sql("SELECT type, name, tbl_name, sql FROM sqlite_master")
+        return {tuple(row) for row in found}
+
+
+def _postgres_schema(url: str) -> set[tuple[object, ...]]:
+    """All that PostgreSQL knows of columns, constraints, indexes and views, as text."""
+    queries = (
+        """SELECT table_name, ordinal_position, column_name, data_type, is_nullable, column_default,
+                  character_maximum_length, is_identity
+           FROM information_schema.columns WHERE table_schema = current_schema()""",
+        """SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid)
+           FROM pg_constraint WHERE connamespace = current_schema()::regnamespace""",
+        "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()",
+        "SELECT viewname, definition FROM pg_views WHERE schemaname = current_schema()",
+    )
+    with _engine(url).connect() as connection:
+        schema = connection.scalar(sa.text("SELECT current_schema()"))
+        rows = [row for query in queries for row in connection.exec_driver_sql(query)]
+    return {tuple(str(value).replace(f"{schema}.", "") for value in row) for row in rows}
+
+
+@pytest.fixture
+def urls(url: str, tmp_path: Path, request: pytest.FixtureRequest) -> tuple[str, str]:
+    """Two empty databases of a kind."""
+    if url.startswith("sqlite"):
+        return url, f"sqlite:///{tmp_path / 'second.db'}"
+    server: Postgres = request.getfixturevalue("postgres")
+    return url, server.empty()
+
+
+def test_migrations_build_exactly_what_a_new_store_has(urls: tuple[str, str]) -> None:
+    new, migrated = urls
+    Store.open(new).close()
+    assert upgrade(migrated) == ("", REVISIONS[-1])
+    schema: Callable[[str], set[tuple[object, ...]]] = _sqlite_schema if "sqlite" in new else _postgres_schema
+    assert schema(new) == schema(migrated)
+    assert len(schema(new)) > 12
+
+
+def test_a_migrated_store_holds_the_same_rows_as_a_new_one(urls: tuple[str, str]) -> None:
+    new, migrated = urls
+    upgrade(migrated)
+    with Store.open(new) as first, Store.open(migrated) as second:
+        assert begin(first, "r1") == begin(second, "r1")
+        assert first.info()["rows"] == second.info()["rows"]
+
+
+def test_the_known_revisions_are_those_of_the_migrations() -> None:
+    scripts = ScriptDirectory.from_config(_config())
+    assert tuple(script.revision for script in scripts.walk_revisions())[::-1] == REVISIONS
+
+
+def test_an_older_schema_is_refused_until_it_is_upgraded(url: str) -> None:
+    _build(url, "0001")
+    with pytest.raises(StoreError, match=r"has the schema 0001, this Assay needs 0002.*assay db upgrade"):
+        Store.open(url)
+    assert upgrade(url) == ("0001", "0002")
+    with Store.open(url) as store:
+        assert store.info()["revision"] == "0002"
+
+
+def test_upgrading_what_is_new_changes_nothing(url: str) -> None:
+    Store.open(url).close()
+    assert upgrade(url) == ("0002", "0002")
+
+
+def test_a_newer_schema_is_refused_and_left_alone(url: str) -> None:
+    Store.open(url).close()
+    _set_revision(url, "9999")
+    with pytest.raises(NewerSchema, match=r"later Assay .schema 9999"):
+        Store.open(url)
+    with pytest.raises(NewerSchema, match="9999"):
+        upgrade(url)
+
+
+@pytest.mark.parametrize("file", sorted(SCHEMAS.glob("*.sql")), ids=lambda file: file.stem)
+def test_a_database_of_every_schema_can_be_upgraded_and_read(file: Path, tmp_path: Path) -> None:
+    database = tmp_path / "old.db"
+    connection = sqlite3.connect(database)
+    connection.executescript(file.read_text(encoding="utf-8"))
+    connection.close()
+    assert upgrade(f"sqlite:///{database}") == (file.stem, REVISIONS[-1])
+    with Store.open(f"sqlite:///{database}") as store:
+        run = store.run("@main")
+        assert [stored.trial for stored in run.trials] == list(elaborate_plan().trials)
+        assert (run.state, run.environment, run.started) == (RunState.COMPLETED, ENVIRONMENT, NOON)
+        assert store.counts(run.trials[0].id) == {"ok": 1, "failed": 1}
+        assert store.artifacts(run.trials[0].id)[0].content == b"kept"
+        assert store.reopen(run.id, "me").id == run.id
+        assert store.add(run.id, batch([execution(2), execution(1)])) == 1
+
+
+def test_every_schema_but_the_newest_has_a_database_kept() -> None:
+    assert {file.stem for file in SCHEMAS.glob("*.sql")} >= set(REVISIONS[:-1])
+
+
+def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "other.db")
+    connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    connection.close()
+    with pytest.raises(StoreError, match=r"a database of another program .it has bookmarks"):
+        Store.open(f"sqlite:///{tmp_path / 'other.db'}")
+
+
+@pytest.mark.postgres
+def test_a_server_may_hold_tables_of_other_programs(postgres: Postgres) -> None:
+    url = postgres.empty()
+    with _engine(url).begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE bookmarks (url TEXT)")
+        connection.exec_driver_sql("CREATE TABLE alembic_version (version_num TEXT)")
+    with Store.open(url) as store:
+        assert store.runs() == []
+
+
+@pytest.mark.postgres
+def test_a_server_whose_tables_have_our_names_is_refused(postgres: Postgres) -> None:
+    url = postgres.empty()
+    with _engine(url).begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE runs (id INTEGER)")
+    with pytest.raises(StoreError, match=r"a database of another program .it has runs"):
+        Store.open(url)
+
+
+def test_opening_a_store_does_not_load_alembic(tmp_path: Path) -> None:
+    code = (
+        "import sys; from assay.store.store import Store; "
+        f"Store.open('sqlite:///{tmp_path / 'new.db'}').close(); print('alembic' in sys.modules)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"
+
+
+def test_the_file_is_written_ahead(tmp_path: Path) -> None:
+    Store.open(f"sqlite:///{tmp_path / 'new.db'}").close()
+    with sqlite3.connect(tmp_path / "new.db") as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+def test_a_store_in_memory_lasts_as_long_as_it_is_open() -> None:
+    with Store.open("sqlite:///:memory:") as store:
+        begin(store, "r1")
+        store.add("r1", batch([execution(0)]))
+        assert store.runs()[0].executions == 1
+
+
+def test_folders_are_made_as_needed(tmp_path: Path) -> None:
+    Store.open(f"sqlite:///{tmp_path / 'a' / 'b' / 'assay.db'}").close()
+    assert (tmp_path / "a" / "b" / "assay.db").is_file()
+
+
+def test_a_relative_path_stays_where_it_was_when_the_working_folder_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with Store.open("sqlite:///assay.db") as store:
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        begin(store, "r1")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_plain_values_are_documented_by_examples_that_hold() -> None:
+    import doctest
+
+    assert doctest.testmod(importlib.import_module("assay.store.plain")).failed == 0

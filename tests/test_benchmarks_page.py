@@ -1,0 +1,82 @@
+"""The page that shows what Assay costs says what the stored results say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "benchmarks.md"
+
+
+def page(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    script = ROOT / "benchmarks" / "page.py"
+    return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return shutil.copytree(RESULTS, tmp_path / "results")
+
+
+def change(results: Path, name: str, **changes: object) -> None:
+    file = results / f"{name}.json"
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+
+
+def test_the_page_is_current_with_the_stored_results() -> None:
+    done = page("--check")
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_page_that_lags_behind_the_results_is_told(results: Path) -> None:
+    change(results, "throughput", detail="Something else was found.")
+
+    done = page("--check", "--results", results)
+
+    assert done.returncode == 1
+    assert "out of date" in done.stdout
+
+
+def test_a_missed_promise_is_named_first(results: Path, tmp_path: Path) -> None:
+    slow = {"value": 12.0, "low": 11.0, "high": 13.0, "n": 6}
+    change(results, "report-seconds", judged=slow, ours=slow)
+
+    page("--results", results, "--page", tmp_path / "page.md")
+
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "promises are missed" in text
+    assert text.index("`report-seconds`") < text.index("| what |")
+    assert "| 12 s (11 s to 13 s) | – | **missed** |" in text
+
+
+def test_an_interval_across_the_bound_is_admitted(results: Path, tmp_path: Path) -> None:
+    change(results, "fixed-cost", judged={"value": 0.9, "low": 0.7, "high": 1.2, "n": 6})
+
+    page("--results", results, "--page", tmp_path / "page.md")
+
+    assert "`fixed-cost` holds by the median, but its interval" in (tmp_path / "page.md").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize("file", sorted(RESULTS.glob("*.json")), ids=lambda file: file.stem)
+def test_a_stored_verdict_follows_from_its_figures(file: Path) -> None:
+    stored = json.loads(file.read_text(encoding="utf-8"))
+    value, threshold = stored["judged"]["value"], stored["threshold"]
+    kept = {
+        "at least": value >= threshold,
+        "at most": value <= threshold,
+        "below": value < threshold,
+        "within": abs(value) <= threshold,
+    }
+
+    assert stored["name"] == file.stem
+    assert stored["holds"] == kept[stored["bound"]]
