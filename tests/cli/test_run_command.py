@@ -61,7 +61,7 @@ def parameters(result: Any) -> list[Any]:
 
 
 def value(trial: Any, metric: str) -> float:
-    return next(one["median"] for one in trial["estimates"] if one["metric"] == metric)
+    return float(trial["metrics"][metric]["median"])
 
 
 def test_a_file_runs_with_every_experiment_and_benchmark_in_it(project: AssayInline) -> None:
@@ -108,7 +108,8 @@ def test_options_go_before_what_the_spec_says(project: AssayInline) -> None:
     ).json  # fmt: skip
 
     [trial] = result["trials"]
-    assert (trial["parameters"]["size"], trial["iterations"], trial["processes"]) == (7, {"warmup": 1, "measured": 4}, 2)
+    assert (trial["parameters"]["size"], trial["processes"]) == (7, 2)
+    assert (trial["iterations"]["warmup"], trial["iterations"]["measured"]) == (1, 4)
     assert (result["seed"], sorted(result["tags"])) == (9, ["mine", "quick"])
     assert trial["counts"] == {"ok": 8}
 
@@ -138,6 +139,15 @@ def test_a_file_given_with_load_makes_its_names_known(project: AssayInline) -> N
     project.write("spec.yaml", SPEC.replace("load: bench.py\n", ""))
 
     assert project("run", "spec.yaml", "--load", "bench.py", "--json").json["status"] == "completed"
+
+
+def test_files_and_tags_are_added_to_those_of_the_spec(project: AssayInline) -> None:
+    project.write("more.py", "loaded = True\n")
+    project.write("spec.yaml", SPEC + "tags: [nightly]\n")
+
+    result = project("run", "spec.yaml", "--load", "more.py", "--tag", "mine", "--tag", "nightly", "--json").json
+
+    assert (result["status"], sorted(result["tags"])) == ("completed", ["mine", "nightly"])
 
 
 def test_what_is_written_goes_where_out_says(project: AssayInline) -> None:

@@ -168,8 +168,8 @@ def test_a_context_manager_that_takes_a_dictionary_is_an_instrument(project: Ass
         "run", "specs/baseline.yaml", "--load", "example_benchmark.py", "--load", "instrument.py", "--json"
     ).json
 
-    estimates = result["trials"][0]["estimates"]
-    assert any("memory_delta" in estimate["metric"] for estimate in estimates)
+    metrics = result["trials"][0]["metrics"]
+    assert [metrics[name]["median"] for name in metrics if "memory_delta" in name] == [7]
 
 
 def test_a_function_of_results_and_a_folder_is_a_reporter(project: AssayInline, tmp_path: Path) -> None:

@@ -44,7 +44,20 @@ def _parts(values: str) -> list[str]:
 
 
 def value_of(text: str) -> Any:
+    """A number, true, false, null, text in quotes, [a list] or {a mapping}; anything else is the text itself.
+
+    >>> value_of("1e3"), value_of("[1, x]"), value_of("'1'"), value_of("a: b # c"), value_of("")
+    (1000.0, [1, 'x'], '1', 'a: b # c', '')
+    """
     try:
-        return parse(text, "command line").value
+        document = parse(text, "command line")
     except SpecError:
         return text
+    is_structured = text.lstrip()[:1] in ("[", "{", "'", '"')
+    is_plain = not document.mistakes and (is_structured or not isinstance(document.value, (str, list, dict)))
+    return document.value if is_plain and not _is_remark(text) else text
+
+
+def _is_remark(text: str) -> bool:
+    """Empty for YAML, but on a command line nobody writes remarks."""
+    return not text.strip() or text.lstrip().startswith("#")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import os
 import re
@@ -17,12 +18,15 @@ from assay.plugin.agent import Agent, BadAgent
 _NAME = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
-def make_agent(use: AgentUse, environment: Mapping[str, str] = os.environ) -> Agent:
+def make_agent(use: AgentUse, concurrency: int = 1, environment: Mapping[str, str] = os.environ) -> Agent:
     """An agent, not opened yet; PlanError when its definition cannot work."""
     member = lookup.find("agents", use.type)
     options = filled_in(dict(use.options), environment, use.name)
-    if "folder" in inspect.signature(member).parameters:
+    parameters = inspect.signature(member).parameters
+    if "folder" in parameters:
         options.setdefault("folder", use.folder)
+    if "concurrency" in parameters:
+        options.setdefault("concurrency", concurrency)
     try:
         made: Agent = member(**options)
     except BadAgent as problem:
@@ -65,10 +69,10 @@ class Stable:
         self._open: dict[AgentKey, Agent] = {}
         self._runner: asyncio.Runner | None = None
 
-    def opened(self, use: AgentUse) -> Agent:
+    def opened(self, use: AgentUse, concurrency: int = 1) -> Agent:
         key = agent_key(use)
         if key not in self._open:
-            agent = make_agent(use)
+            agent = make_agent(use, concurrency)
             self.settled(agent.open())
             self._open[key] = agent
         return self._open[key]
@@ -85,11 +89,9 @@ class Stable:
 
     def close(self) -> None:
         for agent in self._open.values():
-            try:
+            # What was measured stands; an agent that cannot be closed is ended with its process.
+            with contextlib.suppress(Exception):
                 self.settled(agent.close())
-            except Exception:
-                # What was measured stands; an agent that cannot be closed is ended with its process.
-                continue
         self._open.clear()
         if self._runner is not None:
             self._runner.close()

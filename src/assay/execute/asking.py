@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -16,6 +16,7 @@ from assay.execute.judging import Panel
 from assay.execute.outcome import plain
 from assay.execute.price import Price
 from assay.execute.pulse import Pulse
+from assay.execute.subject import INTERRUPTED, Cancelled
 from assay.execute.told import told
 from assay.model import (
     Answer,
@@ -29,7 +30,6 @@ from assay.model import (
     Status,
     ToolCall,
     Turn,
-    Usage,
 )
 from assay.plugin.agent import Agent, InvalidAnswer
 
@@ -54,11 +54,12 @@ class Asker:
         assert job.agent is not None
         self._job = job
         self._stable = stable
-        self.agent: Agent = stable.opened(job.agent)
+        self.agent: Agent = stable.opened(job.agent, job.concurrency)
         self._panel = Panel(job.scorers, stable)
         self._price = Price(job.agent, self.agent)
         self.is_async = inspect.iscoroutinefunction(self.agent.answer)
         self._is_local = bool(getattr(self.agent, "is_local", False))
+        self.version = job.agent.version or self.agent.found_version()
 
     def one_by_one(
         self, numbers: Iterator[tuple[Phase, int]], pulse: Pulse, read_log: LogReader
@@ -167,10 +168,8 @@ class Asker:
 
 
 def _ending(error: BaseException) -> tuple[Status, str]:
-    from assay.execute.attempt import Cancelled
-
     if isinstance(error, Cancelled):
-        return Status.CANCELLED, "The run was interrupted."
+        return Status.CANCELLED, INTERRUPTED
     if isinstance(error, InvalidAnswer):
         return Status.INVALID_OUTPUT, str(error)
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):

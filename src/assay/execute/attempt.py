@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import time
 
+from assay.execute.asked import asked
 from assay.execute.due import first_due
 from assay.execute.enough import Enough
 from assay.execute.patience import Patience
@@ -25,6 +26,10 @@ def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = N
     """Carry out a job, yielding each execution as it ends; whatever happens, teardown runs."""
     pulse = pulse or Pulse()
     read_log = read_log or _nothing_printed
+    if job.agent is not None:
+        seed_chance(job.seed)
+        yield from asked(job, pulse, read_log)
+        return
     pulse.enter(Stage.SETUP)
     started = time()
     settled = Batch(settled=((job.trial, job.process),))

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from assay.execute.due import first_due, left
+from assay.execute.account import account_of
+from assay.execute.due import left
 from assay.execute.instruments import slows
 from assay.model import Isolation, Job, Order, Phase, Plan, Stretch, Trial
+from assay.plugin import lookup
 
 Progress = Mapping[tuple[int, int, str], int]
 """How many executions are stored already, by trial, process and phase."""
+Done = Mapping[int, Set[tuple[str, str, int]]]
+"""Phase, case and repetition of the executions of a suite that are stored already, by trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,7 @@ class Assignment:
     run_id: str
     folders: Mapping[int, str]
     progress: Progress
+    done: Done = field(default_factory=dict)
 
 
 def jobs(assignment: Assignment, ended: Set[int]) -> Iterator[Job]:
@@ -30,24 +35,29 @@ def jobs(assignment: Assignment, ended: Set[int]) -> Iterator[Job]:
         if trial.index in ended:
             continue
         job = _job(assignment, trial, process)
-        if first_due(job.stretches):
+        if trial.agent_use is not None:
+            job = _asking(assignment, trial, process, job)
+        if not account_of(job).is_closed():
             yield job
 
 
 def _order(plan: Plan) -> Iterator[tuple[Trial, int]]:
     """Interleaved: every round gives each trial one process, in an order drawn anew, so that drift hits all alike."""
+    counts = {trial.index: _process_count(trial, plan.order) for trial in plan.trials}
     if plan.order is Order.SEQUENTIAL:
-        yield from ((trial, process) for trial in plan.trials for process in range(_process_count(trial)))
+        yield from ((trial, process) for trial in plan.trials for process in range(counts[trial.index]))
         return
     chance = random.Random(plan.seed)
-    for process in range(max(map(_process_count, plan.trials), default=0)):
-        due = [trial for trial in plan.trials if process < _process_count(trial)]
+    for process in range(max(counts.values(), default=0)):
+        due = [trial for trial in plan.trials if process < counts[trial.index]]
         chance.shuffle(due)
         yield from ((trial, process) for trial in due)
 
 
-def _process_count(trial: Trial) -> int:
-    """Cold executions have a process each; the warm-ups come first."""
+def _process_count(trial: Trial, order: Order) -> int:
+    """Cold executions have a process each, the warm-ups first; of a suite, each repetition of all cases has one."""
+    if trial.agent_use is not None:
+        return trial.iterations.measured if order is Order.INTERLEAVED else 1
     if trial.isolation is not Isolation.COLD:
         return trial.processes
     return trial.iterations.warmup + trial.processes * trial.iterations.measured
@@ -73,6 +83,42 @@ def _job(assignment: Assignment, trial: Trial, process: int) -> Job:
     )
 
 
+def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job) -> Job:
+    """The job of one round of a suite: every case once, or with `order: sequential` all repetitions of all cases."""
+    suite = assignment.plan.suite
+    assert suite is not None
+    benchmark = next(one for one in suite.benchmarks if one.id == trial.benchmark)
+    by_id = {case.id: case for case in benchmark.cases}
+    cases = tuple(by_id[name] for name in trial.cases)
+    rounds = 1 if assignment.plan.order is Order.INTERLEAVED else trial.iterations.measured
+    first = round_ * rounds * len(cases)
+    stored = assignment.done.get(trial.index, frozenset())
+    place = {case.id: index for index, case in enumerate(cases)}
+    done = {
+        r * len(cases) + place[name] for phase, name, r in stored if phase == Phase.MEASURED and name in place
+    }
+    warm = min(trial.iterations.warmup, len(cases)) if round_ == 0 or _is_local(trial) else 0
+    are_stored = round_ > 0 or any(phase == Phase.WARMUP for phase, _, _ in stored)
+    return replace(
+        job,
+        agent=trial.agent_use,
+        cases=cases,
+        scorers=benchmark.scorers,
+        concurrency=trial.concurrency,
+        done=frozenset(done),
+        stretches=(
+            Stretch(Phase.WARMUP, 0, warm, kept=not are_stored),
+            Stretch(Phase.MEASURED, first, first + rounds * len(cases)),
+        ),
+    )
+
+
+def _is_local(trial: Trial) -> bool:
+    """Whether the agent lives in the worker, and so is cold again in each: others are not asked, and paid, in vain."""
+    assert trial.agent_use is not None
+    return bool(getattr(lookup.find("agents", trial.agent_use.type), "is_local", False))
+
+
 def _done(progress: Progress, trial: Trial, process: int) -> dict[str, int]:
     return {phase: progress.get((trial.index, process, phase), 0) for phase in Phase}
 
@@ -80,7 +126,8 @@ def _done(progress: Progress, trial: Trial, process: int) -> dict[str, int]:
 def _folder(assignment: Assignment, trial: Trial, process: int) -> str:
     """The trial's folder; where it has several processes, one of its own for each, because they may run at a time."""
     folder = assignment.folders[trial.index]
-    return folder if _process_count(trial) == 1 else f"{folder}/process-{process}"
+    is_alone = _process_count(trial, assignment.plan.order) == 1
+    return folder if is_alone else f"{folder}/process-{process}"
 
 
 def _planned(trial: Trial, process: int) -> Iterator[Stretch]:

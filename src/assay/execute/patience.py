@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from assay.model import Execution, Status
 
 FAILURES_IN_A_ROW = 3
+FAILURES_OF_AN_AGENT = 10
+"""An agent may fail at a few cases that follow each other; one that fails at so many is out of order."""
 
 _OF_A_LIMIT = (Status.TIMEOUT, Status.OVER_LIMIT)
 
 
 @dataclass(slots=True)
 class Patience:
-    """Counts failures in a row; a broken limit ends it at once."""
+    """Counts failures in a row; a broken limit ends it at once, unless it is only about the case at hand."""
 
+    allowed: int = FAILURES_IN_A_ROW
+    limit_ends_it: bool = True
     failures: int = 0
     reason: str | None = None
 
@@ -28,8 +32,12 @@ class Patience:
         return self.reason
 
     def _verdict(self, execution: Execution) -> str | None:
-        if execution.status in _OF_A_LIMIT:
+        if self.limit_ends_it and execution.status in _OF_A_LIMIT:
             return f"a limit was broken: {execution.error}"
-        if self.failures >= FAILURES_IN_A_ROW:
+        if self.failures >= self.allowed:
             return f"{self.failures} executions in a row were not ok, the last {execution.status}"
         return None
+
+
+def patience_for(*, is_suite: bool) -> Patience:
+    return Patience(FAILURES_OF_AN_AGENT, limit_ends_it=False) if is_suite else Patience()

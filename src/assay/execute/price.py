@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 from assay.model import AgentUse, Answer, Usage
 from assay.plugin.agent import Agent

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from time import monotonic
@@ -13,7 +12,7 @@ from types import FrameType
 
 from assay.execute.attempt import attempt
 from assay.execute.jobs import Assignment, jobs
-from assay.execute.patience import Patience
+from assay.execute.patience import Patience, patience_for
 from assay.model import Artifact, Batch, Execution
 from assay.plugin.executor import Executor
 
@@ -35,7 +34,8 @@ def carry_out(
     assignment: Assignment, executor: Executor, interrupt: Callable[[], bool], ended: set[int]
 ) -> Iterator[Batch]:
     """Everything the plan still wants, as it gets done; a trial that has ended gets no further jobs."""
-    pending, patience = _Pending(), _TrialPatience(ended)
+    suites = {trial.index for trial in assignment.plan.trials if trial.agent_use is not None}
+    pending, patience = _Pending(), _TrialPatience(ended, suites)
     for batch in executor.map(attempt, jobs(assignment, ended), interrupt):
         pending.add(batch)
         pending.stopped.update(patience.see(batch))
@@ -48,9 +48,10 @@ def carry_out(
 class _TrialPatience:
     """Sees the failures of a trial across its processes, and notes the trials that have ended."""
 
-    def __init__(self, ended: set[int]) -> None:
+    def __init__(self, ended: set[int], suites: set[int]) -> None:
         self._ended = ended
-        self._patience: defaultdict[int, Patience] = defaultdict(Patience)
+        self._suites = suites
+        self._patience: dict[int, Patience] = {}
 
     def see(self, batch: Batch) -> dict[int, str]:
         """The trials that are to be stopped, and why.
@@ -60,6 +61,8 @@ class _TrialPatience:
         stopped: dict[int, str] = {}
         self._ended.update(batch.stopped)
         for execution in batch.executions:
+            if execution.trial not in self._patience:
+                self._patience[execution.trial] = patience_for(is_suite=execution.trial in self._suites)
             reason = self._patience[execution.trial].see(execution)
             if reason and execution.trial not in self._ended:
                 self._ended.add(execution.trial)
@@ -77,6 +80,7 @@ class _Pending:
     stopped: dict[int, str] = field(default_factory=dict)
     costs: dict[str, float] = field(default_factory=dict)
     unmeasured: dict[str, str] = field(default_factory=dict)
+    versions: dict[int, str] = field(default_factory=dict)
     settled: list[tuple[int, int]] = field(default_factory=list)
     since: float = field(default_factory=monotonic)
 
@@ -86,6 +90,7 @@ class _Pending:
         self.stopped.update(batch.stopped)
         self.costs.update(batch.costs)
         self.unmeasured.update(batch.unmeasured)
+        self.versions.update(batch.versions)
         self.settled += batch.settled
 
     def is_due(self) -> bool:
@@ -98,6 +103,7 @@ class _Pending:
             self.stopped,
             self.costs,
             self.unmeasured,
+            self.versions,
             tuple(self.settled),
         )
 

@@ -10,17 +10,17 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from time import monotonic, time
+from time import monotonic
 
+from assay.execute.account import account_of
 from assay.execute.attempt import remark
-from assay.execute.due import first_due, left
 from assay.execute.guardian import Guardian
 from assay.execute.log import Log
 from assay.execute.pulse import Beat, Pulse, Stage, memory_file, shared_memory
 from assay.execute.subject import INTERRUPTED
 from assay.execute.tree import MARK, kill_all, tree_rss
 from assay.execute.wire import Garbled, decode_batches, encode_job
-from assay.model import Batch, Execution, Job, Status
+from assay.model import Batch, Job, Status
 from assay.units import size
 
 DEFAULT_SECONDS = 600.0
@@ -60,7 +60,7 @@ class Worker:
         self._guardian = guardian
         self._mark = guardian.mark()
         self._ending: Ending | None = None
-        self._done: dict[str, int] = {}
+        self._account = account_of(job)
         self._is_settled = False
         self._unread: list[bytes] = []
         self._next_look = 0.0
@@ -102,7 +102,7 @@ class Worker:
         for batch in batches:
             self._is_settled = self._is_settled or bool(batch.settled)
             for execution in batch.executions:
-                self._done[execution.phase] = execution.repetition + 1
+                self._account.take(execution)
         return batches
 
     def _lines(self) -> list[bytes]:
@@ -195,35 +195,30 @@ class Worker:
 
     def _after_death(self, code: int) -> Remains:
         """The pulse stands still where the worker died, and every execution that it finished has been read."""
-        beat, stretches = self._pulse.read(), left(self.job.stretches, self._done)
+        beat = self._pulse.read()
         ending = self._ending or Ending(Status.CRASHED, died_of(code, beat.stage), beat, 0.0)
         if ending.status is Status.CANCELLED:
             return Remains([self._instead(ending)] if beat.stage is Stage.EXECUTING else [])
-        if beat.stage is Stage.TEARDOWN or first_due(stretches) is None:
+        if beat.stage is Stage.TEARDOWN or self._account.is_closed():
             settled = ((self.job.trial, self.job.process),)
             return Remains([Batch(artifacts=(remark(self.job, "teardown", ending.text),), settled=settled)])
         if ending.status is Status.TIMEOUT and not _is_same(ending.beat, beat):
             # It ended at the very moment that it was to be killed for; the next one is innocent.
-            return Remains([], replace(self.job, stretches=stretches))
+            return Remains([], self._account.rest())
         if beat.stage in (Stage.STARTING, Stage.BROKEN) and ending.status is Status.CRASHED:
             return Remains([self._instead(replace(ending, status=Status.HARNESS_ERROR))])
+        if self.job.concurrency > 1:
+            # Any of those under way may have done it: asked one by one, it will be seen which.
+            return Remains([], self._account.rest())
         after = [self._instead(ending)]
-        left_over = left(stretches, self._done)
-        is_worth_it = beat.stage is not Stage.SETUP and first_due(left_over) is not None
-        return Remains(after, replace(self.job, stretches=left_over) if is_worth_it else None)
+        return Remains(after, self._account.rest() if beat.stage is not Stage.SETUP else None)
 
     def _instead(self, ending: Ending) -> Batch:
         """What stands for the execution that was due when the worker ended."""
-        due = first_due(left(self.job.stretches, self._done))
-        assert due is not None
-        self._done[due.phase] = due.repetition + 1
         where = "" if ending.beat.stage is Stage.EXECUTING else f", during {ending.beat.stage.name.lower()}"
         measurements = {"seconds": ending.seconds} if ending.status is Status.TIMEOUT else {}
-        execution = Execution(
-            self.job.trial, self.job.process, *due, ending.status, time(), measurements,
-            error=f"{ending.text}{where}", log=self._log.take(),
-        )  # fmt: skip
-        return Batch((execution,))
+        text = f"{ending.text}{where}"
+        return Batch((self._account.stand_in(ending.status, text, measurements, self._log.take()),))
 
 
 def _is_same(one: Beat, other: Beat) -> bool:

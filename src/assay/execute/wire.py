@@ -73,7 +73,7 @@ def _turn(fields: dict[str, Any]) -> Turn:
 def encode_batch(batch: Batch) -> bytes:
     """One line for each execution, and one for the rest if there is any."""
     written = "".join([f"{_dumps(_row(execution))}\n" for execution in batch.executions])
-    if batch.artifacts or batch.stopped or batch.settled or batch.costs or batch.unmeasured:
+    if any((batch.artifacts, batch.stopped, batch.settled, batch.costs, batch.unmeasured, batch.versions)):
         written += f"{_dumps(_rest(batch))}\n"
     return written.encode()
 
@@ -86,6 +86,7 @@ def _rest(batch: Batch) -> dict[str, Any]:
         "stopped": {str(trial): reason for trial, reason in batch.stopped.items()},
         "costs": dict(batch.costs),
         "unmeasured": dict(batch.unmeasured),
+        "versions": {str(trial): version for trial, version in batch.versions.items()},
         "settled": batch.settled,
     }
 
@@ -120,6 +121,7 @@ def _batch(message: dict[str, Any]) -> Batch:
         stopped={int(trial): reason for trial, reason in message["stopped"].items()},
         costs=message["costs"],
         unmeasured=message["unmeasured"],
+        versions={int(trial): version for trial, version in message["versions"].items()},
         settled=tuple((trial, process) for trial, process in message["settled"]),
     )
 

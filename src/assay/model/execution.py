@@ -76,5 +76,7 @@ class Batch:
     """Instrument name to seconds that one start and stop of it take."""
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     """Instruments that had nothing to measure here, and why."""
+    versions: Mapping[int, str] = field(default_factory=dict)
+    """Trial to the version that its agent was found to have once it was open."""
     settled: tuple[tuple[int, int], ...] = ()
     """(trial, process) pairs whose job is done."""

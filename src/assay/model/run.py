@@ -14,6 +14,8 @@ class RunState(StrEnum):
     INTERRUPTED = "interrupted"
     FAILED = "failed"
     """Carried out to the end, but a trial has no ok execution."""
+    OVER_BUDGET = "over_budget"
+    """Ended by the budget of the run; what was finished is kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any]) -> Spec:
     changes = _from_here(changes)
     origin = Origin(document, (), changes)
     file = _given(document.value)
-    source = laid_over(file, changes)
+    source = laid_over(file, changes) | _added(file, changes)
     mistakes = [*document.mistakes, *_unknown_keys(source, RUN_KEYS | ENTRY_KEYS | {"experiments"}, origin)]
     run = _validated(RunSection, _only(source, RUN_KEYS), origin, mistakes)
     entries = []
@@ -101,6 +101,20 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any]) -> Spec:
             entries.append(Located(entry, place))
     run = run or RunSection.model_validate({})
     return Spec(run, tuple(entries), source, folder, origin, tuple(mistakes))
+
+
+def _added(file: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Files to load and tags that are given come on top of those that the file names."""
+    lists = {key: (_listed(file.get(key, [])), _listed(changes.get(key, []))) for key in ("load", "tags")}
+    return {
+        key: [*own, *(item for item in given if item not in own)]
+        for key, (own, given) in lists.items()
+        if given and isinstance(own, list) and isinstance(given, list)
+    }
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
 
 
 def _from_here(changes: Mapping[str, Any]) -> dict[str, Any]:

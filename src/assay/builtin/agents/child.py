@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import clock_gettime
 
+from assay.execute.http.events import LineSplitter
 from assay.execute.log import Log
 from assay.plugin.agent import AgentError
 
@@ -19,7 +20,7 @@ _EXIT_SECONDS = 0.5
 
 
 class Child:
-    """Its pipes never block us; its standard error goes to a file, where a flood can neither stop it nor us."""
+    """Its pipes never block us; its standard error goes to a file, where a flood can stop neither it nor us."""
 
     def __init__(self, command: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
         log = tempfile.TemporaryFile(mode="a+b", buffering=0)  # noqa: SIM115 (closed in `end`)
@@ -37,10 +38,13 @@ class Child:
         self.stdin, self.stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
         os.set_blocking(self.stdin, False)
         os.set_blocking(self.stdout, False)
-        self.log = Log(log.fileno())
+        self._log = Log(log.fileno())
+        self._remarks = ""
+        self.lines = LineSplitter()
         self.served = 0
-        """Requests it was sent; the last one's number."""
-        self.is_closed = False
+        """Requests it was sent."""
+        self.has_ended = False
+        """It says no more, or so much unasked that it is not worth asking."""
 
     def write(self, data: bytes | memoryview) -> int:
         """How much of it the pipe took; all of it counts as taken when nobody reads any more."""
@@ -62,24 +66,46 @@ class Child:
         except BlockingIOError:
             return None
 
+    def remark(self, text: str) -> None:
+        """A word of ours in its log."""
+        self._remarks += f"[{text}]\n"
+
+    def take_log(self) -> str:
+        """What it printed since the last time, after our remarks."""
+        log = self._remarks + (self._log.take() or "")
+        self._remarks = ""
+        return log
+
+    def drain_flood(self) -> None:
+        self._log.drain_flood()
+
+    def catch_up(self, most_bytes: int) -> int:
+        """Pass over what it said unasked, and count the lines; also find out whether it has ended meanwhile."""
+        lines, size = 0, 0
+        while data := self.read():
+            lines += len(self.lines.feed(data, 0.0))
+            size += len(data)
+            if size > most_bytes:
+                self.has_ended = True
+                break
+        self.has_ended = self.has_ended or data == b""
+        return lines
+
     def exit_code(self) -> int | None:
         return self._process.poll()
 
     def cpu_seconds(self) -> float:
-        """Of the program itself; 0 where the system does not tell."""
+        """Of the program itself, not of those it starts; 0 where the system does not tell."""
         if sys.platform != "linux" or self._process.returncode is not None:
             return 0.0
         try:
-            # The clock of another process: the kernel's way to write its number (clock_getcpuclockid).
+            # How the kernel writes the CPU clock of another process (clock_getcpuclockid).
             return clock_gettime((~self._process.pid << 3) | 2)
         except OSError:
             return 0.0
 
     def end(self, patience: float = 0.0) -> None:
-        """It may leave on its own within `patience` once its input has ended; then it must."""
-        if self.is_closed:
-            return
-        self.is_closed = True
+        """Once its input has ended it may leave on its own within `patience` seconds; then it must."""
         self.finish_writing()
         try:
             self._process.wait(patience)

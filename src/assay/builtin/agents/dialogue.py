@@ -1,13 +1,12 @@
 """One request put to a program and its answer, without a word about how waiting is done.
 
-A dialogue yields what it waits for and is resumed when that may have come, or after a second at the latest. So the same
+A dialogue yields what it waits for, and is resumed when that may have come or after a second at the latest. So the same
 steps serve a plain caller, who polls, and an event loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from time import perf_counter
 from typing import Any
@@ -18,7 +17,9 @@ from assay.model import Answer
 from assay.plugin.agent import AgentError, InvalidAnswer
 
 LONGEST_WAIT = 1.0
+MOMENT = 0.005
 _GRACE_SECONDS = 1.0
+_ANSWERING = frozenset(("output", "error", "tool_calls"))
 
 
 class Wait(Enum):
@@ -29,105 +30,189 @@ class Wait(Enum):
     MOMENT = 3
 
 
-Dialogue = Generator[Wait, None, Answer]
+Dialogue = Iterator[Wait]
+Reading = Generator[Wait, None, bytes]
 
 
-@dataclass(slots=True)
 class Talk:
-    """A dialogue's place: who with, how much was said, and what is odd about it."""
+    """Where a dialogue stands: with whom, what is still to be said, what was heard."""
 
-    child: Child
-    serial: str
-    max_bytes: int
-    started: float
-    received: int = 0
-    remarks: str = ""
+    __slots__ = (
+        "_late_until",
+        "_most_bytes",
+        "_received",
+        "_unsent",
+        "answer",
+        "child",
+        "is_last",
+        "is_settled",
+        "number",
+        "started",
+    )
 
-    def counted(self, data: bytes) -> bytes:
-        self.received += len(data)
-        if self.received > self.max_bytes:
-            raise InvalidAnswer(f"the answer has more than {self.max_bytes:,} bytes")
+    def __init__(self, child: Child, line: bytes, most_bytes: int, is_last: bool) -> None:
+        self.child = child
+        self.number = child.served
+        self.answer: Answer
+        self.is_settled = False
+        """The program has said its last word on this request, and may be asked the next."""
+        self.is_last = is_last
+        """No other request follows: the program sees the end of its input."""
+        self.started = perf_counter()
+        self._unsent = memoryview(line)
+        self._most_bytes = most_bytes
+        self._received = 0
+        self._late_until = 0.0
+
+    def settle(self, document: dict[str, Any], pieces: Pieces) -> None:
+        self.is_settled = True
+        self.answer = answer_of(document, pieces)
+
+    def expect_soon(self) -> None:
+        """A late answer to the request before came in: the right one must follow soon."""
+        self.child.remark(f"a second answer to request {self.number - 1} was passed over")
+        self._late_until = self._late_until or perf_counter() + _GRACE_SECONDS
+
+    def heard(self) -> Reading:
+        """What the program says next; nothing when it has said all. Meanwhile it is told what is still unsent."""
+        while True:
+            yield self._spoken()
+            data = self.child.read()
+            if data is None and self.child.exit_code() is not None:
+                # A process that it left behind may hold the pipe open.
+                data = self.child.read() or b""
+            if data is not None:
+                return self._counted(data)
+            self._be_patient()
+
+    def _spoken(self) -> Wait:
+        if self._unsent:
+            self._unsent = self._unsent[self.child.write(self._unsent) :]
+            if self._unsent:
+                return Wait.READABLE_OR_WRITABLE
+            if self.is_last:
+                self.child.finish_writing()
+        return Wait.READABLE
+
+    def _counted(self, data: bytes) -> bytes:
+        self._received += len(data)
+        if self._received > self._most_bytes:
+            raise InvalidAnswer(f"the answer has more than {self._most_bytes:,} bytes")
         return data
 
-    def remark(self, text: str) -> None:
-        self.remarks += f"[{text}]\n"
+    def _be_patient(self) -> None:
+        self.child.drain_flood()
+        if self._late_until and perf_counter() > self._late_until:
+            raise InvalidAnswer(
+                f"it answered request {self.number - 1} again instead of request {self.number}"
+            )
 
-    def log(self) -> str | None:
-        return self.remarks + (self.child.log.take() or "") or None
 
-
-def in_lines(talk: Talk, line: bytes) -> Dialogue:
-    """The program stays up: it reads one line and answers with one, after as many pieces as it likes."""
-    left_over = _passed_over(talk)
-    yield from _written(talk, line + b"\n")
-    pieces, late_until = Pieces(talk.started), 0.0
-    unread = left_over
-    while True:
-        yield Wait.READABLE
-        data = talk.child.read()
-        if data is None:
-            talk.child.log.drain_flood()
-            if late_until and perf_counter() > late_until:
-                raise InvalidAnswer(f"it answered request {int(talk.serial) - 1} again, and not request {talk.serial}")
-            continue
-        if not data:
-            raise AgentError((yield from _how_it_ended(talk, bool(unread) or bool(pieces))))
-        unread.append(talk.counted(data))
-        if b"\n" not in data:
-            continue
-        *lines, rest = b"".join(unread).split(b"\n")
-        unread = [rest] if rest else []
-        for number, text in enumerate(lines, 1):
-            document = _object(text, talk)
+def in_lines(talk: Talk) -> Dialogue:
+    """The program stays up: it reads a line and answers with one, after as many pieces as it likes."""
+    pieces = Pieces(talk.started)
+    lines = talk.child.lines
+    while data := (yield from talk.heard()):
+        found = lines.feed(data, perf_counter())
+        for place, (line, at) in enumerate(found, 1):
+            document = _object(decoded(line))
             if _is_late(document, talk):
-                late_until = perf_counter() + _GRACE_SECONDS
+                talk.expect_soon()
             elif "delta" in document:
-                pieces.add(document["delta"], perf_counter())
+                pieces.add(document["delta"], at)
             else:
-                _note_excess(talk, lines[number:], unread)
-                return answer_of(document, pieces, talk.log())
+                if excess := found[place:]:
+                    talk.child.remark(f"{len(excess)} lines after the answer were passed over")
+                talk.settle(document, pieces)
+                return
+    yield from _fail(
+        talk, "in the middle of an answer" if pieces or lines.finish() else "instead of answering"
+    )
 
 
-def _note_excess(talk: Talk, lines: list[bytes], unread: list[bytes]) -> None:
-    if lines or unread:
-        talk.remark(f"{sum(map(len, lines + unread)):,} bytes came after the answer and were passed over")
-
-
-def _passed_over(talk: Talk) -> list[bytes]:
-    """What came since the last answer belongs to no request; an end is left for the reader to find."""
-    late = b""
-    while data := talk.child.read():
-        late += talk.counted(data)
-    *_, rest = late.split(b"\n")
-    if late:
-        talk.remark(f"{len(late):,} bytes came after the answer to request {int(talk.serial) - 1} and were passed over")
-    talk.received = 0
-    return [rest] if rest else []
-
-
-def _object(line: bytes, talk: Talk) -> dict[str, Any]:
-    document = parsed(decoded(line))
+def _object(text: str) -> dict[str, Any]:
+    document = parsed(text)
     if not isinstance(document, dict):
-        raise InvalidAnswer(f"a line must be a JSON object: {excerpt(decoded(line))}")
+        raise InvalidAnswer(f"a line must be a JSON object: {excerpt(text)}")
     return document
 
 
 def _is_late(document: dict[str, Any], talk: Talk) -> bool:
-    """Whether this is a second answer to the request before; any other number is no answer."""
+    """Whether it is a second answer to the request before; with any other number it is none at all."""
     given = document.get("id")
-    if given == talk.serial:
+    if given == str(talk.number):
         return False
     if given is None:
         raise InvalidAnswer(f"the answer has no 'id': {excerpt(repr(document))}")
-    if given == str(int(talk.serial) - 1) and talk.serial != "1":
-        talk.remark(f"a second answer to request {given} was passed over")
+    if talk.number > 1 and given == str(talk.number - 1):
         return True
-    raise InvalidAnswer(f"it answered request {given!r}, but was asked {talk.serial!r}")
+    raise InvalidAnswer(f"it answered request {given!r}, but was asked '{talk.number}'")
 
 
-def _written(talk: Talk, data: bytes) -> Iterator[Wait]:
-    """All of it, also to a program that says much before it has read all; what it says meanwhile waits in the pipe."""
-    view = memoryview(data)
-    while view := view[talk.child.write(view) :]:
-        talk.child.log.drain_flood()
-        yield Wait.READABLE_OR_WRITABLE
+def _fail(talk: Talk, when: str) -> Iterator[Wait]:
+    """Its output has ended; how did it?"""
+    code = yield from _exit_code(talk, LONGEST_WAIT)
+    if code is None:
+        raise AgentError(f"it closed its standard output {when}")
+    raise AgentError(f"{_died_of(code)} {when}")
+
+
+def _exit_code(talk: Talk, patience: float) -> Generator[Wait, None, int | None]:
+    until = perf_counter() + patience
+    while (code := talk.child.exit_code()) is None and perf_counter() < until:
+        yield Wait.MOMENT
+    return code
+
+
+def _died_of(code: int) -> str:
+    from assay.execute.supervise import died_of
+
+    return died_of(code)
+
+
+def once(talk: Talk, is_plain: bool) -> Dialogue:
+    """The program reads one line, answers, and exits; what else it printed before is passed over."""
+    pieces = Pieces(talk.started)
+    said: list[bytes] = []
+    while data := (yield from talk.heard()):
+        found = talk.child.lines.feed(data, perf_counter())
+        said += [line for line, at in found if not _took_piece(line, at, pieces)]
+    said += [line for line, _ in talk.child.lines.finish()]
+    code = yield from _exit_code(talk, float("inf"))
+    if code:
+        raise AgentError(_died_of(code))
+    _settle_once(talk, [line for line in said if line.strip()], pieces, is_plain)
+
+
+def _took_piece(line: bytes, at: float, pieces: Pieces) -> bool:
+    if b'"delta"' not in line:
+        return False
+    document = _object_or_none(line)
+    if document is None or "delta" not in document:
+        return False
+    pieces.add(document["delta"], at)
+    return True
+
+
+def _settle_once(talk: Talk, said: list[bytes], pieces: Pieces, is_plain: bool) -> None:
+    document = _object_or_none(said[-1]) if said else None
+    if document is not None and document.keys() & _ANSWERING:
+        if document.get("id", "1") != "1":
+            raise InvalidAnswer(f"it answered request {document['id']!r}, but was asked '1'")
+        talk.settle(document, pieces)
+    elif pieces and not said:
+        talk.settle({}, pieces)
+    elif is_plain:
+        talk.settle({"output": decoded(b"\n".join(said))}, pieces)
+    elif said:
+        text = excerpt(decoded(said[-1]))
+        raise InvalidAnswer(f"its last line is not an answer: {text}. With 'plain: true' any text is one")
+    else:
+        raise InvalidAnswer("it ended without an answer")
+
+
+def _object_or_none(line: bytes) -> dict[str, Any] | None:
+    try:
+        return _object(decoded(line))
+    except InvalidAnswer:
+        return None

@@ -13,6 +13,7 @@ ANSWER_KEYS = frozenset(
     ("id", "output", "usage", "tool_calls", "spans", "usd", "model", "durations", "error", "log")
 )
 _EXCERPT = 200
+_BARE = frozenset(("id", "output"))
 _NO_USAGE = Usage()
 _USAGE_KEYS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "api_calls")
 
@@ -35,9 +36,12 @@ def request_line(request: Request, serial: str, params: Mapping[str, object]) ->
     return json_bytes(document)
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+
+
 def json_bytes(document: object) -> bytes:
     """Lone surrogates become question marks: they have no form in UTF-8."""
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=str).encode(errors="replace")
+    return _encode(document).encode(errors="replace")
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -103,6 +107,8 @@ def answer_of(document: Mapping[str, Any], pieces: Pieces | None = None, log: st
     output = document.get("output")
     if output is None and pieces:
         output = pieces.text
+    if document.keys() <= _BARE:
+        return Answer(output, first_token_seconds=pieces.first_seconds if pieces else None, log=log)
     return Answer(
         output,
         tuple(map(_tool_call, _items(document, "tool_calls"))),
@@ -154,11 +160,15 @@ def arguments_of(arguments: object, tool: str) -> Mapping[str, object]:
         try:
             arguments = _decode(arguments) if arguments.strip() else {}
         except (ValueError, RecursionError):
-            raise InvalidAnswer(f"the arguments for tool '{tool}' are not JSON: {excerpt(str(arguments))}") from None
+            raise InvalidAnswer(
+                f"the arguments for tool '{tool}' are not JSON: {excerpt(str(arguments))}"
+            ) from None
     if arguments is None:
         return {}
     if not isinstance(arguments, Mapping):
-        raise InvalidAnswer(f"the arguments for tool '{tool}' must be an object, not {excerpt(repr(arguments))}")
+        raise InvalidAnswer(
+            f"the arguments for tool '{tool}' must be an object, not {excerpt(repr(arguments))}"
+        )
     return arguments
 
 
@@ -168,7 +178,12 @@ def _span(span: Any) -> Span:
     if not isinstance(span, Mapping) or not isinstance(span.get("name"), str):
         raise InvalidAnswer(f"a span needs 'name', 'kind', 'start' and 'seconds': {excerpt(repr(span))}")
     kind = _text(span.get("kind"), "kind of a span") or "agent"
-    return Span(span["name"], kind, _seconds(span.get("start", 0.0), "start"), _seconds(span.get("seconds"), "seconds"))
+    return Span(
+        span["name"],
+        kind,
+        _seconds(span.get("start", 0.0), "start"),
+        _seconds(span.get("seconds"), "seconds"),
+    )
 
 
 def _seconds(value: object, name: object) -> float:

@@ -7,14 +7,14 @@ import os
 import select
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from time import monotonic, sleep, time
+from time import monotonic, sleep
 from typing import Self
 
-from assay.execute.due import first_due
+from assay.execute.account import account_of
 from assay.execute.guardian import Guardian
-from assay.execute.patience import Patience
+from assay.execute.patience import Patience, patience_for
 from assay.execute.supervise import Worker
-from assay.model import Batch, Execution, Isolation, Job, Status
+from assay.model import Batch, Isolation, Job, Status
 from assay.plugin.executor import Attempt
 
 POLL_SECONDS = 0.02
@@ -120,6 +120,8 @@ class Ward:
         self.is_done = False
 
     def begin(self, job: Job) -> Iterator[Batch]:
+        if job.agent is not None:
+            self._patience = patience_for(is_suite=True)
         self.is_done = True
         try:
             self.worker = Worker(job, self._attempt, self._guardian)
@@ -156,10 +158,8 @@ class Ward:
 
 
 def _not_begun(job: Job, error: OSError) -> Batch:
-    due = first_due(job.stretches)
-    assert due is not None
     text = f"The worker could not be started: {error}"
-    return Batch((Execution(job.trial, job.process, *due, Status.HARNESS_ERROR, time(), {}, error=text),))
+    return Batch((account_of(job).stand_in(Status.HARNESS_ERROR, text),))
 
 
 def _inline(attempt: Attempt, job: Job, stop: Callable[[], bool]) -> Iterator[Batch]:

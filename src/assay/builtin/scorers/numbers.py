@@ -4,22 +4,130 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-_SPACES = "\u00a0\u2009\u202f"
-_DIGITS = rf"\d{{1,3}}(?:[,_{_SPACES}]\d{{3}})+(?!\d)|\d+"
-_CURRENCY = r"[$€£¥₹]"
+_WINDOW = 100_000
+_MOST_MARKS = 20
+_CURRENCY = r"\\?[$€£¥₹]\s?"
+_SEPARATOR = "[,_\u00a0\u2009\u202f]"
 _NUMBER = re.compile(
-    rf"""
-    (?:(?<![\w)\]])(?P<sign>[-+−–]))?  {_CURRENCY}?[ ]?  (?P<late_sign>(?<={_CURRENCY})[-−])?
-    (?:
-        (?P<mixed>\d{{1,9}})[ ](?=\d{{1,9}}/\d)  (?P<part>\d{{1,9}})/(?P<of>\d{{1,9}})(?![/\d])
-      | (?P<upper>{_DIGITS})[ ]?/[ ]?(?P<lower>{_DIGITS})(?!\s?/|[.,]?\d)
-      | (?P<whole>{_DIGITS})?(?P<rest>\.\d+|(?<=\d)\.(?![.\w]))?
-        (?P<exponent>(?<=[\d.])(?:[eE][-+−]?\d{{1,4}}(?!\w)|[ ]?[×x*·][ ]?10\^?\{{?[-−+]?\d{{1,4}}\}}?))?
-    )
-    (?P<percent>[ ]?%)?
-    """,
+    rf"""(?<![A-Za-z\d])
+    (?P<digits>(?:\d{{1,3}}(?:{_SEPARATOR}\d{{3}})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)
+    (?:(?P<exponent>[eE][-+−]?\d{{1,4}}(?![\w.]))|\s?(?:×|x|\*|·|\\times|\\cdot)\s?10\^\{{?(?P<power>[-+−]?\d{{1,4}}))?
+    (?P<over>\s?/\s?\d+(?!\d|\.\d|\s?/)|[ ]\d{{1,6}}/\d{{1,6}}(?![\d/]))?
+    (?P<percent>\s?\\?%)?""",
     re.VERBOSE,
 )
+_MINUS = re.compile(rf"(?:^|[^\w)\]}}])[-−–](?:{_CURRENCY})?$|{_CURRENCY}[-−]$")
+_SEPARATORS = str.maketrans("−", "-", ",_\u00a0\u2009\u202f")
+_FRACTION = re.compile(r"(\d?)\\[dt]?frac\s?\{?(\d+)\}?\s?\{?(\d+)\}?")
+_THIN_SPACES = re.compile(r"\{,\}|\\[,!;]\s?(?=\d{3})")
+
+
+class Number(NamedTuple):
+    value: float
+    """A whole number without point, fraction or exponent is an int."""
+    is_percent: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.value:g}%" if self.is_percent else f"{self.value:.12g}"
+
+
+def number_in(value: object, which: str) -> Number | None:
+    """Of a number, itself; of a text, what it marks as its answer, else its last or first number."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return Number(value) if math.isfinite(value) else None
+    if not isinstance(value, str):
+        return None
+    text = _without_markup(value)
+    marked = _after_mark(text) or _in_box(text)
+    return marked or _scanned(text, which)
+
+
+def _without_markup(text: str) -> str:
+    """LaTeX's thousands and fractions as plain ones."""
+    if "\\" not in text and "{,}" not in text:
+        return text
+    text = _THIN_SPACES.sub(lambda space: "," if space[0] == "{,}" else "", text)
+    return _FRACTION.sub(lambda f: f"{f[1]}{' ' if f[1] else ''}{f[2]}/{f[3]}", text)
+
+
+def _scanned(text: str, which: str) -> Number | None:
+    """Outputs may be of any length: only one end of them is read."""
+    if which == "first":
+        return next(_numbers(text, _NUMBER.finditer(text, 0, _WINDOW)), None)
+    text = text[-_WINDOW:]
+    return next(_numbers(text, reversed(list(_NUMBER.finditer(text)))), None)
+
+
+def _numbers(text: str, matches: Iterable[re.Match[str]]) -> Iterator[Number]:
+    return (number for match in matches if (number := _number(text, match)) is not None)
+
+
+def _number(text: str, match: re.Match[str]) -> Number | None:
+    value = _magnitude(match)
+    if value is None:
+        return None
+    start = match.start()
+    is_negative = start > 0 and _MINUS.search(text[max(0, start - 5) : start]) is not None
+    return Number(-value if is_negative else value, match["percent"] is not None)
+
+
+def _magnitude(match: re.Match[str]) -> float | None:
+    """None for what no number can hold: a fraction over zero."""
+    digits = match["digits"].translate(_SEPARATORS)
+    exponent = match["exponent"] or (f"e{match['power']}" if match["power"] else "")
+    if not exponent and not match["over"] and "." not in digits and len(digits) < 300:
+        return int(digits)
+    value = float(digits + exponent.translate(_SEPARATORS))
+    return _divided(value, match["over"]) if match["over"] else value
+
+
+def _divided(value: float, over: str) -> float | None:
+    """`3` over `/4` is a fraction, `1` over ` 3/4` a mixed number."""
+    upper, _, lower = over.partition("/")
+    below = float(lower)
+    if not below:
+        return None
+    if not upper.strip():
+        return value / below
+    return value + float(upper) / below
+
+
+def _after_mark(text: str) -> Number | None:
+    """The answer after `####`; headings in Markdown look alike and are passed over."""
+    place = len(text)
+    for _ in range(_MOST_MARKS):
+        place = text.rfind("####", 0, place)
+        if place < 0:
+            return None
+        line = text[place + 4 : place + 304].lstrip().partition("\n")[0]
+        match = _NUMBER.search(line)
+        if match is not None and _is_answer(line, match):
+            return _number(line, match)
+    return None
+
+
+def _is_answer(line: str, match: re.Match[str]) -> bool:
+    before, after = line[: match.start()], line[match.end() :]
+    is_named = "answer" in before.lower() or not any(map(str.isalpha, before))
+    is_enumeration = after[:1] in (".", ")", ":") and any(map(str.isalpha, after))
+    return is_named and not is_enumeration
+
+
+def _in_box(text: str) -> Number | None:
+    place = text.rfind("\\boxed{")
+    return _scanned(_braced(text[place + 7 : place + 507]), "last") if place >= 0 else None
+
+
+def _braced(text: str) -> str:
+    """What stands before the brace that closes one opened before the text."""
+    depth = 1
+    for index, character in enumerate(text):
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if not depth:
+            return text[:index]
+    return text

@@ -1,0 +1,176 @@
+"""An agent that is a program in any language: it reads requests as JSON lines and answers in kind."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from assay.builtin.agents.child import Child
+from assay.builtin.agents.dialogue import Dialogue, Talk, in_lines, once
+from assay.builtin.agents.protocol import request_line
+from assay.builtin.agents.redaction import Redaction
+from assay.builtin.agents.version import version_of
+from assay.builtin.agents.waiting import Polling, ready
+from assay.model import Answer, Request
+from assay.plugin.agent import AgentError, BadAgent
+
+MAX_BYTES = 32 * 2**20
+_LEAVE_SECONDS = 0.5
+_LOG_IN_ERROR = 2000
+
+
+class Command:
+    """`mode` is lines, where the program stays up, or once, where each case has a process of its own.
+
+    No shell is involved. With one request at a time, `answer` is a plain call; otherwise it is async, and there are as
+    many processes as requests under way.
+    """
+
+    is_simulated: ClassVar[bool] = False
+    is_free: ClassVar[bool] = True
+
+    answer: Callable[[Request], Awaitable[Answer] | Answer]
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        mode: str = "lines",
+        plain: bool = False,
+        env: Mapping[str, object] | None = None,
+        params: Mapping[str, object] | None = None,
+        max_bytes: int = MAX_BYTES,
+        concurrency: int = 1,
+        folder: str = "",
+    ) -> None:
+        self._folder = Path(folder or ".").resolve()
+        self._command = _checked(command, self._folder)
+        if mode not in ("lines", "once"):
+            raise BadAgent(f"the mode '{mode}' must be 'lines' (it stays up) or 'once' (a process a case).")
+        self._is_once, self._is_plain = mode == "once", plain
+        self._env = {name: str(value) for name, value in (env or {}).items()}
+        self._params = dict(params or {})
+        self._max_bytes = max_bytes
+        self._redaction = Redaction(self._env.values())
+        self._idle: list[Polling] = []
+        self._all: dict[Child, None] = {}
+        self.answer = self._answer if concurrency == 1 else self._answer_async
+
+    def open(self) -> None:
+        """The first process is started now, so that no answer has to wait for it."""
+        if not self._is_once:
+            self._idle.append(self._started())
+
+    def close(self) -> None:
+        for child in list(self._all):
+            child.finish_writing()
+        for child in list(self._all):
+            self._end(child, _LEAVE_SECONDS)
+        self._idle.clear()
+
+    def found_version(self) -> str:
+        return version_of(self._folder / word for word in self._command)
+
+    def cpu_seconds(self) -> float:
+        """Of all its processes until now, those that have ended included."""
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return ended.ru_utime + ended.ru_stime + sum(child.cpu_seconds() for child in self._all)
+
+    def _answer(self, request: Request) -> Answer:
+        polling = self._taken()
+        talk = self._talk(request, polling.child)
+        try:
+            for wait in self._dialogue(talk):
+                polling.wait(wait)
+        except BaseException as error:
+            raise self._left(polling, talk, error) from None
+        return self._finished(polling, talk)
+
+    async def _answer_async(self, request: Request) -> Answer:
+        polling = self._taken()
+        talk = self._talk(request, polling.child)
+        try:
+            for wait in self._dialogue(talk):
+                await ready(polling.child, wait)
+        except BaseException as error:
+            raise self._left(polling, talk, error) from None
+        return self._finished(polling, talk)
+
+    def _taken(self) -> Polling:
+        """A process that is free, or a new one; what happened since the last answer is told in its log."""
+        if not self._idle:
+            return self._started()
+        polling = self._idle.pop()
+        child = polling.child
+        if late := child.catch_up(self._max_bytes):
+            child.remark(f"{late} lines after the answer to request {child.served} were passed over")
+        return self._restarted(child) if child.has_ended else polling
+
+    def _restarted(self, child: Child) -> Polling:
+        words = child.take_log()
+        self._end(child)
+        polling = self._started()
+        polling.child.remark(f"it ended after its last answer and was started again\n{words}")
+        return polling
+
+    def _started(self) -> Polling:
+        child = Child(self._command, self._folder, self._env)
+        self._all[child] = None
+        return Polling(child)
+
+    def _talk(self, request: Request, child: Child) -> Talk:
+        child.served += 1
+        line = request_line(request, str(child.served), self._params)
+        return Talk(child, line + b"\n", self._max_bytes, self._is_once)
+
+    def _dialogue(self, talk: Talk) -> Dialogue:
+        return once(talk, self._is_plain) if self._is_once else in_lines(talk)
+
+    def _finished(self, polling: Polling, talk: Talk) -> Answer:
+        log = self._log(talk)
+        self._release(polling, talk)
+        return replace(talk.answer, log=log) if log else talk.answer
+
+    def _left(self, polling: Polling, talk: Talk, error: BaseException) -> BaseException:
+        """What is raised instead: with the last words of the program, if the fault is its own."""
+        log = self._log(talk)
+        self._release(polling, talk)
+        if not isinstance(error, AgentError):
+            return error
+        said = f"\nIts log ends: {log[-_LOG_IN_ERROR:].strip()}" if log else ""
+        return type(error)(self._redaction.clean(str(error)) + said)
+
+    def _log(self, talk: Talk) -> str:
+        log = talk.child.take_log()
+        return self._redaction.clean(log) if log else log
+
+    def _release(self, polling: Polling, talk: Talk) -> None:
+        """One that has not settled its request might still answer it: it is ended, and a new one started when needed."""
+        if talk.is_settled and not self._is_once:
+            self._idle.append(polling)
+        else:
+            self._end(polling.child)
+
+    def _end(self, child: Child, patience: float = 0.0) -> None:
+        self._all.pop(child, None)
+        child.end(patience)
+
+
+def _checked(command: object, folder: Path) -> list[str]:
+    if isinstance(command, str) or not isinstance(command, Sequence) or not command:
+        raise BadAgent(f'the command {command!r} must be a list of words, such as ["./agent", "--serve"].')
+    words = [str(word) for word in command]
+    program = folder / words[0] if os.sep in words[0] else None
+    if program is not None and not program.is_file():
+        raise BadAgent(f"there is no program '{words[0]}' in '{folder}'.")
+    if program is not None and not os.access(program, os.X_OK):
+        raise BadAgent(
+            f"the file '{words[0]}' in '{folder}' may not be executed. Allow it: chmod +x {words[0]}"
+        )
+    if program is None and shutil.which(words[0]) is None:
+        raise BadAgent(f"there is no program '{words[0]}' in the PATH.")
+    return words

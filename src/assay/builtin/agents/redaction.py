@@ -1,0 +1,43 @@
+"""Secrets taken out of whatever is kept: errors, attempts, logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from urllib.parse import quote
+
+INSTEAD = "[redacted]"
+_SHORTEST = 4
+_SHORTEST_IN_OUTPUT = 16
+_SCHEMES = frozenset(("bearer", "basic", "token", "digest"))
+
+
+class Redaction:
+    """Knows values that nobody may read, in every form that a server is likely to echo them in."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        secrets = {word for value in values for word in (value, *value.split()) if _is_secret(word)}
+        # The longest first: a shorter one may be a part of it.
+        self._secrets = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+
+    def clean(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, INSTEAD)
+        return text
+
+    def clean_output(self, output: object) -> object:
+        """Only long secrets, which no text has by chance: an output is what is measured."""
+        if not isinstance(output, str):
+            return output
+        for secret in self._secrets:
+            if len(secret) >= _SHORTEST_IN_OUTPUT and secret in output:
+                output = output.replace(secret, INSTEAD)
+        return output
+
+
+def _is_secret(word: str) -> bool:
+    return len(word) >= _SHORTEST and word.lower() not in _SCHEMES
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    return secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], quote(secret, safe="")

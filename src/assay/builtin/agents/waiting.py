@@ -1,0 +1,55 @@
+"""Two ways to wait for a program: by polling its pipes, or on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import time
+
+from assay.builtin.agents.child import Child
+from assay.builtin.agents.dialogue import LONGEST_WAIT, MOMENT, Wait
+
+_MILLISECONDS = int(LONGEST_WAIT * 1000)
+
+
+class Polling:
+    """For one program at a time: no thread and no event loop between the caller and the pipe."""
+
+    def __init__(self, child: Child) -> None:
+        self.child = child
+        self._poll = select.poll()
+        self._poll.register(child.stdout, select.POLLIN)
+
+    def wait(self, wait: Wait) -> None:
+        if wait is Wait.READABLE:
+            self._poll.poll(_MILLISECONDS)
+        elif wait is Wait.READABLE_OR_WRITABLE:
+            self._poll.register(self.child.stdin, select.POLLOUT)
+            self._poll.poll(_MILLISECONDS)
+            self._poll.unregister(self.child.stdin)
+        else:
+            time.sleep(MOMENT)
+
+
+async def ready(child: Child, wait: Wait) -> None:
+    if wait is Wait.MOMENT:
+        await asyncio.sleep(MOMENT)
+        return
+    loop = asyncio.get_running_loop()
+    woken: asyncio.Future[None] = loop.create_future()
+    at_latest = loop.call_later(LONGEST_WAIT, _wake, woken)
+    loop.add_reader(child.stdout, _wake, woken)
+    if wait is Wait.READABLE_OR_WRITABLE:
+        loop.add_writer(child.stdin, _wake, woken)
+    try:
+        await woken
+    finally:
+        at_latest.cancel()
+        loop.remove_reader(child.stdout)
+        if wait is Wait.READABLE_OR_WRITABLE:
+            loop.remove_writer(child.stdin)
+
+
+def _wake(woken: asyncio.Future[None]) -> None:
+    if not woken.done():
+        woken.set_result(None)

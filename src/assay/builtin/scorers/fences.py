@@ -1,0 +1,74 @@
+"""Blocks of code and JSON values within prose, as language models write them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_MOST_TRIES = 200
+_DECODER = json.JSONDecoder()
+NOT_JSON = object()
+"""Stands for the absence of a value: None is JSON's null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    language: str
+    content: str
+
+
+def fenced_blocks(text: str) -> list[Block]:
+    """Blocks between lines of three backticks or tildes; one that is never closed goes to the end."""
+    blocks: list[Block] = []
+    fence, language, lines = "", "", []
+    for line in text.splitlines():
+        bare = line.strip()
+        if fence and bare.startswith(fence) and not bare.strip(fence[0]):
+            blocks.append(Block(language, "\n".join(lines)))
+            fence = ""
+        elif fence:
+            lines.append(line)
+        elif bare.startswith(("```", "~~~")):
+            fence = bare[: len(bare) - len(bare.lstrip(bare[0]))]
+            language, lines = (bare[len(fence) :].split() or [""])[0].lower(), []
+    if fence and lines:
+        blocks.append(Block(language, "\n".join(lines)))
+    return blocks
+
+
+def json_value(output: object) -> Any:
+    """The value that an output is or holds: all of it, a fenced block, or the first object or list; else NOT_JSON."""
+    if not isinstance(output, str):
+        return output
+    whole = _parsed(output)
+    if whole is not NOT_JSON:
+        return whole
+    for block in fenced_blocks(output):
+        value = _parsed(block.content)
+        if value is not NOT_JSON:
+            return value
+    return next(json_values(output), NOT_JSON)
+
+
+def json_values(text: str) -> Iterator[Any]:
+    """Objects and lists within prose, in their order, none of them inside another."""
+    place = 0
+    for _ in range(_MOST_TRIES):
+        places = [found for sign in "{[" if (found := text.find(sign, place)) >= 0]
+        if not places:
+            return
+        place = min(places)
+        try:
+            value, place = _DECODER.raw_decode(text, place)
+            yield value
+        except (ValueError, RecursionError):
+            place += 1
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return NOT_JSON

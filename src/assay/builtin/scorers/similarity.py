@@ -1,0 +1,76 @@
+"""Scorers for texts that are right by degrees."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from assay.builtin.scorers.distance import common_length, edit_distance, ends_in_common
+from assay.builtin.scorers.options import threshold
+from assay.builtin.scorers.texts import best_likeness, normalised, squad_words
+from assay.plugin.scorer import Judged, Judgement
+
+_MOST_CHARACTERS = 50_000
+_MOST_WORDS = 10_000
+
+
+class F1:
+    """Harmonic mean of precision and recall over words, as the SQuAD evaluation counts them."""
+
+    def __init__(self, *, threshold: float | None = None) -> None:
+        self._threshold = _threshold("f1", threshold)
+
+    def score(self, judged: Judged) -> Judgement:
+        return best_likeness(judged, _f1, self._threshold)
+
+
+class RougeL:
+    """F-measure of the longest common subsequence of words."""
+
+    def __init__(self, *, threshold: float | None = None) -> None:
+        self._threshold = _threshold("rouge_l", threshold)
+
+    def score(self, judged: Judged) -> Judgement:
+        return best_likeness(judged, _rouge_l, self._threshold)
+
+
+class Edit:
+    """1 − edits ÷ length of the longer text (Levenshtein)."""
+
+    def __init__(self, *, threshold: float | None = None) -> None:
+        self._threshold = _threshold("edit", threshold)
+
+    def score(self, judged: Judged) -> Judgement:
+        return best_likeness(judged, _edit, self._threshold)
+
+
+_threshold = threshold
+
+
+def _f1(a: str, b: str) -> float:
+    left, right = squad_words(a), squad_words(b)
+    return _harmonic((Counter(left) & Counter(right)).total(), len(left), len(right))
+
+
+def _rouge_l(a: str, b: str) -> float:
+    left, right = normalised(a, False).split(), normalised(b, False).split()
+    start, end = ends_in_common(left, right)
+    between = common_length(
+        left[start : len(left) - end][:_MOST_WORDS], right[start : len(right) - end][:_MOST_WORDS]
+    )
+    return _harmonic(start + between + end, len(left), len(right))
+
+
+def _harmonic(common: int, left: int, right: int) -> float:
+    return 2 * common / (left + right) if left + right else 1.0
+
+
+def _edit(a: str, b: str) -> float:
+    longest = max(len(a), len(b))
+    if not longest:
+        return 1.0
+    start, end = ends_in_common(a, b)
+    left, right = a[start : len(a) - end], b[start : len(b) - end]
+    # What is beyond the bound counts as edited: an endless output is not worth endless work.
+    beyond = max(0, len(left) - _MOST_CHARACTERS, len(right) - _MOST_CHARACTERS)
+    edits = edit_distance(left[:_MOST_CHARACTERS], right[:_MOST_CHARACTERS]) + beyond
+    return max(0.0, 1 - edits / longest)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.builtin.scorers.matching import common_in_order, placements
+from assay.builtin.scorers.options import flag, number, one_of
+from assay.builtin.scorers.texts import RIGHT
+from assay.builtin.scorers.values import Likeness
+from assay.model import ToolCall
+from assay.plugin.scorer import Judged, Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    name: str
+    arguments: Mapping[str, Any] | None
+    """None where any will do."""
+
+
+class ToolCalls:
+    """The calls made are the expected ones: all of them and no others; with `partial`, their F1."""
+
+    def __init__(
+        self, *, order: str = "any", arguments: str = "exact", partial: bool = False, tolerance: float = 0.0
+    ) -> None:
+        self._in_order = one_of("tool_calls", "order", order, ("strict", "any")) == "strict"
+        self._arguments = one_of("tool_calls", "arguments", arguments, ("exact", "subset", "ignore"))
+        self._partial = flag("tool_calls", "partial", partial)
+        self._likeness = Likeness(
+            number("tool_calls", "tolerance", tolerance), subset=self._arguments == "subset"
+        )
+
+    def score(self, judged: Judged) -> Judgement:
+        listed = judged.case.metadata.get("expected_calls", judged.expected)
+        try:
+            wanted = _wanted(listed)
+        except ValueError as problem:
+            return Judgement(None, str(problem))
+        made = judged.tool_calls
+        right = self._right(wanted, made)
+        if right == len(wanted) == len(made):
+            return RIGHT
+        reason = f"{right} of {len(wanted)} expected calls among {len(made)} made"
+        return Judgement(2 * right / (len(wanted) + len(made)) if self._partial else 0.0, reason)
+
+    def _right(self, wanted: Sequence[_Wanted], made: Sequence[ToolCall]) -> int:
+        if self._in_order:
+            return common_in_order(wanted, made, self._fits)
+        return sum(placements(wanted, made, self._fits))
+
+    def _fits(self, wanted: _Wanted, made: ToolCall) -> bool:
+        if wanted.name != made.name:
+            return False
+        if self._arguments == "ignore" or wanted.arguments is None:
+            return True
+        try:
+            return self._likeness.same(wanted.arguments, made.arguments)
+        except RecursionError:
+            return False
+
+
+def _wanted(listed: object) -> list[_Wanted]:
+    """Expected calls as written; ValueError when they are none."""
+    if isinstance(listed, str):
+        listed = _parsed(listed)
+    if isinstance(listed, Mapping):
+        listed = [listed]
+    if not isinstance(listed, list | tuple):
+        raise ValueError("the case has no expected calls: a list of {name, arguments}")
+    return [_one(call) for call in listed]
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _one(call: object) -> _Wanted:
+    if isinstance(call, str):
+        return _Wanted(call, None)
+    if isinstance(call, Mapping) and isinstance(call.get("function"), Mapping):
+        call = call["function"]
+    if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
+        raise ValueError("an expected call has no name: it is written {name: …, arguments: {…}}")
+    arguments = call.get("arguments")
+    if isinstance(arguments, str):
+        arguments = _parsed(arguments)
+    return _Wanted(call["name"], arguments if isinstance(arguments, Mapping) else None)

@@ -1,0 +1,125 @@
+"""What is done of a job, and what is due: by repetition, or by case where an agent is put through cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from time import time
+from typing import Protocol
+
+from assay.execute.due import first_due, left
+from assay.model import Execution, Job, Phase, Status
+
+
+class Account(Protocol):
+    """Takes note of each execution of a job as it is done."""
+
+    def take(self, execution: Execution) -> None: ...
+
+    def is_closed(self) -> bool:
+        """Whether nothing is due any more."""
+        ...
+
+    def rest(self) -> Job | None:
+        """The job that is left for another process; None when nothing is due."""
+        ...
+
+    def stand_in(
+        self,
+        status: Status,
+        error: str,
+        measurements: Mapping[str, float] | None = None,
+        log: str | None = None,
+    ) -> Execution:
+        """What is recorded in place of the execution that is due, and so done."""
+        ...
+
+
+def account_of(job: Job) -> Account:
+    return ByRepetition(job) if job.agent is None else ByCase(job)
+
+
+class ByRepetition:
+    """Executions of a process follow each other, so a count for each phase is enough."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._done: dict[str, int] = {}
+
+    def take(self, execution: Execution) -> None:
+        self._done[execution.phase] = execution.repetition + 1
+
+    def is_closed(self) -> bool:
+        return first_due(left(self._job.stretches, self._done)) is None
+
+    def rest(self) -> Job | None:
+        stretches = left(self._job.stretches, self._done)
+        return replace(self._job, stretches=stretches) if first_due(stretches) else None
+
+    def stand_in(
+        self,
+        status: Status,
+        error: str,
+        measurements: Mapping[str, float] | None = None,
+        log: str | None = None,
+    ) -> Execution:
+        due = first_due(left(self._job.stretches, self._done))
+        assert due is not None
+        execution = Execution(
+            self._job.trial, self._job.process, *due, status, time(), measurements or {}, error=error, log=log
+        )
+        self.take(execution)
+        return execution
+
+
+class ByCase:
+    """Cases put to an agent at a time end in any order, so each is noted by its number."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._places = {case.id: index for index, case in enumerate(job.cases)}
+        self._done: dict[str, set[int]] = {Phase.WARMUP: set(), Phase.MEASURED: set(job.done)}
+
+    def take(self, execution: Execution) -> None:
+        number = execution.repetition * len(self._job.cases) + self._places[execution.case]
+        self._done[execution.phase].add(number)
+
+    def is_closed(self) -> bool:
+        return next(self._due(), None) is None
+
+    def rest(self) -> Job | None:
+        """One case at a time: whatever ended the process, the next time it is known which case it was."""
+        if self.is_closed():
+            return None
+        warm = bool(self._done[Phase.WARMUP])
+        stretches = tuple(
+            replace(s, kept=s.kept and not (s.phase == Phase.WARMUP and warm)) for s in self._job.stretches
+        )
+        return replace(
+            self._job, stretches=stretches, done=frozenset(self._done[Phase.MEASURED]), concurrency=1
+        )
+
+    def stand_in(
+        self,
+        status: Status,
+        error: str,
+        measurements: Mapping[str, float] | None = None,
+        log: str | None = None,
+    ) -> Execution:
+        phase, number = next(self._due())
+        repetition, place = divmod(number, len(self._job.cases))
+        case = self._job.cases[place].id
+        execution = Execution(
+            self._job.trial, self._job.process, phase, repetition, status, time(), measurements or {}, case=case,
+            error=error, log=log,
+        )  # fmt: skip
+        self.take(execution)
+        return execution
+
+    def _due(self) -> Iterator[tuple[Phase, int]]:
+        for stretch in self._job.stretches:
+            phase = Phase(stretch.phase)
+            if stretch.kept:
+                yield from (
+                    (phase, n) for n in range(stretch.first, stretch.end) if n not in self._done[phase]
+                )
