@@ -50,7 +50,7 @@ def measure(quick: bool) -> list[Result]:
         "pyperf": partial(_pyperf, pyperf_options),
         "pytest-benchmark": partial(_pytest_benchmark, "0.1" if quick else "0.5"),
     }
-    found = interleaved(arms, 2 if quick else 11)
+    found = interleaved(arms, 2 if quick else 15)
     return [
         _empty(found),
         _ten_microseconds(TEN_BY_PYPERF, found, "pyperf"),

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.command import Assay, AssayInline
 
 from assay.plugin import lookup
-from tests.command import Assay, AssayInline
 
 
 @pytest.fixture
@@ -25,11 +25,19 @@ def assay_inline(tmp_path: Path, own_names: None) -> AssayInline:
 @pytest.fixture
 def own_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Files that this test loads, and what they register, are forgotten after it."""
-    monkeypatch.setattr(lookup, "_registered", {kind: dict(names) for kind, names in lookup._registered.items()})
-    monkeypatch.setattr(lookup, "_defined_in", {file: dict(names) for file, names in lookup._defined_in.items()})
+    monkeypatch.setattr(
+        lookup, "_registered", {kind: dict(names) for kind, names in lookup._registered.items()}
+    )
+    monkeypatch.setattr(
+        lookup, "_defined_in", {file: dict(names) for file, names in lookup._defined_in.items()}
+    )
     monkeypatch.setattr(lookup, "_loaded", dict(lookup._loaded))
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield
     folder = str(tmp_path.resolve())
-    for name in [name for name, module in sys.modules.items() if (getattr(module, "__file__", None) or "").startswith(folder)]:
+    for name in [
+        name
+        for name, module in sys.modules.items()
+        if (getattr(module, "__file__", None) or "").startswith(folder)
+    ]:
         del sys.modules[name]

@@ -7,7 +7,8 @@ AssayError
 ├── PlanError        the request contradicts itself, or names params that an experiment does not have
 ├── StoreError       the database cannot be reached, read or written
 │   ├── NewerSchema  written by a later Assay
-│   └── StoreFull    no space left; what was stored before is kept
+│   ├── StoreFull    no space left; what was stored before is kept
+│   └── SuiteNotFound  no suite was registered by that name
 ├── RunNotFound      no run, or several, by that id
 └── ReportError      a document cannot be made from this run
 """
@@ -66,6 +67,10 @@ class NewerSchema(StoreError):
 
 
 class StoreFull(StoreError):
+    pass
+
+
+class SuiteNotFound(StoreError):
     pass
 
 

@@ -16,10 +16,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from assay.analysis import comparable, compare_reports, findings, trial_report
+from assay.analysis.ratings import case_series, rate
 from assay.errors import AssayError, LookupFailed, MissingExtra, PlanError, no_such
+from assay.execute.agents import agent_key, make_agent
 from assay.execute.environment import environment
 from assay.execute.jobs import Assignment
+from assay.execute.judging import judged_again
 from assay.execute.runner import carry_out, interruptible
+from assay.execute.spending import Spending
 from assay.model import (
     Artifact,
     Batch,
@@ -28,18 +32,18 @@ from assay.model import (
     Metric,
     Order,
     Plan,
+    Ratings,
     Report,
     Run,
     RunState,
     StoredTrial,
+    Suite,
     TrialReport,
 )
-from assay.plan import expand
+from assay.plan.target import Registry, Request, plan_target
 from assay.plugin import lookup
 from assay.report.document import read_result, seed_result, trial_folder, write_output_dir
-from assay.spec.load import load_spec, spec_of
 from assay.spec.settings import Settings, find_settings
-from assay.spec.shipped import shipped_specs
 from assay.store.store import Store
 
 Watch = Callable[[Batch], None]
@@ -55,9 +59,8 @@ def run(target: str | Path, *, db: str | None = None, **changes: Any) -> Report:
     `changes` are keys of a spec, laid over those of the file: `run("spec.yaml", processes=10, params={"size": 5})`.
     """
     settings = find_settings(Path.cwd())
-    plan = prepare(str(target), settings, changes)
     with Store.open(db or settings.db) as store:
-        done = run_plan(plan, store)
+        done = run_plan(prepare(Request(str(target), changes), settings, store), store)
         return report_of(store, done.id)
 
 
@@ -69,53 +72,15 @@ def compare(
         return compared(store, a, b, metrics=metrics).comparisons
 
 
-def prepare(target: str, settings: Settings, changes: Mapping[str, Any] | None = None) -> Plan:
-    """Read what the target names and plan it; nothing has run yet, and every name is known to exist."""
+def prepare(request: Request | str, settings: Settings, store: Store | None = None) -> Plan:
+    """Plan what is asked for: every name is known to exist, and every agent can be made, before anything runs."""
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
-    for file in settings.loaded_files():
-        lookup.load_file(file)
-    plan = _planned(target, changes or {})
-    own = tuple(str(file.resolve()) for file in settings.loaded_files())
-    return replace(plan, load=tuple(dict.fromkeys((*plan.load, *own))))
-
-
-def _planned(target: str, changes: Mapping[str, Any]) -> Plan:
-    path = Path(target)
-    if path.suffix in (".yaml", ".yml", ".json") or path.is_dir():
-        return expand(load_spec(path, changes))
-    if path.suffix == ".py" or ".py::" in target:
-        return _planned_from_file(target, changes)
-    if target in lookup.known("experiments") or ":" in target:
-        return expand(spec_of([target], Path.cwd(), changes))
-    if target in shipped_specs():
-        return replace(
-            expand(load_spec(shipped_specs()[target], changes)), output_dir=_here(changes.get("output_dir"))
-        )
-    known = {*lookup.known("experiments"), *shipped_specs()}
-    raise LookupFailed(
-        no_such(target, "experiments and specs", known) + " A file ends in .yaml, .json or .py."
-    )
-
-
-def _here(output_dir: str | None) -> str | None:
-    return str(Path.cwd() / output_dir) if output_dir else None
-
-
-def _planned_from_file(target: str, changes: Mapping[str, Any]) -> Plan:
-    """Every experiment that a Python file defines, or the one named after `::`."""
-    file, _, name = target.partition("::")
-    path = Path(file)
-    if not path.is_file():
-        raise PlanError(f"There is no file '{file}'.")
-    lookup.load_file(path)
-    names = [target] if name else lookup.registered_in(path, "experiments")
-    if not names:
-        raise PlanError(
-            f"'{file}' defines no experiment. Mark one with @benchmark or @register_experiment(\"name\")."
-        )
-    plan = expand(spec_of(names, Path.cwd(), changes))
-    return replace(plan, load=tuple(dict.fromkeys((str(path.resolve()), *plan.load))))
+    asked = Request(request) if isinstance(request, str) else request
+    plan = plan_target(asked, settings, Registry(store.agents() if store is not None else {}))
+    for use in {agent_key(t.agent_use): t.agent_use for t in plan.trials if t.agent_use is not None}.values():
+        make_agent(use)
+    return plan
 
 
 def run_plan(plan: Plan, store: Store, watch: Watch = unwatched) -> Run:
@@ -132,7 +97,7 @@ def resume(ref: str, store: Store, watch: Watch = unwatched) -> Run:
         raise PlanError(
             f"Run '{found.id}' is still going on ({store.owner(found.id)}). Wait for it, or end it first."
         )
-    plan = plan_of(found)
+    plan = plan_of(found, store)
     for file in plan.load:
         lookup.load_file(Path(file))
     reopened = store.reopen(found.id, owner())
@@ -143,14 +108,20 @@ def _carried_out(
     begun: Run, plan: Plan, store: Store, progress: Mapping[tuple[int, int, str], int], watch: Watch
 ) -> Run:
     executor = lookup.find("executors", plan.executor)(plan.parallelism)
+    spending = Spending(plan.budget)
     with interruptible() as interrupt, _Folders(begun, plan) as folders:
-        assignment = Assignment(plan, begun.id, folders, progress)
+        assignment = Assignment(plan, begun.id, folders, progress, store.done(begun.id) if plan.suite else {})
         ended = {stored.trial.index for stored in begun.trials if stored.stopped}
         _remark_on_split_processes(begun, plan, progress, store)
-        for batch in carry_out(assignment, executor, interrupt, ended):
+        for batch in carry_out(
+            assignment, executor, lambda: interrupt() or spending.is_over, ended, spending
+        ):
             store.add(begun.id, batch)
+            for index, version in batch.versions.items():
+                store.set_agent_version(begun.id, index, version)
             watch(batch)
-        state = RunState.INTERRUPTED if interrupt() else _final_state(store, begun)
+        state = _final_state(store, begun, interrupt(), spending)
+        rate_trials(store, begun, plan)
         store.finish(begun.id, state, datetime.now(UTC))
     finished = store.run(begun.id)
     if plan.output_dir:
@@ -158,7 +129,59 @@ def _carried_out(
     return finished
 
 
-def _final_state(store: Store, begun: Run) -> RunState:
+def rate_trials(store: Store, begun: Run, plan: Plan) -> None:
+    """Work out the five ratings of each trial of a suite, and keep them for leaderboards."""
+    if plan.suite is None:
+        return
+    for stored in begun.trials:
+        store.rate(stored.id, ratings_of(store, stored, plan.suite))
+
+
+def ratings_of(store: Store, stored: StoredTrial, suite: Suite) -> Ratings:
+    benchmark = next(one for one in suite.benchmarks if one.id == stored.trial.benchmark)
+    baseline = store.baseline_quantities(suite.name).get(benchmark.id, {})
+    return rate(store.case_table(stored.id), benchmark.rubric, benchmark.limits, baseline)
+
+
+def failed_cases(store: Store, ref: str) -> dict[str, frozenset[str]]:
+    """Cases that were not passed by every agent in every repetition, by benchmark."""
+    found = store.run(ref)
+    suite = store.suite_of(found.id)
+    if suite is None:
+        raise PlanError(f"Run '{found.id}' is not of a suite, so it has no cases.")
+    marks = {benchmark.id: benchmark.rubric.pass_mark for benchmark in suite.benchmarks}
+    failed: dict[str, set[str]] = {}
+    for stored in found.trials:
+        table = store.case_table(stored.id)
+        scores = table.metrics.get("score") or [None] * len(table.cases)
+        for case, status, score in zip(table.cases, table.statuses, scores, strict=True):
+            if status != "ok" or (score is not None and score < marks[stored.trial.benchmark]):
+                failed.setdefault(stored.trial.benchmark, set()).add(case)
+    if not failed:
+        raise PlanError(f"Every case of run '{found.id}' was passed.")
+    return {benchmark: frozenset(cases) for benchmark, cases in failed.items()}
+
+
+def rescore(store: Store, ref: str) -> Run:
+    """Judge the stored outputs of a run again, with the scorers that its suite has; nothing is run."""
+    found = store.run(ref)
+    suite = store.suite_of(found.id)
+    if suite is None:
+        raise PlanError(f"Run '{found.id}' is not of a suite, so there is nothing to judge.")
+    for file in found.load:
+        lookup.load_file(Path(file))
+    for stored in found.trials:
+        benchmark = next(one for one in suite.benchmarks if one.id == stored.trial.benchmark)
+        store.rescore(stored.id, judged_again(benchmark, store.scored_executions(stored.id)))
+    rate_trials(store, found, plan_of(found, store))
+    return store.run(found.id)
+
+
+def _final_state(store: Store, begun: Run, is_interrupted: bool, spending: Spending) -> RunState:
+    if is_interrupted:
+        return RunState.INTERRUPTED
+    if spending.is_over:
+        return RunState.OVER_BUDGET
     has_failed = any(not store.counts(stored.id).get("ok") for stored in begun.trials)
     return RunState.FAILED if has_failed else RunState.COMPLETED
 
@@ -204,7 +227,7 @@ class _Folders:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
 
-def plan_of(run: Run) -> Plan:
+def plan_of(run: Run, store: Store) -> Plan:
     """The plan that a stored run was made from."""
     return Plan(
         name=run.name,
@@ -218,19 +241,23 @@ def plan_of(run: Run) -> Plan:
         tags=run.tags,
         notes=run.notes,
         source=run.source,
+        suite=store.suite_of(run.id),
+        budget=run.budget,
     )
 
 
 def report_of(store: Store, ref: str) -> Report:
     """A stored run with its findings."""
     found = store.run(ref)
-    return findings(found, [_trial_report(store, stored) for stored in found.trials])
+    suite = store.suite_of(found.id)
+    return findings(found, [_trial_report(store, stored, suite) for stored in found.trials])
 
 
-def _trial_report(store: Store, stored: StoredTrial) -> TrialReport:
+def _trial_report(store: Store, stored: StoredTrial, suite: Suite | None) -> TrialReport:
+    of_suite = stored.trial.agent_use is not None and suite is not None
     return trial_report(
         stored,
-        series=store.series(stored.id),
+        series=case_series(store.case_table(stored.id)) if of_suite else store.series(stored.id),
         counts=store.counts(stored.id),
         failures=store.failures(stored.id),
         executions=store.executions(stored.id),
@@ -238,6 +265,7 @@ def _trial_report(store: Store, stored: StoredTrial) -> TrialReport:
         artifacts=store.artifacts(stored.id),
         metrics=declared_metrics(stored),
         watched=watched_metrics(stored),
+        ratings=ratings_of(store, stored, suite) if of_suite and suite is not None else None,
     )
 
 

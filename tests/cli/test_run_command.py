@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from tests.command import Assay, AssayInline
 
 BENCH = """\
@@ -98,7 +97,10 @@ def test_a_shipped_spec_runs_by_its_name(project: AssayInline) -> None:
 
 
 def test_a_module_and_attribute_run(project: AssayInline) -> None:
-    assert project("run", "bench:Sized", "--json").json["trials"][0]["parameters"] == {"size": 10, "mode": "plain"}
+    assert project("run", "bench:Sized", "--json").json["trials"][0]["parameters"] == {
+        "size": 10,
+        "mode": "plain",
+    }
 
 
 def test_options_go_before_what_the_spec_says(project: AssayInline) -> None:
@@ -124,7 +126,9 @@ def test_a_sweep_on_the_command_line_replaces_a_fixed_param(project: AssayInline
 def test_a_set_on_the_command_line_replaces_a_sweep(project: AssayInline) -> None:
     project.write("spec.yaml", SPEC.replace("params: {size: 5}", "sweep: {size: [1, 2, 3]}"))
 
-    assert [one["size"] for one in parameters(project("run", "spec.yaml", "--set", "size=9", "--json").json)] == [9]
+    assert [
+        one["size"] for one in parameters(project("run", "spec.yaml", "--set", "size=9", "--json").json)
+    ] == [9]
 
 
 @pytest.mark.parametrize("isolation", ["inline", "process", "cold"])
@@ -145,13 +149,17 @@ def test_files_and_tags_are_added_to_those_of_the_spec(project: AssayInline) -> 
     project.write("more.py", "loaded = True\n")
     project.write("spec.yaml", SPEC + "tags: [nightly]\n")
 
-    result = project("run", "spec.yaml", "--load", "more.py", "--tag", "mine", "--tag", "nightly", "--json").json
+    result = project(
+        "run", "spec.yaml", "--load", "more.py", "--tag", "mine", "--tag", "nightly", "--json"
+    ).json
 
     assert (result["status"], sorted(result["tags"])) == ("completed", ["mine", "nightly"])
 
 
 def test_what_is_written_goes_where_out_says(project: AssayInline) -> None:
-    result = project("run", "spec.yaml", "--out", "here", "--report", "csv,md", "--report", "junit", "--json").json
+    result = project(
+        "run", "spec.yaml", "--out", "here", "--report", "csv,md", "--report", "junit", "--json"
+    ).json
 
     files = {file.name for file in (project.folder / "here").iterdir() if file.is_file()}
     assert len(result["files"]) >= 3
@@ -183,19 +191,34 @@ def test_a_run_with_nothing_but_failures_in_a_trial_exits_with_1(project: AssayI
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["spec.yaml", "--set", "sice=3"], "Error: --set: sice: is not a param of 'sized'. Did you mean 'size'?"),
+        (
+            ["spec.yaml", "--set", "sice=3"],
+            "Error: --set: sice: is not a param of 'sized'. Did you mean 'size'?",
+        ),
         (["spec.yaml", "--set", "size=big"], "Error: --set: size: must be a whole number, not 'big'."),
-        (["spec.yaml", "--sweep", "sice=3,4"], "Error: --sweep: sice: is not a param of 'sized'. Did you mean 'size'?"),
-        (["spec.yaml", "--executor", "locl"], "Error: --executor: There is no 'locl' among the executors (local"),
+        (
+            ["spec.yaml", "--sweep", "sice=3,4"],
+            "Error: --sweep: sice: is not a param of 'sized'. Did you mean 'size'?",
+        ),
+        (
+            ["spec.yaml", "--executor", "locl"],
+            "Error: --executor: There is no 'locl' among the executors (local",
+        ),
         (["spec.yaml", "--load", "gone.py"], "Error: --load: There is no file '"),
-        (["spec.yaml", "--isolation", "inline", "--processes", "2"], "Error: --isolation: 'inline' has one process only."),
+        (
+            ["spec.yaml", "--isolation", "inline", "--processes", "2"],
+            "Error: --isolation: 'inline' has one process only.",
+        ),
         (["spec.yaml", "--report", "htm"], "Error: There is no 'htm' among the reporters (csv, html, "),
         (["spec.yaml", "--set", "size"], "Error: 'size' is not KEY=VALUE."),
         (["spec.yaml", "--sweep", "size="], "Error: 'size=' is not KEY=V1,V2,…"),
         (["gone.yaml"], "Error: gone.yaml: does not exist."),
         (["gone.py"], "Error: There is no file 'gone.py'."),
         (["bench.py::pars"], "Error: bench.py::pars: There is no 'pars' among the experiments of '"),
-        (["bench.py::ordinary"], "Error: bench.py::ordinary: 'bench.py::ordinary' is neither a class with execute_once nor"),
+        (
+            ["bench.py::ordinary"],
+            "Error: bench.py::ordinary: 'bench.py::ordinary' is neither a class with execute_once nor",
+        ),
         (["nop"], "Error: There is no 'nop' among the experiments and specs ("),
         (["nowhere:Thing"], "Error: nowhere:Thing: There is no module 'nowhere'"),
         ([], "Error: Give either a TARGET or --resume RUN."),
@@ -219,7 +242,11 @@ def test_every_mistake_is_told_at_once_and_none_as_a_traceback(assay: Assay) -> 
     refusal = assay("run", "spec.yaml", "--json").refusal
 
     assert refusal.splitlines()[0] == "3 mistakes:"
-    assert [line.split(": ")[0] for line in refusal.splitlines()[1:]] == ["spec.yaml:1", "spec.yaml:2", "spec.yaml:3"]
+    assert [line.split(": ")[0] for line in refusal.splitlines()[1:]] == [
+        "spec.yaml:1",
+        "spec.yaml:2",
+        "spec.yaml:3",
+    ]
 
 
 def test_values_are_typed_as_yaml_would(project: AssayInline) -> None:
@@ -237,7 +264,10 @@ def test_values_are_typed_as_yaml_would(project: AssayInline) -> None:
 
 
 def test_a_sweep_may_be_over_lists_and_text_with_brackets(project: AssayInline) -> None:
-    project.write("typed.py", "from assay import benchmark\n@benchmark(iterations=1, loops=1)\ndef show(a: list = []): ...\n")
+    project.write(
+        "typed.py",
+        "from assay import benchmark\n@benchmark(iterations=1, loops=1)\ndef show(a: list = []): ...\n",
+    )
 
     result = project("run", "typed.py", "--sweep", "a=[1,2],[3]", "--json").json
 
@@ -260,6 +290,8 @@ def test_an_experiment_registered_in_a_script_runs_from_it(assay: Assay) -> None
         "    print(assay.run('script.py::sized', iterations={'measured': 2}).trials[0].counts)\n",
     )
 
-    done = subprocess.run([sys.executable, script], cwd=assay.folder, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, script], cwd=assay.folder, capture_output=True, text=True, check=True
+    )
 
     assert "2" in done.stdout

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from tests.command import AssayInline
 
 EXPERIMENT = '''\
@@ -104,12 +103,12 @@ def my_custom_instrument(context: Dict[str, Any]):
         context["my_custom_metric"] = {"duration": time.time() - start_time, "memory_delta": 7}
 '''
 
-REPORTER = '''\
+REPORTER = """\
 def generate_custom_report(results, output_dir: str) -> None:
     with open(f"{output_dir}/custom_report.txt", "w") as f:
         for result in results:
             f.write(f"{result.name} {result.metrics.get('duration_s', {}).get('mean', 0):.9f} {result.status}\\n")
-'''
+"""
 
 
 @pytest.fixture
@@ -126,7 +125,11 @@ def test_the_baseline_runs_and_leaves_its_result_in_its_output_folder(project: A
     [trial] = result["trials"]
     [folder] = (project.folder / "specs/benchmarks/results/example_benchmark").iterdir()
     written = json.loads((folder / f"{folder.name}.json").read_text())
-    assert (result["status"], result["seed"], sorted(result["tags"])) == ("completed", 42, ["baseline", "custom"])
+    assert (result["status"], result["seed"], sorted(result["tags"])) == (
+        "completed",
+        42,
+        ["baseline", "custom"],
+    )
     assert trial["parameters"]["parameters"] == {"custom_setting": True, "test_mode": "baseline"}
     assert folder.name.startswith("example_benchmark_2")
     assert (written["name"], written["iterations"]) == ("example_benchmark", {"warmup": 1, "measured": 3})
@@ -138,7 +141,9 @@ def test_the_baseline_runs_and_leaves_its_result_in_its_output_folder(project: A
 def test_lists_in_params_are_swept_and_summarised(project: AssayInline) -> None:
     result = project("run", "specs/sweep.yaml", "--load", "example_benchmark.py", "--json").json
 
-    points = [(trial["parameters"]["data_size"], trial["parameters"]["iterations"]) for trial in result["trials"]]
+    points = [
+        (trial["parameters"]["data_size"], trial["parameters"]["iterations"]) for trial in result["trials"]
+    ]
     out = project.folder / "specs/benchmarks/results/example_benchmark_sweep"
     assert points == [(10, 1), (10, 2), (10, 3), (20, 1), (20, 2), (20, 3)]
     assert "example_benchmark" in (out / "SWEEP_SUMMARY.md").read_text()
@@ -191,6 +196,16 @@ def test_the_reporter_works_on_a_stored_run_too(project: AssayInline, tmp_path: 
     project.write("reporter.py", REPORTER)
     project("run", "specs/baseline.yaml", "--load", "example_benchmark.py", "--json")
 
-    done = project("report", "last", "--format", "generate_custom_report", "--load", "reporter.py", "--out", "later", "--json")
+    done = project(
+        "report",
+        "last",
+        "--format",
+        "generate_custom_report",
+        "--load",
+        "reporter.py",
+        "--out",
+        "later",
+        "--json",
+    )
 
     assert done.json["files"] == ["later/custom_report.txt"]

@@ -36,6 +36,7 @@ class Running:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            errors="replace",
         )
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-import time
-from itertools import cycle
+import subprocess
 from pathlib import Path
 
 import pytest
 from tests.execute.carrying import eventually
 from tests.execute.running import Running
 
-KILLS = 20
+KILLS = 10
 PLANNED = sorted(
     (trial, process, phase, repetition, "ok")
     for trial in range(3)
@@ -33,35 +32,40 @@ def begun(running: Running, parallelism: int) -> list[str]:
     return ["run", path]
 
 
-def killed(running: Running, arguments: list[str], delay: float) -> bool:
-    """Whether the runner was killed; it is not when it is done before that."""
+def is_killed(running: Running, arguments: list[str], delay: float) -> bool:
+    """Whether the runner was killed that long after it began; not when it was done before that."""
     owner = running.owner
     process = running.start(*arguments)
     eventually(lambda: running.owner != owner or process.poll() is not None, 30)
-    time.sleep(delay)
-    was_running = process.poll() is None
-    process.kill()
-    out, err = process.communicate(timeout=20)
-    assert was_running or process.returncode == 0, out + err
-    return was_running
+    try:
+        _, err = process.communicate(timeout=delay)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return True
+    assert process.returncode == 0, err
+    return False
+
+
+def stored_after_kills(folder: Path, parallelism: int, chance: random.Random) -> int:
+    """Kill a run and resume it until it is done; how often it was killed."""
+    folder.mkdir()
+    running = Running(folder)
+    arguments, kills = begun(running, parallelism), 0
+    while is_killed(running, arguments, chance.uniform(0, 1) if kills < KILLS else 60):
+        kills += 1
+        arguments = ["run", "--resume", "last"] if running.owner else arguments
+    assert sorted(running.executions) == PLANNED
+    assert running.state == "completed"
+    return kills
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("parallelism", [1, 2])
 def test_a_runner_that_is_killed_at_random_moments_ends_up_with_exactly_what_was_planned(
-    tmp_path: Path,
+    tmp_path: Path, parallelism: int
 ) -> None:
-    chance = random.Random(20)
-    kills = 0
-    for number, parallelism in enumerate(cycle((1, 2))):
-        if kills >= KILLS:
-            break
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        running = Running(folder)
-        arguments = begun(running, parallelism)
-        while killed(running, arguments, chance.uniform(0, 0.5)):
-            kills += 1
-            arguments = ["run", "--resume", "last"]
-
-        assert sorted(running.executions) == PLANNED
-        assert running.state == "completed"
+    chance, kills, runs = random.Random(parallelism), 0, 0
+    while kills < KILLS:
+        kills += stored_after_kills(tmp_path / str(runs), parallelism, chance)
+        runs += 1

@@ -8,6 +8,7 @@ import pytest
 from tests.execute.carrying import SUBJECTS, Carried, trial
 from tests.execute.conftest import Carry
 
+from assay.execute import supervise
 from assay.model import Limits, Status
 
 SHORT = Limits(seconds=0.4)
@@ -165,3 +166,18 @@ def test_odd_values_are_kept_as_far_as_they_can_be_written(carry: Carry) -> None
     assert execution.measurements["odd ?"] == 2
     assert isinstance(execution.output, dict)
     assert execution.output["text"] == "?"
+
+
+def test_a_worker_that_never_gets_started_is_the_fault_of_the_harness(
+    carry: Carry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, time\nif 'assay.execute.worker' in sys.orig_argv: time.sleep(60)"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(supervise, "START_SECONDS", 0.5)
+
+    carried = carry(trial(measured=3))
+
+    assert carried.statuses == [Status.HARNESS_ERROR]
+    assert "took longer than 0.5 s, during starting" in (carried.executions[0].error or "")

@@ -89,11 +89,16 @@ def test_a_list_for_a_param_that_takes_one_is_a_value(planned, name: str) -> Non
 
 
 def test_a_list_of_lists_is_an_axis_of_a_list_param(planned) -> None:
-    assert params(planned("experiment: typed\nparams: {sizes: [[1], [2, 3]]}"), "sizes") == [([1],), ([2, 3],)]
+    assert params(planned("experiment: typed\nparams: {sizes: [[1], [2, 3]]}"), "sizes") == [
+        ([1],),
+        ([2, 3],),
+    ]
 
 
 def test_an_axis_with_a_bad_item_is_told_as_a_bad_param(planned) -> None:
-    with pytest.raises(SpecError, match=r"spec.yaml:3: params.size: must be a whole number, not \[1, 'x'\] \(a list\)"):
+    with pytest.raises(
+        SpecError, match=r"spec.yaml:3: params.size: must be a whole number, not \[1, 'x'\] \(a list\)"
+    ):
         planned("experiment: typed\nparams: {size: [1, x]}")
 
 
@@ -104,7 +109,10 @@ def test_axes_in_sweep_and_in_params_are_combined(planned) -> None:
 
 
 def test_a_sweep_of_a_param_replaces_its_fixed_value(planned) -> None:
-    assert params(planned("experiment: typed\nparams: {size: 5}\nsweep: {size: [1, 2]}"), "size") == [(1,), (2,)]
+    assert params(planned("experiment: typed\nparams: {size: 5}\nsweep: {size: [1, 2]}"), "size") == [
+        (1,),
+        (2,),
+    ]
 
 
 def test_trials_are_named_by_what_varies(planned) -> None:
@@ -124,7 +132,14 @@ def test_long_values_make_short_names_that_differ(planned) -> None:
 def test_defaults_are_filled_in(planned) -> None:
     [trial] = planned("experiment: typed\nparams: {size: 3}").trials
 
-    assert trial.params == {"size": 3, "rate": 0.5, "mode": "fast", "sizes": [1], "either": 1, "anything": None}
+    assert trial.params == {
+        "size": 3,
+        "rate": 0.5,
+        "mode": "fast",
+        "sizes": [1],
+        "either": 1,
+        "anything": None,
+    }
 
 
 def test_a_default_that_is_no_plain_value_stays_with_the_function(planned) -> None:
@@ -204,16 +219,27 @@ seed: 7
     [trial] = plan.trials
     assert trial.iterations == Iterations(2, 40, Until(0.02, 40, metric="rate"), loops=8)
     assert trial.limits == Limits(2.5, 64 * 2**20, 10, 0.5)
-    assert [(use.name, dict(use.options)) for use in trial.instruments] == [("timing", {}), ("psutil", {"interval_ms": 50})]
+    assert [(use.name, dict(use.options)) for use in trial.instruments] == [
+        ("timing", {}),
+        ("psutil", {"interval_ms": 50}),
+    ]
     assert (trial.processes, trial.isolation) == (3, Isolation.PROCESS)
-    assert (plan.order, plan.parallelism, plan.seed, plan.tags, plan.notes) == (Order.SEQUENTIAL, 2, 7, ("a", "b"), "why")
+    assert (plan.order, plan.parallelism, plan.seed, plan.tags, plan.notes) == (
+        Order.SEQUENTIAL,
+        2,
+        7,
+        ("a", "b"),
+        "why",
+    )
     assert plan.output_dir == str(tmp_path / "results")
     assert plan.load == (str(tmp_path / "experiments.py"),)
 
 
 def test_a_benchmark_brings_its_own_iterations_unless_the_spec_has_some(planned) -> None:
     assert planned("experiment: parse").trials[0].iterations == Iterations(2, 7, None, None)
-    assert planned("experiment: parse\niterations: {measured: 3, loops: 5}").trials[0].iterations == Iterations(2, 3, None, 5)
+    assert planned("experiment: parse\niterations: {measured: 3, loops: 5}").trials[
+        0
+    ].iterations == Iterations(2, 3, None, 5)
 
 
 def test_arguments_of_a_benchmark_are_params(planned) -> None:
@@ -239,7 +265,9 @@ def test_changes_go_before_the_file(planned) -> None:
 
 
 def test_changes_go_before_the_keys_of_one_of_several_experiments(planned) -> None:
-    plan = planned("experiments: [{experiment: typed, params: {size: 1}, processes: 2}]", params={"size": 2}, processes=5)
+    plan = planned(
+        "experiments: [{experiment: typed, params: {size: 1}, processes: 2}]", params={"size": 2}, processes=5
+    )
 
     assert (plan.trials[0].params["size"], plan.trials[0].processes) == (2, 5)
 
@@ -251,17 +279,23 @@ def test_a_param_that_a_change_fixes_is_no_longer_swept(planned) -> None:
 
 
 def test_a_number_of_repetitions_replaces_an_automatic_one(planned) -> None:
-    plan = planned("experiment: typed\niterations: {measured: auto, until: {max: 40}}", iterations={"measured": 3})
+    plan = planned(
+        "experiment: typed\niterations: {measured: auto, until: {max: 40}}", iterations={"measured": 3}
+    )
 
     assert plan.trials[0].iterations == Iterations(measured=3)
 
 
 def test_a_mistake_in_a_change_is_not_blamed_on_the_file(planned) -> None:
-    with pytest.raises(SpecError, match=r"^request: params.sice: is not a param of 'typed'. Did you mean 'size'\?$"):
+    with pytest.raises(
+        SpecError, match=r"^request: params.sice: is not a param of 'typed'. Did you mean 'size'\?$"
+    ):
         planned("experiment: typed\nparams: {rate: 0.2}", params={"sice": 1})
 
 
-def test_paths_in_changes_count_from_the_current_folder(planned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_in_changes_count_from_the_current_folder(
+    planned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
@@ -288,7 +322,9 @@ def test_an_experiment_of_a_file_is_named_relative_to_the_spec(tmp_path: Path, o
 
 def test_a_spec_in_json_is_the_same_as_in_yaml(tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_text("experiment: pragma_profile\nsweep: {num_records: [10, 20]}\nseed: 1")
-    (tmp_path / "spec.json").write_text('{"experiment": "pragma_profile",\n"sweep": {"num_records": [10, 20]}, "seed": 1}')
+    (tmp_path / "spec.json").write_text(
+        '{"experiment": "pragma_profile",\n"sweep": {"num_records": [10, 20]}, "seed": 1}'
+    )
 
     assert expand(load_spec(tmp_path / "spec.yaml")) == expand(load_spec(tmp_path / "spec.json"))
 
@@ -308,7 +344,9 @@ def test_the_code_base_of_a_file_outside_a_repository_is_the_file_with_a_hash(pl
 
 @pytest.mark.parametrize("name", ["json:dumps", "json:JSONDecoder", "pathlib:Path.cwd"])
 def test_what_is_no_experiment_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(SpecError, match="is neither a class with execute_once nor a function marked with @benchmark"):
+    with pytest.raises(
+        SpecError, match="is neither a class with execute_once nor a function marked with @benchmark"
+    ):
         expand(spec_of([name], tmp_path))
 
 

@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 from assay.plan.sweep import as_text, points
 
 names = st.text(alphabet="abcdef", min_size=1, max_size=3)
-values = st.one_of(st.integers(-5, 5), st.booleans(), st.sampled_from(["x", "y", "1"]), st.floats(0, 2, width=16))
-axes_of = st.dictionaries(names, st.lists(values, min_size=1, max_size=4, unique_by=as_text), min_size=1, max_size=4)
+values = st.one_of(
+    st.integers(-5, 5), st.booleans(), st.sampled_from(["x", "y", "1"]), st.floats(0, 2, width=16)
+)
+axes_of = st.dictionaries(
+    names, st.lists(values, min_size=1, max_size=4, unique_by=as_text), min_size=1, max_size=4
+)
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -28,7 +32,9 @@ def test_a_cartesian_sweep_has_every_combination_once(axes: dict[str, list[Any]]
 
 
 @given(axes_of)
-def test_the_order_of_a_cartesian_sweep_depends_on_names_not_on_how_it_was_written(axes: dict[str, list[Any]]) -> None:
+def test_the_order_of_a_cartesian_sweep_depends_on_names_not_on_how_it_was_written(
+    axes: dict[str, list[Any]],
+) -> None:
     reversed_axes = dict(reversed(axes.items()))
 
     assert texts(points(axes, "cartesian", None, 0)) == texts(points(reversed_axes, "cartesian", None, 0))
@@ -52,7 +58,9 @@ def test_a_random_sweep_stays_on_the_axes(axes: dict[str, list[Any]], samples: i
 
 
 @given(axes_of, st.integers(1, 60), seeds)
-def test_a_random_sweep_is_the_same_for_the_same_seed(axes: dict[str, list[Any]], samples: int, seed: int) -> None:
+def test_a_random_sweep_is_the_same_for_the_same_seed(
+    axes: dict[str, list[Any]], samples: int, seed: int
+) -> None:
     assert texts(points(axes, "random", samples, seed)) == texts(points(axes, "random", samples, seed))
 
 

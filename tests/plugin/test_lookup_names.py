@@ -66,12 +66,17 @@ def test_a_name_in_a_file_is_found_by_slug_and_by_attribute(name: str) -> None:
 def test_an_unknown_name_in_a_file_lists_those_that_it_has() -> None:
     path = write("mine.py", EXPERIMENT.format(name="slug"))
 
-    with pytest.raises(LookupFailed, match=r"There is no 'slog' among the experiments of '.*mine.py' \(join words, slug\). Did you mean 'slug'\?"):
+    with pytest.raises(
+        LookupFailed,
+        match=r"There is no 'slog' among the experiments of '.*mine.py' \(join words, slug\). Did you mean 'slug'\?",
+    ):
         lookup.find("experiments", f"{path}::slog")
 
 
 def test_an_unknown_name_lists_the_known_ones_and_the_nearest() -> None:
-    with pytest.raises(LookupFailed, match=r"There is no 'nop' among the experiments \(noop, .*\). Did you mean 'noop'\?"):
+    with pytest.raises(
+        LookupFailed, match=r"There is no 'nop' among the experiments \(noop, .*\). Did you mean 'noop'\?"
+    ):
         lookup.find("experiments", "nop")
 
 
@@ -97,7 +102,9 @@ def test_a_place_that_leads_nowhere_is_told(name: str, told: str) -> None:
 def test_a_module_that_raises_is_told_and_not_shown_as_our_fault() -> None:
     write("broken_module.py", "raise RuntimeError('not today')\n")
 
-    with pytest.raises(LookupFailed, match="Module 'broken_module' cannot be loaded: RuntimeError: not today"):
+    with pytest.raises(
+        LookupFailed, match="Module 'broken_module' cannot be loaded: RuntimeError: not today"
+    ):
         lookup.find("experiments", "broken_module:x")
 
 
@@ -122,7 +129,9 @@ def test_a_file_that_cannot_be_loaded_is_told_with_the_line(text: str, told: str
 
 
 def test_a_file_is_run_once_however_often_it_is_loaded() -> None:
-    path = write("counting.py", "from pathlib import Path\nwith Path('log').open('a') as log: log.write('x')\n")
+    path = write(
+        "counting.py", "from pathlib import Path\nwith Path('log').open('a') as log: log.write('x')\n"
+    )
 
     lookup.load_file(path)
     lookup.load_file(path)
@@ -132,7 +141,11 @@ def test_a_file_is_run_once_however_often_it_is_loaded() -> None:
 
 def test_a_file_that_another_one_imported_is_not_run_again() -> None:
     first = write("first.py", "import second\n")
-    second = write("second.py", EXPERIMENT.format(name="slug") + "from pathlib import Path\nwith Path('log').open('a') as log: log.write('x')\n")
+    second = write(
+        "second.py",
+        EXPERIMENT.format(name="slug")
+        + "from pathlib import Path\nwith Path('log').open('a') as log: log.write('x')\n",
+    )
 
     lookup.load_file(first)
     lookup.load_file(second)
@@ -143,8 +156,14 @@ def test_a_file_that_another_one_imported_is_not_run_again() -> None:
 
 
 def test_a_file_may_register_what_another_module_defines() -> None:
-    write("library.py", "from assay import Experiment\n\nclass Lent(Experiment):\n    def execute_once(self, context): ...\n")
-    path = write("mine.py", "from assay import register_experiment\nfrom library import Lent\n\nregister_experiment('lent')(Lent)\n")
+    write(
+        "library.py",
+        "from assay import Experiment\n\nclass Lent(Experiment):\n    def execute_once(self, context): ...\n",
+    )
+    path = write(
+        "mine.py",
+        "from assay import register_experiment\nfrom library import Lent\n\nregister_experiment('lent')(Lent)\n",
+    )
 
     lookup.load_file(path)
 
@@ -173,7 +192,10 @@ def test_two_files_of_one_name_in_different_folders_are_two_modules() -> None:
 def test_a_package_that_a_plug_in_lacks_is_named_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     write("needy.py", "import no_such_package_here\n")
 
-    with pytest.raises(MissingExtra, match="'needy:x' among the instruments needs the package 'no_such_package_here': pip install no_such_package_here"):
+    with pytest.raises(
+        MissingExtra,
+        match="'needy:x' among the instruments needs the package 'no_such_package_here': pip install no_such_package_here",
+    ):
         lookup.find("instruments", "needy:x")
 
 

@@ -81,7 +81,9 @@ def test_text_that_looks_like_a_number_gets_a_hint() -> None:
     ]
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("nan"), [1.0, float("-inf")], {"deep": [float("nan")]}])
+@pytest.mark.parametrize(
+    "value", [float("inf"), float("nan"), [1.0, float("-inf")], {"deep": [float("nan")]}]
+)
 def test_a_param_without_end_is_told(value: object) -> None:
     assert told(Built, size=1, other=value) == ["other must be finite, not infinity or NaN."]
 
@@ -109,7 +111,9 @@ def test_arguments_of_a_benchmark_are_its_params(own_names: None) -> None:
         ("unknown", [1, 2], False),
     ],
 )
-def test_a_list_is_an_axis_when_its_items_fit_the_param_and_it_does_not(name: str, value: object, is_one: bool) -> None:
+def test_a_list_is_an_axis_when_its_items_fit_the_param_and_it_does_not(
+    name: str, value: object, is_one: bool
+) -> None:
     assert is_axis(Typed, name, value) is is_one
 
 

@@ -53,7 +53,12 @@ def test_what_older_yaml_took_for_dates_times_and_switches_is_text(word: str) ->
 
 
 def test_keys_that_are_not_words_become_text() -> None:
-    assert value("{1: a, true: b, null: c, 2024-05-01: d}") == {"1": "a", "true": "b", "null": "c", "2024-05-01": "d"}
+    assert value("{1: a, true: b, null: c, 2024-05-01: d}") == {
+        "1": "a",
+        "true": "b",
+        "null": "c",
+        "2024-05-01": "d",
+    }
 
 
 def test_an_alias_stands_for_its_anchor() -> None:
@@ -91,7 +96,9 @@ def test_a_tag_is_refused(tag: str) -> None:
 def test_a_tag_never_makes_a_python_object(tmp_path: Path) -> None:
     victim = tmp_path / "made"
 
-    found = faults(f'a: !!python/object/apply:pathlib.Path.touch [!!python/object/apply:pathlib.Path ["{victim}"]]')
+    found = faults(
+        f'a: !!python/object/apply:pathlib.Path.touch [!!python/object/apply:pathlib.Path ["{victim}"]]'
+    )
 
     assert len(found) == 1
     assert not victim.exists()
@@ -115,7 +122,12 @@ def test_a_key_that_is_a_list_is_told() -> None:
 def test_the_line_of_a_key_is_remembered_at_any_depth() -> None:
     document = parse("a:\n  b:\n    - x\n    - c: 1\n", "f.yaml")
 
-    assert [document.line(place) for place in [("a",), ("a", "b"), ("a", "b", 1), ("a", "b", 1, "c")]] == [1, 2, 4, 4]
+    assert [document.line(place) for place in [("a",), ("a", "b"), ("a", "b", 1), ("a", "b", 1, "c")]] == [
+        1,
+        2,
+        4,
+        4,
+    ]
 
 
 def test_a_key_that_the_file_lacks_has_the_line_of_what_should_hold_it() -> None:
@@ -146,7 +158,10 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a: {b: 1\nc: ]", "f.yaml:2: is not valid YAML or JSON: while parsing a flow mapping, did not find expected"),
+        (
+            "a: {b: 1\nc: ]",
+            "f.yaml:2: is not valid YAML or JSON: while parsing a flow mapping, did not find expected",
+        ),
         ("a:\n\tb: 1", "f.yaml:2: is indented with a tab. YAML wants spaces."),
         ("a: *nowhere", "f.yaml:1: is not valid YAML or JSON: found undefined alias."),
         ("a: 1\n---\nb: 2", "f.yaml:2: is not valid YAML or JSON: expected a single document"),

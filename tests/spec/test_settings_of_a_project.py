@@ -50,7 +50,10 @@ def test_a_database_that_is_not_a_relative_path_is_left_alone(tmp_path: Path, ur
 
 
 def test_the_variable_goes_before_the_file(tmp_path: Path) -> None:
-    assert settings_of(tmp_path, '[assay]\ndb = "sqlite:///own.db"\n', ASSAY_DB="sqlite:///other.db").db == "sqlite:///other.db"
+    assert (
+        settings_of(tmp_path, '[assay]\ndb = "sqlite:///own.db"\n', ASSAY_DB="sqlite:///other.db").db
+        == "sqlite:///other.db"
+    )
 
 
 def test_patterns_find_files_from_the_folder_of_the_settings(tmp_path: Path) -> None:
@@ -58,7 +61,9 @@ def test_patterns_find_files_from_the_folder_of_the_settings(tmp_path: Path) -> 
     for name in ("b.py", "a.py", "note.txt"):
         (tmp_path / "some" / name).touch()
 
-    files = settings_of(tmp_path, f'[assay]\nload = ["some/*.py", "none/*.py", "{tmp_path}/some/a.py"]\n').loaded_files()
+    files = settings_of(
+        tmp_path, f'[assay]\nload = ["some/*.py", "none/*.py", "{tmp_path}/some/a.py"]\n'
+    ).loaded_files()
 
     assert [file.name for file in files] == ["a.py", "b.py", "a.py"]
 
@@ -67,19 +72,30 @@ def test_patterns_find_files_from_the_folder_of_the_settings(tmp_path: Path) -> 
     ("text", "told"),
     [
         ("[assay]\nload = 5\n", ':2: assay.load: must be a list of texts. Write: ["experiments/*.py"]'),
-        ("[assay]\ndb = 5\n", ':2: assay.db: must be text, the URL of a database. Write: "sqlite:///.assay/assay.db"'),
-        ("[assay]\n\ndatabase = 'x'\n", ":3: assay.database: is not a setting. There are: agents, db, load, suites."),
+        (
+            "[assay]\ndb = 5\n",
+            ':2: assay.db: must be text, the URL of a database. Write: "sqlite:///.assay/assay.db"',
+        ),
+        (
+            "[assay]\n\ndatabase = 'x'\n",
+            ":3: assay.database: is not a setting. There are: agents, db, load, suites.",
+        ),
         ("[assay]\nlod = []\n", ":2: assay.lod: is not a setting. Did you mean 'load'?"),
         ("# db\n[asay]\ndb = 'x'\n", ":2: asay: is not a section of the settings. Did you mean 'assay'?"),
         ("db = 'x'\n", ":1: db: is not a section of the settings. Settings stand below [assay] or [server]."),
-        ("[server]\nport = 1\n[assay]\nport = 2\n", ":4: assay.port: is not a setting. There are: agents, db, load, suites."),
+        (
+            "[server]\nport = 1\n[assay]\nport = 2\n",
+            ":4: assay.port: is not a setting. There are: agents, db, load, suites.",
+        ),
         ("[assay]\ndb = \n", ":2: is not valid TOML: Invalid value."),
         ("[assay]\nload = ['gone.py']\n", ":2: assay.load: There is no file 'gone.py'."),
         (b"\xff\xfe", ": is not a file of settings: TOML in UTF-8."),
         ("a = " + "[" * 5000, ": is not a file of settings: TOML in UTF-8."),
     ],
 )
-def test_a_mistake_in_the_settings_is_told_with_its_line(tmp_path: Path, text: str | bytes, told: str) -> None:
+def test_a_mistake_in_the_settings_is_told_with_its_line(
+    tmp_path: Path, text: str | bytes, told: str
+) -> None:
     assert mistakes(tmp_path, text) == [told]
 
 

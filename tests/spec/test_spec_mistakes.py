@@ -28,7 +28,9 @@ def mistakes(tmp_path: Path, own_names: None, monkeypatch: pytest.MonkeyPatch):
 
 def _short(mistake: str) -> str:
     """Without the file, and without the names of all experiments that there are."""
-    return re.sub(r"among the (experiments|executors) \([^)]*\)", r"among the \1", mistake.removeprefix("spec.yaml:"))
+    return re.sub(
+        r"among the (experiments|executors) \([^)]*\)", r"among the \1", mistake.removeprefix("spec.yaml:")
+    )
 
 
 def test_every_mistake_of_a_file_is_told_in_the_order_of_its_lines(mistakes) -> None:
@@ -49,8 +51,7 @@ load: nothere.py
 """
     assert mistakes(text) == [
         "1: experimnt: is not a key of a spec. Did you mean 'experiment'?",
-        "2: experiment: There is no 'pragma_profil' among the experiments. "
-        "Did you mean 'pragma_profile'?",
+        "2: experiment: There is no 'pragma_profil' among the experiments. Did you mean 'pragma_profile'?",
         "3: parms: is not a key of a spec. Did you mean 'params'?",
         "4: params: must be a mapping, not [1, 2] (a list).",
         "5: sweep.num_records: must be a list, not 5.",
@@ -84,8 +85,7 @@ experiments:
         "4: experiments.0.params.profile: must be 'balanced', 'performance', 'safety' or 'memory', not 'balance'. "
         "Did you mean 'balanced'?",
         "4: experiments.0.params.num_recrds: is not a param of 'pragma_profile'. Did you mean 'num_records'?",
-        "6: experiments.2.experiment: There is no 'nope' among the experiments. "
-        "Did you mean 'noop'?",
+        "6: experiments.2.experiment: There is no 'nope' among the experiments. Did you mean 'noop'?",
         "7: experiments.3.expriment: is not a key of a spec. Did you mean 'experiment'?",
         "7: experiments.3.experiment: is missing.",
         "8: experiments.4.tags: is not a key of a spec.",
@@ -137,10 +137,16 @@ def test_a_mistake_is_told_with_its_line_and_key(mistakes, text: str, told: str)
     [
         ("params: {num_records: lots}", "2: params.num_records: must be a whole number, not 'lots'."),
         ("params: {num_records: 2.5}", "2: params.num_records: must be a whole number, not 2.5."),
-        ("params: {num_records: 2024-05-01}", "2: params.num_records: must be a whole number, not '2024-05-01'."),
+        (
+            "params: {num_records: 2024-05-01}",
+            "2: params.num_records: must be a whole number, not '2024-05-01'.",
+        ),
         ("params: {num_records: .inf}", "2: params.num_records: must be a finite number, not inf."),
         ("sweep:\n  num_records: []", "3: sweep.num_records: has no values."),
-        ("sweep:\n  records: [1]", "3: sweep.records: is not a param of 'pragma_profile'. Did you mean 'num_records'?"),
+        (
+            "sweep:\n  records: [1]",
+            "3: sweep.records: is not a param of 'pragma_profile'. Did you mean 'num_records'?",
+        ),
         ("sweep: {num_records: [10, lots]}", "2: sweep.num_records: must be a whole number, not 'lots'."),
         ("sweep: {num_records: [10, 20, 10]}", "2: sweep: makes the same point twice: num_records=10."),
         (
@@ -148,7 +154,9 @@ def test_a_mistake_is_told_with_its_line_and_key(mistakes, text: str, told: str)
             "3: sweep: 'strategy: zip' needs axes of equal length (num_records 2, profile 1).",
         ),
         (
-            "sweep: {num_records: [" + ", ".join(map(str, range(1, 60_001))) + "], profile: [memory, safety]}",
+            "sweep: {num_records: ["
+            + ", ".join(map(str, range(1, 60_001)))
+            + "], profile: [memory, safety]}",
             "2: sweep: makes 120,000 points. At most 100,000 can be run: use strategy: random with samples: N, "
             "or fewer values.",
         ),
@@ -161,7 +169,9 @@ def test_params_and_axes_are_checked_against_the_experiment(mistakes, text: str,
 def test_an_unknown_instrument_is_told_with_the_known_ones(mistakes) -> None:
     [told] = mistakes("experiment: noop\ninstrumentation:\n  - timing\n  - tming\n")
 
-    assert told.startswith("4: instrumentation.1: There is no 'tming' among the instruments (cprofile, gpu, memory, ")
+    assert told.startswith(
+        "4: instrumentation.1: There is no 'tming' among the instruments (cprofile, gpu, memory, "
+    )
     assert told.endswith("Did you mean 'timing'?")
 
 

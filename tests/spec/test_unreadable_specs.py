@@ -31,7 +31,10 @@ UNREADABLE: dict[str, tuple[str | bytes, str]] = {
     "10 MB of lists": ("[" * 10 * MIB, "is larger than 8 MiB"),
     "7 MB of lists": ("[" * 7 * MIB, "is nested deeper than 60 levels"),
     "7 MB of mappings": ("{a: " * (7 * MIB // 4), "is nested deeper than 60 levels"),
-    "deep blocks": ("\n".join(" " * depth + "a:" for depth in range(2000)), "is nested deeper than 60 levels"),
+    "deep blocks": (
+        "\n".join(" " * depth + "a:" for depth in range(2000)),
+        "is nested deeper than 60 levels",
+    ),
     "a million values": ("a: [" + "1, " * MIB + "1]", "holds more than 100,000 values"),
     "a bomb of aliases": (BOMB, "holds more than 100,000 values"),
     "a bomb of merges": (MERGE_BOMB, "holds more than 100,000 values"),

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 from assay.model import (
     Agent,
+    AgentUse,
     Batch,
+    Benchmark,
+    Budget,
+    Case,
     Environment,
     Execution,
     InstrumentUse,
@@ -17,9 +22,13 @@ from assay.model import (
     Order,
     Phase,
     Plan,
+    Rubric,
     Run,
+    ScorerUse,
     Status,
+    Suite,
     Trial,
+    Turn,
     Until,
 )
 from assay.store.store import Store
@@ -76,6 +85,93 @@ def elaborate_plan() -> Plan:
         notes="why",
         source={"experiment": "noop", "zeta": [1, 2], "alpha": {"b": 1, "a": 2}},
     )
+
+
+def elaborate_suite() -> Suite:
+    """Every field of every noun differs from its default."""
+    judge = ScorerUse("judge", 2.5, {"agent": {"type": "openai"}, "rubric": ["clear", "short"]}, "relevance")
+    tool = {"name": "find", "description": "looks", "parameters": {"type": "object", "required": ["a"]}}
+    cases = (
+        Case(
+            "c1",
+            {"question": "ä ✓?", "list": [1, None, 2.5]},
+            expected=["42", 1e23, False],
+            turns=(Turn("first", {"deep": [{}]}, (ScorerUse("exact"), judge)), Turn(["second"])),
+            tools=(tool, {"name": "none"}),
+            files={"notes.txt": "notes.txt", "a/b": "elsewhere"},
+            tags=("hard", "ä"),
+            metadata={"source": {"page": 3}},
+        ),
+        Case("c2", ""),
+        Case("c3", 0, 0),
+    )
+    sums = Benchmark(
+        "sums",
+        "Sums of all kinds",
+        cases,
+        description="adds up",
+        test_type="real_world",
+        experiment="module:Ask",
+        scorers=(ScorerUse("numeric", options={"tolerance": 0.01}), judge),
+        iterations=Iterations(1, 7, Until(0.1, 9, 3, "usd"), None),
+        limits=Limits(2.5, 2**33, 1000.0, 0.25),
+        rubric=Rubric({"accuracy": 0.75, "cost": 0.25}, {"seconds": 1.5, "memory_mb": 64.0}, 0.9),
+        dataset={"size": 3, "origin": "ours"},
+        metrics_measured=("accuracy", "cost"),
+        hash="b1",
+    )
+    words = Benchmark("words", "words", (Case("c1", "say hi"),), hash="b2")
+    return Suite(
+        "elaborate",
+        "2.1",
+        "accuracy",
+        (sums, words),
+        description="of everything",
+        baseline_scores={"gpt": {"sums": 0.75}, "other": {}},
+        schedule="0 3 * * *",
+        hash="s1",
+    )
+
+
+GPT = AgentUse(
+    "gpt",
+    "openai",
+    {"model": "small", "base_url": "${BASE_URL}", "params": {"temperature": 0, "stop": [".", None]}},
+    version="3",
+    price={"input": 0.15, "output": 0.6},
+    folder="agents",
+)
+NOP = AgentUse("nop", "nop")
+
+
+def small_suite(name: str = "small", *benchmarks: str, hash: str = "s1") -> Suite:
+    made = tuple(
+        Benchmark(id, id, (Case("c1", "1+1", "2"), Case("c2", "2+2", "4")), hash=f"{id}-hash")
+        for id in benchmarks or ("sums",)
+    )
+    return Suite(name, "1", "speed", made, hash=hash)
+
+
+def suite_plan(suite: Suite, *uses: AgentUse, budget: Budget | None = None) -> Plan:
+    """A trial for each agent on each benchmark."""
+    trials = [
+        Trial(
+            index,
+            f"{benchmark.id} · {use.name}",
+            Agent(use.name, use.version),
+            benchmark.id,
+            benchmark.experiment,
+            {"temperature": 0},
+            Iterations(measured=2),
+            limits=benchmark.limits,
+            agent_use=use,
+            suite=suite.name,
+            cases=tuple(case.id for case in benchmark.cases),
+            concurrency=8,
+        )
+        for index, (benchmark, use) in enumerate(product(suite.benchmarks, uses))
+    ]
+    return Plan(suite.name, tuple(trials), seed=7, suite=suite, budget=budget or Budget())
 
 
 def begin(store: Store, run_id: str = "run-1", plan: Plan | None = None, *, hours: float = 0) -> Run:

@@ -13,6 +13,7 @@ from assay.analysis.verdict import FEWEST_PAIRS, FEWEST_UNITS, Contrast, judged
 from assay.errors import LookupFailed, no_such
 from assay.model import Comparison, Metric, Report, TrialReport
 from assay.stats.effect import Effect, paired, unpaired
+from assay.stats.means import mean_difference
 from assay.stats.summary import percentile
 
 Pair = tuple[TrialReport, TrialReport]
@@ -100,20 +101,27 @@ def _mixed_kinds(metric: Metric, b: TrialReport) -> str:
 
 
 def _contrast(metric: Metric, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
+    unit = a.series[metric.name].unit
     first, second = observed(a.series[metric.name]), observed(b.series[metric.name])
-    sides = _sides(first, second, interleaved)
+    is_score = metric.name == "score" or metric.name.startswith("score.")
+    sides = _scores(first, second) if is_score else _sides(first, second, interleaved or unit == "case")
     return Contrast(
         metric=metric,
         trial_a=a.name,
         trial_b=b.name,
-        value_a=percentile(first.units, 50),
-        value_b=percentile(second.units, 50),
+        value_a=_mean(sides.a) if is_score else percentile(first.units, 50),
+        value_b=_mean(sides.b) if is_score else percentile(second.units, 50),
         units_a=len(sides.a),
         units_b=len(sides.b),
         effect=sides.effect(),
         is_paired=sides.is_paired,
         refusal=refusal,
+        unit=unit,
     )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +131,21 @@ class _Sides:
     a: list[float]
     b: list[float]
     is_paired: bool
+    are_scores: bool = False
 
     def effect(self) -> Effect | None:
+        if self.are_scores:
+            return mean_difference(self.a, self.b)
         if min(len(self.a), len(self.b)) < FEWEST_UNITS:
             return None
         return paired(self.a, self.b) if self.is_paired else unpaired(self.a, self.b)
+
+
+def _scores(a: Observed, b: Observed) -> _Sides:
+    """Mean scores of the cases that both sides have."""
+    first, second = a.means, b.means
+    cases = sorted(first.keys() & second.keys())
+    return _Sides([first[c] for c in cases], [second[c] for c in cases], is_paired=True, are_scores=True)
 
 
 def _sides(a: Observed, b: Observed, interleaved: bool) -> _Sides:

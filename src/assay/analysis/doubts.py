@@ -30,8 +30,20 @@ def doubts_about(estimate: Estimate, seen: Observed) -> tuple[str, ...]:
     """The full set for `seconds`; for other metrics only what is about too little data and drift."""
     if estimate.n == 0:
         return ("There is no value: no execution was ok and gave this metric.", *_left_out(seen))
-    found = _about_time(estimate, seen) if estimate.metric.name == "seconds" else _about_other(estimate, seen)
+    if seen.by_case:
+        found = _about_cases(estimate, seen)
+    else:
+        is_time = estimate.metric.name == "seconds"
+        found = _about_time(estimate, seen) if is_time else _about_other(estimate, seen)
     return tuple(islice(found, AT_MOST))
+
+
+def _about_cases(estimate: Estimate, seen: Observed) -> Iterator[str]:
+    """Cases are meant to differ and stand in no order: neither their spread nor a drift over them is doubtful."""
+    yield from _left_out(seen)
+    yield from _too_few(estimate, seen)
+    if estimate.metric.name == "seconds":
+        yield from _two_modes(estimate, seen.values) or _outliers(estimate)
 
 
 def _about_time(estimate: Estimate, seen: Observed) -> Iterator[str]:
@@ -64,13 +76,17 @@ def _too_few(estimate: Estimate, seen: Observed) -> list[str]:
     if estimate.low is not None:
         return []
     enough = next(n for n in count(1) if median_ranks(n, estimate.level))
-    unit = "process" if seen.process_count > 1 else "execution"
-    have = "One execution is" if estimate.units == 1 else f"{estimate.units} {_plural(unit)} are"
-    return [f"{have} too few for an interval, which takes {enough}. Run with processes: 10."]
+    unit, units = _words(seen)
+    have = f"One {unit} is" if estimate.units == 1 else f"{estimate.units} {units} are"
+    advice = "Use more cases." if seen.by_case else "Run with processes: 10."
+    return [f"{have} too few for an interval, which takes {enough}. {advice}"]
 
 
-def _plural(unit: str) -> str:
-    return "processes" if unit == "process" else "executions"
+def _words(seen: Observed) -> tuple[str, str]:
+    """What the observations are, one and several of them."""
+    if seen.by_case:
+        return "case", "cases"
+    return ("process", "processes") if seen.process_count > 1 else ("execution", "executions")
 
 
 def _one_process(estimate: Estimate, seen: Observed) -> list[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.model import Limits, Rubric
+from assay.model import Limits, Rubric, Series
 from assay.model.rating import DIMENSIONS, WEIGHTS, CaseTable, Rating, Ratings
 from assay.stats.order import median_interval
 from assay.stats.verdicts import consistency, effective_n, pass_at, pass_hat, resampled, wilson
@@ -74,6 +75,36 @@ def rate(
         tokens_per_solved=_per_solved(tally, "tokens"),
         doubts=tuple(_doubts(tally, unscored)),
     )
+
+
+def case_series(table: CaseTable) -> dict[str, Series]:
+    """Each metric of the ok executions, with cases as what is independent: repetitions of one are not."""
+    places = {case: case_number(case) for case in dict.fromkeys(table.cases)}
+    found: dict[str, Series] = {}
+    for name, column in table.metrics.items():
+        rows = [(i, value) for i, value in enumerate(_counted(name, table, column)) if value is not None]
+        if rows:
+            found[name] = Series(
+                [places[table.cases[i]] for i, _ in rows],
+                [table.repetitions[i] for i, _ in rows],
+                [value for _, value in rows],
+                unit="case",
+            )
+    return found
+
+
+def _counted(name: str, table: CaseTable, column: Sequence[float | None]) -> Iterator[float | None]:
+    """Values of ok executions; an execution in which the agent failed has the score 0."""
+    for status, value in zip(table.statuses, column, strict=True):
+        if status == "ok":
+            yield value
+        else:
+            yield 0.0 if name == "score" and status not in _NOT_COUNTED else None
+
+
+def case_number(case: str) -> int:
+    """A number that stands for a case in every trial, so that two agents can be compared case by case."""
+    return int.from_bytes(sha256(case.encode()).digest()[:7], "big")
 
 
 def _outcomes(table: CaseTable, pass_mark: float) -> tuple[dict[str, int], int]:
@@ -143,6 +174,8 @@ def _sums(
 def _case_medians(seconds: Floats, index: NDArray[np.intp], is_ok: Bools, size: int) -> Floats:
     medians = np.full(size, np.nan)
     usable = is_ok & ~np.isnan(seconds)
+    if not usable.any():
+        return medians
     order = np.argsort(index[usable], kind="stable")
     cases, starts = np.unique(index[usable][order], return_index=True)
     for case, values in zip(cases, np.split(seconds[usable][order], starts[1:]), strict=True):

@@ -1,4 +1,4 @@
-"""What counts as one observation: a process, or an execution where there was one process only."""
+"""What counts as one observation: a process, or an execution where there was one process only; of a suite, a case."""
 
 from __future__ import annotations
 
@@ -21,15 +21,28 @@ class Observed:
     processes: NDArray[np.int64]
     process_count: int
     left_out: int = 0
+    unit: str = "process"
+    """What `processes` counts: processes or cases."""
+
+    @property
+    def by_case(self) -> bool:
+        return self.unit == "case"
 
     @property
     def units(self) -> Array:
-        """Independent observations: medians of processes, or the executions of a lone one."""
-        return self.process_medians if self.process_count > 1 else self.values
+        """Independent observations: medians of processes or cases, or the executions of a lone process."""
+        return self.process_medians if self.by_case or self.process_count > 1 else self.values
 
     @property
     def process_medians(self) -> Array:
         return self._medians[1]
+
+    @property
+    def means(self) -> dict[int, float]:
+        """The mean of each process, or case: of scores, where a median would be all or nothing."""
+        names, place = np.unique(self.processes, return_inverse=True)
+        sums = np.bincount(place, weights=self.values, minlength=names.size)
+        return dict(zip(names.tolist(), (sums / np.bincount(place)).tolist(), strict=True))
 
     @property
     def by_process(self) -> dict[int, float]:
@@ -42,7 +55,7 @@ class Observed:
 
     def only(self, chosen: NDArray[np.bool_]) -> Observed:
         processes = self.processes[chosen]
-        return Observed(self.values[chosen], processes, np.unique(processes).size)
+        return Observed(self.values[chosen], processes, np.unique(processes).size, unit=self.unit)
 
 
 def observed(series: Series) -> Observed:
@@ -50,4 +63,5 @@ def observed(series: Series) -> Observed:
     processes = np.asarray(series.processes, dtype=np.int64)
     whole = np.isfinite(values)
     processes = processes[whole]
-    return Observed(values[whole], processes, np.unique(processes).size, int(values.size - whole.sum()))
+    left_out = int(values.size - whole.sum())
+    return Observed(values[whole], processes, np.unique(processes).size, left_out, series.unit)

@@ -6,7 +6,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from assay.analysis.estimate import estimate
-from assay.model import Artifact, Estimate, Execution, Metric, Series, StoredTrial, TrialReport, metric_named
+from assay.model import (
+    Artifact,
+    Estimate,
+    Execution,
+    Metric,
+    Ratings,
+    Series,
+    StoredTrial,
+    TrialReport,
+    metric_named,
+)
 
 
 def trial_report(
@@ -20,6 +30,7 @@ def trial_report(
     metrics: Mapping[str, Metric],
     *,
     watched: Collection[str] = (),
+    ratings: Ratings | None = None,
 ) -> TrialReport:
     """`metrics` tells unit and direction where a name does not; `watched` names those that instruments gave."""
     names = sorted(
@@ -35,6 +46,7 @@ def trial_report(
         applied=applied,
         artifacts=artifacts,
         watched=frozenset(watched),
+        ratings=ratings,
     )
 
 

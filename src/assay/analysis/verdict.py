@@ -13,6 +13,8 @@ from assay.stats.effect import Effect
 from assay.stats.sample import Scale, quantile
 from assay.units import percent, show, significant
 
+SCORE_TOLERANCE = 0.01
+"""Of scores, which are compared by their difference: one percentage point."""
 TOLERANCE = 0.03
 """Processes of one and the same program differ by 2.4 to 3 % on an ordinary machine."""
 FEWEST_UNITS = 5
@@ -39,6 +41,16 @@ class Contrast:
     """None with too few units on a side."""
     is_paired: bool
     refusal: str = ""
+    unit: str = "process"
+
+    @property
+    def is_score(self) -> bool:
+        return self.metric.name == "score" or self.metric.name.startswith("score.")
+
+    @property
+    def reach(self) -> float:
+        """What the tolerance of a difference is a share of: a score's is absolute."""
+        return 1.0 if self.is_score else abs(self.value_a)
 
     @property
     def can_be_claimed(self) -> bool:
@@ -58,7 +70,12 @@ def judged(contrasts: Sequence[Contrast], tolerance: float | None = None) -> tup
     family = [contrast.effect.p for contrast in contrasts if contrast.effect and contrast.can_be_claimed]
     corrected = iter(holm(family).tolist())
     return tuple(
-        _comparison(contrast, next(corrected) if contrast.can_be_claimed else None, width, len(family))
+        _comparison(
+            contrast,
+            next(corrected) if contrast.can_be_claimed else None,
+            SCORE_TOLERANCE if contrast.is_score and tolerance is None else width,
+            len(family),
+        )
         for contrast in contrasts
     )
 
@@ -83,6 +100,9 @@ def _comparison(contrast: Contrast, p_corrected: float | None, tolerance: float,
         tolerance=tolerance,
         verdict=ruling.verdict,
         method=effect.method if effect else "ratio of medians",
+        difference=effect.value if effect and not is_ratio else None,
+        difference_low=effect.low if effect and not is_ratio else None,
+        difference_high=effect.high if effect and not is_ratio else None,
         reason=ruling.reason,
     )
 
@@ -102,7 +122,7 @@ def rule(contrast: Contrast, p_corrected: float | None, tolerance: float, family
         return Ruling(Verdict.UNSURE, contrast.refusal)
     if effect is None:
         return Ruling(Verdict.UNSURE, _too_few(contrast))
-    told = _difference(contrast.metric, effect)
+    told = "" if contrast.is_score else _difference(contrast.metric, effect)
     if _is_inside(contrast, effect, tolerance):
         return Ruling(Verdict.SAME, told)
     if contrast.metric.better is Better.UNKNOWN:
@@ -124,18 +144,20 @@ def _is_beyond(contrast: Contrast, effect: Effect, tolerance: float) -> bool:
     """Whether the estimate itself is larger than what is claimed by default: a real but tiny difference is not."""
     if effect.scale is Scale.RATIO:
         return not 1 / (1 + tolerance) <= effect.value <= 1 + tolerance
-    return abs(effect.value) > tolerance * abs(contrast.value_a)
+    return abs(effect.value) > tolerance * contrast.reach
 
 
 def _is_inside(contrast: Contrast, effect: Effect, tolerance: float) -> bool:
     """Limits of a ratio mirror each other, so that swapping the sides swaps the verdict."""
     if effect.scale is Scale.RATIO:
         return 1 / (1 + tolerance) <= effect.low and effect.high <= 1 + tolerance
-    reach = tolerance * abs(contrast.value_a)
+    reach = tolerance * contrast.reach
     return -reach <= effect.low and effect.high <= reach
 
 
 def _too_few(contrast: Contrast) -> str:
+    if contrast.unit == "case":
+        return f"{min(contrast.units_a, contrast.units_b)} cases are too few; use more cases."
     if contrast.units_a == contrast.units_b == 1:
         return "One process a side; run with processes ≥ 10."
     if contrast.units_a == contrast.units_b:
@@ -153,19 +175,25 @@ def _difference(metric: Metric, effect: Effect) -> str:
 
 def _what_would_settle(contrast: Contrast, effect: Effect, tolerance: float, family: int) -> str:
     span = f"{significant(effect.low)} to {significant(effect.high)}"
-    open_question = (
-        f"The ratio may be anywhere from {span}" if effect.scale is Scale.RATIO else "That is not settled"
-    )
+    what = "ratio" if effect.scale is Scale.RATIO else "difference"
+    open_question = f"The {what} may be anywhere from {span}"
     if effect.excludes_neutral and family > 1:
-        open_question = f"The ratio is {span}, but that is not significant among {family} comparisons"
+        open_question = f"The {what} is {span}, but that is not significant among {family} comparisons"
     needed = units_needed(contrast, effect, tolerance, family)
     if needed is None:
-        return (
-            f"{open_question}; no number of processes would settle it at a tolerance of {percent(tolerance)}."
-        )
+        return f"{open_question}; no number of {'cases' if contrast.unit == 'case' else 'processes'} would settle it at a tolerance of {percent(tolerance)}."
     many = f"more than {TOO_MANY:,}" if needed > TOO_MANY else f"about {needed}"
-    noun = "pairs of processes" if contrast.is_paired else "processes a side"
+    plural = "cases" if contrast.unit == "case" else "processes"
+    noun = (
+        f"pairs of {plural}"
+        if contrast.is_paired and contrast.unit != "case"
+        else f"{plural}{_a_side(contrast)}"
+    )
     return f"{open_question}; {many} {noun} would settle it."
+
+
+def _a_side(contrast: Contrast) -> str:
+    return "" if contrast.is_paired else " a side"
 
 
 def units_needed(contrast: Contrast, effect: Effect, tolerance: float, family: int) -> int | None:
@@ -190,7 +218,7 @@ def units_needed(contrast: Contrast, effect: Effect, tolerance: float, family: i
 def _on_additive_scale(contrast: Contrast, effect: Effect, tolerance: float) -> tuple[float, float, float]:
     """Half the interval, the effect's distance from none, and the tolerance; of ratios as logarithms."""
     if effect.scale is Scale.DIFFERENCE:
-        return (effect.high - effect.low) / 2, abs(effect.value), tolerance * abs(contrast.value_a)
+        return (effect.high - effect.low) / 2, abs(effect.value), tolerance * contrast.reach
     low, value, high = (
         math.log(max(number, _SMALLEST)) for number in (effect.low, effect.value, effect.high)
     )

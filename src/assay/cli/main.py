@@ -79,6 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _exit_code(arguments: list[str] | None) -> int:
+    output = sys.stdout
     try:
         answer = assay.main(args=arguments, prog_name="assay", standalone_mode=False, color=_color())
         if sys.stdout is not None:
@@ -92,8 +93,8 @@ def _exit_code(arguments: list[str] | None) -> int:
         _tell(error)
         return 2
     except SystemExit:
-        # Click's own way out when the reader has gone away: there is nobody left to tell.
-        if not isinstance(sys.stdout, click.utils.PacifyFlushWrapper):
+        # Click's way out when the reader has gone away: it replaces standard output and exits with 1.
+        if sys.stdout is output:
             raise
         _let_go_of_output()
         return 0

@@ -14,6 +14,8 @@ from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
     from assay.errors import Mistake
+    from assay.plan.target import Request
+    from assay.store.store import Store
 
 FORMATS = ("html", "md", "json", "csv", "png", "junit")
 FLAGS = {
@@ -22,14 +24,26 @@ FLAGS = {
     "iterations.measured": "--repetitions",
     "iterations.warmup": "--warmup",
     "output_dir": "--out",
-    "tags": "--tag",
+    "tags": "--group",
 }
 
 
 @click.command()
 @click.argument("target", required=False)
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A param of the experiment, typed as in YAML; several times.")
-@click.option("--sweep", "axes", metavar="KEY=V1,V2", multiple=True, help="An axis: a param and its values; several times.")
+@click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A param of the experiment, typed as in YAML; several times.",
+)
+@click.option(
+    "--sweep",
+    "axes",
+    metavar="KEY=V1,V2",
+    multiple=True,
+    help="An axis: a param and its values; several times.",
+)
 @click.option(
     "--repetitions", type=click.IntRange(min=1), metavar="N", help="Measured executions in each process."
 )
@@ -44,20 +58,68 @@ FLAGS = {
 @click.option("--executor", metavar="NAME", help="Where workers live.")
 @click.option("--load", metavar="FILE.py", multiple=True, help="Make what this file defines known by name.")
 @click.option(
-    "--report", "formats", metavar="FMT,…", multiple=True, help=f"Write a report: {', '.join(FORMATS)}, or a plug-in's name."
+    "--report",
+    "formats",
+    metavar="FMT,…",
+    multiple=True,
+    help=f"Write a report: {', '.join(FORMATS)}, or a plug-in's name.",
 )
 @click.option(
     "--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result and the reports."
 )
-@click.option("--tag", "tags", metavar="TAG", multiple=True, help="Tag the run.")
+@click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
+@click.option(
+    "--agent",
+    "agents",
+    metavar="A",
+    multiple=True,
+    help="Of a suite: an agent to put through it; several times.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of a suite: cases put to an agent at a time.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of a suite: the first N cases of each benchmark.",
+)
+@click.option(
+    "--case", "cases", metavar="ID", multiple=True, help="Of a suite: only this case; several times."
+)
+@click.option(
+    "--tag",
+    "case_tags",
+    metavar="T",
+    multiple=True,
+    help="Of a suite: only cases with this tag; several times.",
+)
+@click.option("--failed", metavar="RUN", help="Of a suite: only cases that were not passed in that run.")
+@click.option(
+    "--budget-usd",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="X",
+    help="End the run when it has cost this much.",
+)
+@click.option(
+    "--budget-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="End the run when it has used so many tokens.",
+)
 @click.option("--resume", "resumed", metavar="RUN", help="Do what is missing of a run that was cut short.")
 @click.option("--dry-run", is_flag=True, help="Say what would be run, and stop.")
 @common
 def run(session: Session, target: str | None, resumed: str | None, dry_run: bool, **options: Any) -> int:
-    """Carry out TARGET: a spec (.yaml, .json), a Python file (file.py or file.py::name), or an experiment's name.
+    """Carry out TARGET: a spec or a suite (.yaml, .json, or its name), a Python file (file.py or file.py::name), or
+    an experiment.
 
     \b
     assay run spec.yaml
+    assay run suite.yaml --agent fast --agent careful --repetitions 3
     assay run bench.py::parse --processes 10
     assay run pragma_profile --set num_records=2000 --sweep profile=balanced,performance --report html
     """
@@ -66,17 +128,34 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
     if resumed is not None:
         return _resume(session, resumed, options)
     from assay import pipeline
-
-    with _flags_named(str(target)):
-        plan = pipeline.prepare(str(target), session.settings, changes(options))
-    reporters = _reporters(options)
-    if dry_run:
-        return _preview(session, plan)
     from assay.cli.progress import watching
 
-    with session.store() as store, watching(session, plan) as watch:
-        done = pipeline.run_plan(plan, store, watch)
+    with session.store() as store:
+        with _flags_named(str(target)):
+            plan = pipeline.prepare(_request(str(target), options, store), session.settings, store)
+        reporters = _reporters(options)
+        if dry_run:
+            return _preview(session, plan)
+        with watching(session, plan) as watch:
+            done = pipeline.run_plan(plan, store, watch)
     return _finish(session, done.id, reporters, options["out"])
+
+
+def _request(target: str, options: dict[str, Any], store: Store) -> Request:
+    from assay import pipeline
+    from assay.model import Budget
+    from assay.plan.suite import CaseFilter
+    from assay.plan.target import Request
+
+    failed = pipeline.failed_cases(store, options["failed"]) if options["failed"] else None
+    return Request(
+        target,
+        changes(options),
+        options["agents"],
+        CaseFilter(options["limit"], frozenset(options["cases"]), frozenset(options["case_tags"]), failed),
+        options["concurrency"],
+        Budget(options["budget_usd"], options["budget_tokens"]),
+    )
 
 
 def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
@@ -84,12 +163,14 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
     from assay.cli.progress import watching
 
     if {*changes(options)} - {"output_dir"}:
-        raise click.UsageError("A run is resumed as it was planned: with --resume only --report and --out are taken.")
+        raise click.UsageError(
+            "A run is resumed as it was planned: with --resume only --report and --out are taken."
+        )
     reporters = _reporters(options)
     with session.store() as store:
         found = store.run(resumed)
         done = sum(store.progress(found.id).values())
-        with watching(session, pipeline.plan_of(found), done) as watch:
+        with watching(session, pipeline.plan_of(found, store), done) as watch:
             pipeline.resume(found.id, store, watch)
     return _finish(session, found.id, reporters, options["out"])
 
@@ -182,5 +263,9 @@ def _finish(session: Session, run_id: str, reporters: list[str], out: Path | Non
         session.say("Interrupted. What was finished is kept.")
         session.next(f"assay run --resume {run_id}")
         return 130
-    session.next(f"assay show {run_id}", f"assay report {run_id} --format html", f"assay baseline set main {run_id}")
-    return 1 if report.run.state is RunState.FAILED else 0
+    if report.run.state is RunState.OVER_BUDGET:
+        session.say("The budget is used up. What was finished is kept.")
+    session.next(
+        f"assay show {run_id}", f"assay report {run_id} --format html", f"assay baseline set main {run_id}"
+    )
+    return 1 if report.run.state in (RunState.FAILED, RunState.OVER_BUDGET) else 0

@@ -15,7 +15,14 @@ def runs() -> None:
 
 
 @runs.command("list")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="So many at the most.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="So many at the most.",
+)
 @click.option("--tag", metavar="TAG", help="Only runs with this tag.")
 @common
 def list_runs(session: Session, limit: int, tag: str | None) -> None:

@@ -61,9 +61,9 @@ class Session:
             )
 
     def console(self) -> Console:
-        from rich.console import Console
+        from assay.cli.terminal import Terminal
 
-        return Console(highlight=False, soft_wrap=False)
+        return Terminal(highlight=False, soft_wrap=False)
 
     def error_console(self) -> Console:
         from rich.console import Console

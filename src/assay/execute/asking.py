@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from assay.execute.agents import Stable
-from assay.execute.judging import Panel
+from assay.execute.judging import Panel, score_detail, score_measurements
 from assay.execute.outcome import plain
 from assay.execute.price import Price
 from assay.execute.pulse import Pulse
@@ -216,7 +216,7 @@ def _measurements(talk: Talk, price: Price) -> dict[str, float]:
     for answer in talk.answers:
         for name, seconds in answer.durations.items():
             found[f"{name}_seconds"] = found.get(f"{name}_seconds", 0.0) + seconds
-    _take_scores(found, talk.scores)
+    found.update(score_measurements(talk.scores))
     return found
 
 
@@ -227,27 +227,21 @@ def _add(found: dict[str, float], name: str, values: list[float | None]) -> None
         found[name] = float(sum(known))
 
 
-def _take_scores(found: dict[str, float], scores: list[Score]) -> None:
-    """Each named score, and `score`, their weighted mean; what is unscored counts nowhere."""
-    judged = [score for score in scores if score.value is not None]
-    for score in judged:
-        found[f"score.{score.name}"] = score.value or 0.0
-    weighed = [score for score in judged if score.weight > 0]
-    if weighed:
-        found["score"] = sum((s.value or 0.0) * s.weight for s in weighed) / sum(s.weight for s in weighed)
-
-
 def _detail(talk: Talk, agent: Agent) -> dict[str, Any]:
     """What the figures rest on, for people who ask why."""
     calls = [_call(call) for answer in talk.answers for call in answer.tool_calls]
     spans = [[s.name, s.kind, s.start, s.seconds] for answer in talk.answers for s in answer.spans]
     attempts = [dict(attempt) for answer in talk.answers for attempt in answer.attempts]
-    reasons = {score.name: score.reason for score in talk.scores if score.reason}
-    unscored = [score.name for score in talk.scores if score.value is None]
     turns = [plain(answer.output) for answer in talk.answers[:-1]]
     is_simulated = agent.is_simulated or any(answer.is_simulated for answer in talk.answers)
-    parts = {"tool_calls": calls, "spans": spans, "attempts": attempts, "reasons": reasons, "unscored": unscored,
-             "turns": turns, "simulated": is_simulated}  # fmt: skip
+    parts = {
+        "tool_calls": calls,
+        "spans": spans,
+        "attempts": attempts,
+        "turns": turns,
+        "simulated": is_simulated,
+        **score_detail(talk.scores),
+    }
     return {name: part for name, part in parts.items() if part}
 
 

@@ -45,7 +45,7 @@ def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = N
         pulse.enter(Stage.TEARDOWN)
         problem = subject.close()
         pulse.end()
-    yield replace(settled, artifacts=(remark(job, "teardown", problem),) if problem else ())
+    yield replace(settled, artifacts=(teardown_failed(job, problem),) if problem else ())
 
 
 def _nothing_printed() -> None:
@@ -127,8 +127,12 @@ def _seed_numpy(seed: int) -> None:
 
 
 def remark(job: Job, what: str, text: str) -> Artifact:
-    """A note beside the figures of a trial."""
-    return Artifact(job.trial, f"{what}-p{job.process}.txt", "remark", f"{what}: {text}".encode())
+    """A note that is shown beside the figures of a trial."""
+    return Artifact(job.trial, f"{what}-p{job.process}.txt", "remark", text.encode())
+
+
+def teardown_failed(job: Job, problem: str) -> Artifact:
+    return remark(job, "teardown", f"The teardown of process {job.process} failed: {problem}.")
 
 
 def _instead(job: Job, started: float, what: str, error: BaseException, log: str | None) -> Execution:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from assay.errors import PlanError
-from assay.model import Answer, Case, Score, ScorerUse, Turn
+from assay.model import Answer, Benchmark, Case, Execution, Score, ScorerUse, ToolCall, Turn
 from assay.plugin import lookup
 from assay.plugin.scorer import Judged, Judgement, Scorer
 
@@ -24,10 +24,9 @@ def make_scorer(use: ScorerUse, stable: Stable | None = None) -> Scorer:
     if "stable" in inspect.signature(member).parameters:
         options["stable"] = stable
     try:
-        made: Scorer = member(**options)
+        return cast(Scorer, member(**options))
     except TypeError as error:
         raise PlanError(f"Scorer '{use.name}' does not take these options: {error}") from None
-    return made
 
 
 class FunctionScorer:
@@ -123,3 +122,48 @@ def _failed(error: Exception) -> Judgement:
 def _scores(use: ScorerUse, judgement: Judgement) -> list[Score]:
     parts = [Score(name, value, 0.0) for name, value in judgement.parts.items()]
     return [Score(use.score_name, judgement.value, use.weight, judgement.reason), *parts]
+
+
+def judged_again(
+    benchmark: Benchmark, executions: Iterable[tuple[int, Execution]]
+) -> Iterator[tuple[int, Mapping[str, float], Mapping[str, object]]]:
+    """Scores of stored outputs, by the number of the execution, with their reasons."""
+    from assay.execute.agents import Stable
+
+    stable = Stable()
+    panel = Panel(benchmark.scorers, stable)
+    cases = {case.id: case for case in benchmark.cases}
+    try:
+        for seq, execution in executions:
+            scores: list[Score] = []
+            answers = answers_of(execution)
+            stable.settled(panel.judge(cases[execution.case], answers, scores))
+            yield seq, score_measurements(scores), score_detail(scores)
+    finally:
+        stable.close()
+
+
+def answers_of(execution: Execution) -> list[Answer]:
+    """The answers of each turn, as far as a scorer needs them, from what was stored."""
+    detail: Mapping[str, Any] = execution.detail or {}
+    calls = tuple(ToolCall(call["name"], call["arguments"]) for call in detail.get("tool_calls", ()))
+    earlier = [Answer(output) for output in detail.get("turns", ())]
+    return [*earlier, Answer(execution.output, calls)]
+
+
+def score_measurements(scores: Iterable[Score]) -> dict[str, float]:
+    """Each named score, and `score`, their weighted mean; what is unscored counts nowhere."""
+    judged = [(score, score.value) for score in scores if score.value is not None]
+    found = {f"score.{score.name}": value for score, value in judged}
+    weight = sum(score.weight for score, _ in judged)
+    if weight > 0:
+        found["score"] = sum(value * score.weight for score, value in judged) / weight
+    return found
+
+
+def score_detail(scores: Iterable[Score]) -> dict[str, object]:
+    told = list(scores)
+    return {
+        "reasons": {score.name: score.reason for score in told if score.reason},
+        "unscored": [score.name for score in told if score.value is None],
+    }

@@ -13,6 +13,7 @@ from types import FrameType
 from assay.execute.attempt import attempt
 from assay.execute.jobs import Assignment, jobs
 from assay.execute.patience import Patience, patience_for
+from assay.execute.spending import Spending
 from assay.model import Artifact, Batch, Execution
 from assay.plugin.executor import Executor
 
@@ -31,18 +32,25 @@ class Interrupt:
 
 
 def carry_out(
-    assignment: Assignment, executor: Executor, interrupt: Callable[[], bool], ended: set[int]
+    assignment: Assignment,
+    executor: Executor,
+    stop: Callable[[], bool],
+    ended: set[int],
+    spending: Spending | None = None,
 ) -> Iterator[Batch]:
     """Everything the plan still wants, as it gets done; a trial that has ended gets no further jobs."""
     suites = {trial.index for trial in assignment.plan.trials if trial.agent_use is not None}
     pending, patience = _Pending(), _TrialPatience(ended, suites)
-    for batch in executor.map(attempt, jobs(assignment, ended), interrupt):
+    for batch in executor.map(attempt, jobs(assignment, ended), stop):
         pending.add(batch)
+        if spending is not None:
+            spending.add(batch.executions)
         pending.stopped.update(patience.see(batch))
         if pending.is_due():
             yield pending.taken()
             pending = _Pending()
-    yield pending.taken()
+    if not pending.is_empty:
+        yield pending.taken()
 
 
 class _TrialPatience:
@@ -93,8 +101,16 @@ class _Pending:
         self.versions.update(batch.versions)
         self.settled += batch.settled
 
+    @property
+    def is_empty(self) -> bool:
+        return not (
+            self.executions or self.artifacts or self.stopped or self.costs or self.unmeasured or self.settled
+        )
+
     def is_due(self) -> bool:
-        return len(self.executions) >= FLUSH_EXECUTIONS or monotonic() - self.since >= FLUSH_SECONDS
+        if len(self.executions) >= FLUSH_EXECUTIONS:
+            return True
+        return monotonic() - self.since >= FLUSH_SECONDS and not self.is_empty
 
     def taken(self) -> Batch:
         return Batch(

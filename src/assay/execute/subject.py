@@ -14,7 +14,7 @@ from assay.errors import AssayError
 from assay.execute.clock import Timed, autoranged, time_await, time_call
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.outcome import Outcome, plain, sorted_out
-from assay.execute.told import told
+from assay.execute.told import summary, told
 from assay.model import Batch, Execution, Isolation, Job, Limits, Phase, Status
 from assay.plugin import lookup
 from assay.plugin.experiment import ExperimentContext
@@ -153,7 +153,7 @@ class Subject:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            return told(error)
+            return summary(error)
         return None
 
 

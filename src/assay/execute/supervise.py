@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from assay.execute.account import account_of
-from assay.execute.attempt import remark
+from assay.execute.attempt import remark, teardown_failed
 from assay.execute.guardian import Guardian
 from assay.execute.log import Log
 from assay.execute.pulse import Beat, Pulse, Stage, memory_file, shared_memory
@@ -24,6 +24,7 @@ from assay.model import Batch, Job, Status
 from assay.units import size
 
 DEFAULT_SECONDS = 600.0
+START_SECONDS = 60.0
 SETUP_SECONDS = 60.0
 """Setup and teardown may always take this long, and ten times the limit of an execution if that is longer."""
 EXIT_SECONDS = 1.0
@@ -156,6 +157,8 @@ class Worker:
             self._end(Status.OVER_LIMIT, text, beat)
 
     def _seconds_allowed(self, stage: Stage) -> float:
+        if stage is Stage.STARTING:
+            return START_SECONDS
         limit = self.job.limits.seconds or DEFAULT_SECONDS
         return limit if stage is Stage.EXECUTING else max(SETUP_SECONDS, 10 * limit)
 
@@ -182,7 +185,7 @@ class Worker:
             batches += self.listen()
         remains = Remains([]) if self._is_settled else self._after_death(code)
         if self._is_settled and outlived:
-            text = f"{outlived} processes that the experiment had started outlived it and were ended"
+            text = f"{outlived} processes that process {self.job.process} had started outlived it and were ended."
             batches.append(Batch(artifacts=(remark(self.job, "outlived", text),)))
         self._opened.close()
         return replace(remains, batches=batches + remains.batches)
@@ -201,11 +204,11 @@ class Worker:
             return Remains([self._instead(ending)] if beat.stage is Stage.EXECUTING else [])
         if beat.stage is Stage.TEARDOWN or self._account.is_closed():
             settled = ((self.job.trial, self.job.process),)
-            return Remains([Batch(artifacts=(remark(self.job, "teardown", ending.text),), settled=settled)])
+            return Remains([Batch(artifacts=(teardown_failed(self.job, ending.text),), settled=settled)])
         if ending.status is Status.TIMEOUT and not _is_same(ending.beat, beat):
             # It ended at the very moment that it was to be killed for; the next one is innocent.
             return Remains([], self._account.rest())
-        if beat.stage in (Stage.STARTING, Stage.BROKEN) and ending.status is Status.CRASHED:
+        if beat.stage in (Stage.STARTING, Stage.BROKEN):
             return Remains([self._instead(replace(ending, status=Status.HARNESS_ERROR))])
         if self.job.concurrency > 1:
             # Any of those under way may have done it: asked one by one, it will be seen which.

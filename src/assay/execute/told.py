@@ -16,14 +16,16 @@ _LOOP = str(Path(traceback.__file__).parent / "asyncio")
 
 def told(error: BaseException) -> str:
     """One line that names the error, and the last frames of the subject's code, without those of the harness."""
-    if isinstance(error, SystemExit):
-        return f"SystemExit: the experiment called sys.exit({error.code!r})"
     trace = _subjects_part(error.__traceback__)
     lines = traceback.format_exception(type(error), error, trace, limit=-_FRAMES)
-    return f"{summary(error)}\n{''.join(lines)[-_CHARACTERS:]}" if trace else summary(error)
+    needs_no_place = trace is None or isinstance(error, SystemExit)
+    return summary(error) if needs_no_place else f"{summary(error)}\n{''.join(lines)[-_CHARACTERS:]}"
 
 
 def summary(error: BaseException) -> str:
+    """The error in a line."""
+    if isinstance(error, SystemExit):
+        return f"SystemExit: the experiment called sys.exit({error.code!r})"
     try:
         text = str(error)
     except Exception:

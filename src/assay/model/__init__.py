@@ -22,9 +22,12 @@ from assay.model.plan import (
 from assay.model.rating import DIMENSIONS, WEIGHTS, CaseTable, Rating, Ratings
 from assay.model.report import AxisEffect, Doubt, Report, Series, TrialReport
 from assay.model.run import Environment, Run, RunState, StoredTrial, SuiteRef
+from assay.model.standing import Contender, Leaderboard, Standing
 from assay.model.suite import Benchmark, Case, Rubric, Score, ScorerUse, Suite, Turn
 
 __all__ = [
+    "DIMENSIONS",
+    "WEIGHTS",
     "Agent",
     "AgentUse",
     "Answer",
@@ -37,7 +40,7 @@ __all__ = [
     "Case",
     "CaseTable",
     "Comparison",
-    "DIMENSIONS",
+    "Contender",
     "Doubt",
     "Environment",
     "Estimate",
@@ -47,6 +50,7 @@ __all__ = [
     "Iterations",
     "Job",
     "Kind",
+    "Leaderboard",
     "Limits",
     "Metric",
     "Order",
@@ -63,6 +67,7 @@ __all__ = [
     "ScorerUse",
     "Series",
     "Span",
+    "Standing",
     "Status",
     "StoredTrial",
     "Stretch",
@@ -75,6 +80,5 @@ __all__ = [
     "Until",
     "Usage",
     "Verdict",
-    "WEIGHTS",
     "metric_named",
 ]

@@ -67,5 +67,9 @@ class Comparison:
     tolerance: float
     verdict: Verdict
     method: str
+    difference: float | None = None
+    """B − A with its interval, where differences are compared: scores, and values that are not all positive."""
+    difference_low: float | None = None
+    difference_high: float | None = None
     reason: str = ""
     """For *unsure*: what is missing, and what would settle it."""

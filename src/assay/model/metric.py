@@ -47,6 +47,14 @@ _KNOWN = {
         Metric("tokens", "tokens", Better.LOWER),
         Metric("throughput", "1/s", Better.HIGHER),
         Metric("duration", "s", Better.LOWER),
+        Metric("score", "", Better.HIGHER, Kind.DERIVED),
+        Metric("ttft", "s", Better.LOWER),
+        Metric("cpu_seconds", "s", Better.LOWER),
+        Metric("input_tokens", "tokens", Better.UNKNOWN),
+        Metric("output_tokens", "tokens", Better.LOWER),
+        Metric("cached_tokens", "tokens", Better.UNKNOWN),
+        Metric("reasoning_tokens", "tokens", Better.LOWER),
+        Metric("api_calls", "calls", Better.LOWER),
     )
 }
 
@@ -66,6 +74,8 @@ _SUFFIXES = (
 
 
 def _by_suffix(name: str) -> Metric:
+    if name.startswith("score."):
+        return Metric(name, "", Better.HIGHER, Kind.DERIVED)
     last = name.rsplit(".", 1)[-1]
     for suffixes, unit, better in _SUFFIXES:
         if last.endswith(suffixes):

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from assay.model.estimate import Estimate
 from assay.model.execution import Artifact, Execution
 from assay.model.metric import Metric
+from assay.model.rating import Ratings
 from assay.model.run import Run, StoredTrial
+from assay.model.suite import Suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Series:
     processes: Sequence[int]
     repetitions: Sequence[int]
     values: Sequence[float]
+    unit: str = "process"
+    """What `processes` counts: what is independent of each other, processes or cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,8 @@ class TrialReport:
     """All executions of all phases, read anew each time it is iterated, so that a large run fits in memory."""
     applied: Mapping[str, object] = field(default_factory=dict)
     artifacts: tuple[Artifact, ...] = ()
+    ratings: Ratings | None = None
+    """Of a trial that put an agent through a suite."""
     watched: frozenset[str] = frozenset()
     """Metrics that instruments gave: they come along, and the experiment's own stand before them."""
 
@@ -81,6 +87,8 @@ class Report:
     trials: tuple[TrialReport, ...]
     axes: tuple[AxisEffect, ...]
     doubts: tuple[Doubt, ...]
+    suite: Suite | None = None
+    """With its cases, so that a report can show what was asked and expected; None where only its name is known."""
 
     def __len__(self) -> int:
         return len(self.trials)

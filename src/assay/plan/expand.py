@@ -73,9 +73,7 @@ def _executor_mistakes(spec: Spec) -> list[Mistake]:
     return []
 
 
-def _trials(
-    located: Located, seed: int, first: int, mistakes: list[Mistake], folder: Path
-) -> list[Trial]:
+def _trials(located: Located, seed: int, first: int, mistakes: list[Mistake], folder: Path) -> list[Trial]:
     """The trials of one entry; none when something other than its params is wrong."""
     entry, origin = located.entry, located.origin
     reference = _rooted(entry.experiment, folder)
@@ -103,7 +101,9 @@ def _experiment(reference: str, written: str) -> Any:
     if is_experiment(member):
         param_model(member)
         return member
-    raise PlanError(f"'{written}' is neither a class with execute_once nor a function marked with @benchmark.")
+    raise PlanError(
+        f"'{written}' is neither a class with execute_once nor a function marked with @benchmark."
+    )
 
 
 def _settled(
@@ -197,7 +197,9 @@ def _contradictions(located: Located) -> Iterator[Mistake]:
         yield tell(("iterations", "until"), "holds only with measured: auto.", "Take one of them away.")
     if entry.isolation == "cold" and entry.iterations.measured == "auto":
         yield tell(("isolation",), "'cold' cannot stop by itself.", "Give iterations.measured a number.")
-    if entry.isolation == "inline" and (entry.limits.seconds is not None or entry.limits.memory_mb is not None):
+    if entry.isolation == "inline" and (
+        entry.limits.seconds is not None or entry.limits.memory_mb is not None
+    ):
         yield tell(("isolation",), "'inline' cannot enforce seconds or memory.", "Use: isolation: process")
     if entry.isolation == "inline" and entry.processes > 1:
         yield tell(("isolation",), "'inline' has one process only.", "Use: isolation: process")
@@ -271,4 +273,3 @@ def _iterations(section: IterationsSection, member: Any) -> Iterations:
 def _limits(section: LimitsSection) -> Limits:
     memory = int(section.memory_mb * 2**20) if section.memory_mb is not None else None
     return Limits(section.seconds, memory, section.tokens, section.usd)
-

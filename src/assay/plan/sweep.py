@@ -43,7 +43,9 @@ def _point(axes: Mapping[str, Sequence[Any]], values: Sequence[Any]) -> Point:
 
 def _random(axes: Mapping[str, Sequence[Any]], samples: int, seed: int) -> Iterator[Point]:
     """Different points, each as likely as any other; all of them in random order where fewer than `samples` exist."""
-    different = {name: list({as_text(value): value for value in values}.values()) for name, values in axes.items()}
+    different = {
+        name: list({as_text(value): value for value in values}.values()) for name, values in axes.items()
+    }
     for number in _drawn(math.prod(map(len, different.values())), samples, random.Random(seed)):
         yield _numbered(different, number)
 

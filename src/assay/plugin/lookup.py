@@ -155,7 +155,9 @@ def _told(error: BaseException, file: str | None = None) -> str:
 
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
     where = f"line {lines[-1]}: " if lines else ""
-    cure = f" Install it: {_cure(error.name)}" if isinstance(error, ModuleNotFoundError) and error.name else ""
+    cure = (
+        f" Install it: {_cure(error.name)}" if isinstance(error, ModuleNotFoundError) and error.name else ""
+    )
     return f"{where}{type(error).__name__}: {error}.{cure}"
 
 

@@ -75,7 +75,9 @@ def param_model(member: Any) -> type[BaseModel]:
     if declared is None:
         return _from_signature(experiment)
     if not _is_model(declared):
-        raise PlanError(f"Params of '{experiment.__name__}' must be a pydantic model: class Params(BaseModel).")
+        raise PlanError(
+            f"Params of '{experiment.__name__}' must be a pydantic model: class Params(BaseModel)."
+        )
     return _closed(declared)
 
 
@@ -177,6 +179,8 @@ def _mistake(name: str, faults: list[Any], model: type[BaseModel], called: str) 
         has = f"It has: {known}." if known else "It has none."
         near = did_you_mean(name, model.model_fields)
         return ParamMistake(name, f"is not a param of {called}.", f"{near or has}")
-    inner = ".".join(str(part) for part in faults[0]["loc"][1:] if isinstance(part, int) or part.isidentifier())
+    inner = ".".join(
+        str(part) for part in faults[0]["loc"][1:] if isinstance(part, int) or part.isidentifier()
+    )
     problem, hint = problem_and_hint(faults)
     return ParamMistake(name, f"{inner} {problem}" if inner and len(faults) == 1 else problem, hint)

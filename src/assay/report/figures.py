@@ -83,6 +83,9 @@ def ratio_text(comparison: Comparison) -> str:
     """
     The ratio B ÷ A with its interval: `1.08 [1.05, 1.12]`.
     """
+    if comparison.difference is not None:
+        ends = f"{comparison.difference_low:+.3g}, {comparison.difference_high:+.3g}"
+        return f"{comparison.difference:+.3g} [{ends}]"
     if comparison.ratio is None:
         return NOTHING
     return interval_text(comparison.ratio, comparison.low, comparison.high, "")

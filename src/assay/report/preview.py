@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 def executions_of(trial: Trial) -> int:
     """Executions at the most; cold ones share no process, so their warm-ups are not repeated in each."""
+    if trial.agent_use is not None:
+        cases = len(trial.cases)
+        return min(trial.iterations.warmup, cases) + trial.iterations.measured * cases
     if trial.isolation == "cold":
         return trial.iterations.warmup + trial.iterations.measured * trial.processes
     return (trial.iterations.warmup + trial.iterations.measured) * trial.processes

@@ -91,7 +91,9 @@ def read_text(path: Path, limit: int | None = MAX_BYTES) -> str:
         raise refuse("is a folder, not a file.")
     try:
         if limit is not None and path.stat().st_size > limit:
-            raise refuse(f"is larger than {limit // 2**20} MiB: too large for a spec. Put data in files of its own.")
+            raise refuse(
+                f"is larger than {limit // 2**20} MiB: too large for a spec. Put data in files of its own."
+            )
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise refuse("does not exist.") from None
@@ -237,4 +239,6 @@ class _Builder:
 
     def _fault(self, node: Any, place: Place, problem: str, hint: str = "") -> None:
         key = ".".join(map(str, place))
-        self._document.mistakes.append(Mistake(self._document.file, node.start_mark.line + 1, key, problem, hint))
+        self._document.mistakes.append(
+            Mistake(self._document.file, node.start_mark.line + 1, key, problem, hint)
+        )

@@ -174,7 +174,9 @@ def laid_over(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any
     """`over` on top of `base`, mapping by mapping; a param that `over` fixes is no longer swept, nor a count automatic."""
     result = overlaid(base, over)
     if isinstance(iterations := over.get("iterations"), Mapping) and "measured" in iterations:
-        result["iterations"] = {k: v for k, v in result["iterations"].items() if k != "until" or k in iterations}
+        result["iterations"] = {
+            k: v for k, v in result["iterations"].items() if k != "until" or k in iterations
+        }
     params, sweep = over.get("params"), result.get("sweep")
     if isinstance(params, Mapping) and isinstance(sweep, dict):
         kept = over.get("sweep") or {}

@@ -64,9 +64,7 @@ class UntilSection(Section):
 
 class IterationsSection(Section):
     warmup: Count = Field(0, description="Executions in each process before anything counts.")
-    measured: Number | Literal["auto"] = Field(
-        1, description="Executions in each process; auto: see until."
-    )
+    measured: Number | Literal["auto"] = Field(1, description="Executions in each process; auto: see until.")
     until: UntilSection | None = Field(None, description="With `measured: auto`: when to stop.")
     loops: Number | Literal["auto"] | None = Field(
         None,
@@ -120,7 +118,8 @@ class Entry(Section):
     strategy: Literal["cartesian", "random", "zip"] = Field("cartesian", description="How axes make points.")
     samples: Number | None = Field(None, description="With `strategy: random`: how many points to draw.")
     iterations: IterationsSection = Field(
-        default_factory=lambda: IterationsSection.model_validate({}), description="How often each process does it."
+        default_factory=lambda: IterationsSection.model_validate({}),
+        description="How often each process does it.",
     )
     processes: Number = Field(1, description="Fresh processes, the unit of comparison.")
     instrumentation: list[Instrument] = Field(
@@ -130,7 +129,8 @@ class Entry(Section):
         "process", description="One supervised worker, a process an execution, or in the runner itself."
     )
     limits: LimitsSection = Field(
-        default_factory=lambda: LimitsSection.model_validate({}), description="What one execution may take at the most."
+        default_factory=lambda: LimitsSection.model_validate({}),
+        description="What one execution may take at the most.",
     )
 
 

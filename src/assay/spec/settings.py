@@ -24,7 +24,15 @@ class Settings:
     folder: Path
     db: str
     load: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    suites: tuple[str, ...] = ()
     server: Mapping[str, Any] = field(default_factory=dict)
+
+    def agent_files(self) -> list[Path]:
+        return [file for pattern in self.agents for file in matching(self.folder, pattern)]
+
+    def suite_files(self) -> list[Path]:
+        return [file for pattern in self.suites for file in matching(self.folder, pattern)]
 
     def loaded_files(self) -> list[Path]:
         """The Python files that `load` names; a pattern may find none, a plain name must find its file."""
@@ -33,7 +41,9 @@ class Settings:
         if missing:
             path = self.folder / FILE
             line = _line(path.read_text(encoding="utf-8"), "load", "assay")
-            raise SpecError([Mistake(str(path), line, "assay.load", f"There is no file '{n}'.") for n in missing])
+            raise SpecError(
+                [Mistake(str(path), line, "assay.load", f"There is no file '{n}'.") for n in missing]
+            )
         return [file for files in found.values() for file in files]
 
 
@@ -45,7 +55,8 @@ def find_settings(start: Path, environment: Mapping[str, str] = os.environ) -> S
     own = table.get("assay", {})
     home = folder or start
     db = environment.get("ASSAY_DB") or _rooted(str(own.get("db", "sqlite:///.assay/assay.db")), home)
-    return Settings(home, db, tuple(own.get("load", ())), table.get("server", {}))
+    lists = {name: tuple(own.get(name, ())) for name in ("load", "agents", "suites")}
+    return Settings(home, db, server=table.get("server", {}), **lists)
 
 
 def _rooted(url: str, folder: Path) -> str:

@@ -1,10 +1,15 @@
-"""Specs that come with Assay."""
+"""Specs and suites that come with Assay."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+_BUILTIN = Path(__file__).parent.parent / "builtin"
+
 
 def shipped_specs() -> dict[str, Path]:
-    folder = Path(__file__).parent.parent / "builtin" / "specs"
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    return {path.stem: path for path in sorted((_BUILTIN / "specs").glob("*.yaml"))}
+
+
+def shipped_suites() -> dict[str, Path]:
+    return {path.stem: path for path in sorted((_BUILTIN / "suites").glob("*.yaml"))}

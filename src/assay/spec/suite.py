@@ -145,6 +145,33 @@ class SuiteFile(Section):
     order: Literal["interleaved", "sequential"] = "interleaved"
 
 
+class BudgetSection(Section):
+    usd: PositiveFloat | None = None
+    tokens: PositiveFloat | None = None
+
+
+class SuiteSpec(Section):
+    """A spec that puts agents through a suite which stands elsewhere."""
+
+    suite: str = Field(description="A file, or the name of a suite.")
+    agents: list[Any] = Field(default_factory=list, description="Names or definitions of agents.")
+    name: str | None = None
+    params: dict[str, Any] = Field(default_factory=dict, description="Options of the agents.")
+    sweep: dict[str, list[Any]] = Field(default_factory=dict, description="Options of the agents to vary.")
+    iterations: SuiteIterationsSection | None = None
+    concurrency: PositiveInt | None = Field(None, description="Cases put to an agent at a time.")
+    isolation: Literal["process", "inline"] = "process"
+    order: Literal["interleaved", "sequential"] = "interleaved"
+    executor: str = "local"
+    parallelism: PositiveInt = 1
+    budget: BudgetSection = Field(default_factory=lambda: BudgetSection.model_validate({}))
+    load: Names = Field(default_factory=list)
+    tags: Names = Field(default_factory=list)
+    notes: str = ""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
+    output_dir: str | None = None
+
+
 def read_suite(path: Path) -> tuple[Suite, SuiteFile, Document]:
     """The suite that a file holds; SpecError with every mistake in it and in its cases."""
     document = read_document(path)

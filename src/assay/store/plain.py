@@ -22,7 +22,7 @@ def text(value: str) -> str:
 
 
 def to_json(value: object) -> str:
-    """JSON without NaN; what JSON has no word for, such as a date, becomes its text.
+    """JSON without NaN; a mapping of any kind is an object, and what JSON has no word for, such as a date, becomes its text.
 
     >>> to_json({"loss": float("nan"), "ok": [1, "é"]})
     '{"loss": "nan", "ok": [1, "é"]}'
@@ -36,7 +36,11 @@ def to_json(value: object) -> str:
 
 
 def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_worded)
+
+
+def _worded(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def _holdable(value: object) -> object:

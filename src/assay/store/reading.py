@@ -13,7 +13,19 @@ import sqlalchemy as sa
 
 from assay.model import Artifact, Execution, Phase, Run, Series, Status, StoredTrial
 from assay.store import rows
-from assay.store.tables import agents, artifacts, environments, executions, measurements, runs, tags, trials
+from assay.store.tables import (
+    agents,
+    artifacts,
+    environments,
+    executions,
+    measurements,
+    runs,
+    suites,
+    tags,
+    trials,
+)
+
+IS_OK_MEASURED = (executions.c.phase == Phase.MEASURED.value, executions.c.status == Status.OK.value)
 
 _CHUNK = 1000
 _STREAMED = 2000
@@ -23,9 +35,9 @@ Work = tuple[int, int, str]
 
 
 def read_run(connection: sa.Connection, run_id: str) -> Run:
-    query = sa.select(runs, environments.c.facts, environments.c.vcs, environments.c.doubts).join(
-        environments
-    )
+    environment = environments.c.facts, environments.c.vcs, environments.c.doubts
+    suite = [suites.c[name].label(f"suite_{name}") for name in ("name", "version", "category", "hash")]
+    query = sa.select(runs, *environment, *suite).join(environments).outerjoin(suites)
     row = connection.execute(query.where(runs.c.id == run_id)).mappings().one()
     return rows.run_from(dict(row), _trials(connection, run_id), read_tags(connection, run_id))
 
@@ -83,12 +95,12 @@ def read_counts(connection: sa.Connection, trial_id: int) -> dict[str, int]:
 def read_series(connection: sa.Connection, trial_id: int) -> dict[str, Series]:
     # Two plain scans put together here: a join is at the mercy of PostgreSQL's planner, which does not know yet how many rows
     # a run that has just ended has, and may try every pair of them.
-    kept = _Kept(connection, trial_id)
-    series = {metric: kept.series(connection, metric) for metric in _metrics(connection, trial_id)}
+    kept = OkMeasured(connection, trial_id)
+    series = {metric: kept.series(connection, metric) for metric in read_metrics(connection, trial_id)}
     return {metric: columns for metric, columns in series.items() if columns.values}
 
 
-class _Kept:
+class OkMeasured:
     """Numbers, processes and repetitions of a trial's ok measured executions."""
 
     def __init__(self, connection: sa.Connection, trial_id: int) -> None:
@@ -98,10 +110,10 @@ class _Kept:
         query = (
             sa.select(column.seq, column.process, column.repetition)
             .where(column.trial_id == trial_id)
-            .where(column.phase == Phase.MEASURED.value, column.status == Status.OK.value)
+            .where(*IS_OK_MEASURED)
             .order_by(column.seq)
         )
-        for seqs, processes, repetitions in _columns(connection, query):
+        for seqs, processes, repetitions in columns(connection, query):
             self._seqs.extend(seqs)
             self._processes.extend(processes)
             self._repetitions.extend(repetitions)
@@ -111,7 +123,7 @@ class _Kept:
         column = measurements.c
         chosen = column.trial_id == self._trial_id, column.metric == metric
         query = sa.select(column.seq, column.value).where(*chosen).order_by(column.seq)
-        for seqs, measured in _columns(connection, query):
+        for seqs, measured in columns(connection, query):
             span = slice(bisect_left(self._seqs, seqs[0]), bisect_right(self._seqs, seqs[-1]))
             kept = self._seqs[span]
             both = set(kept).intersection(seqs)
@@ -122,7 +134,7 @@ class _Kept:
         return Series(processes, repetitions, values)
 
 
-def _columns(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequence[tuple[Any, ...]]]:
+def columns(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequence[tuple[Any, ...]]]:
     """The result in chunks, each of them column by column."""
     streaming = connection.execution_options(stream_results=True, max_row_buffer=_STREAMED)
     for chunk in streaming.execute(query).partitions(_STREAMED):
@@ -134,27 +146,36 @@ def read_failures(connection: sa.Connection, trial_id: int, limit: int) -> tuple
     return _with_measurements(connection, trial_id, connection.execute(query).all())
 
 
+class NumberedExecutions:
+    """A trial's executions with their numbers, read anew each time it is iterated."""
+
+    def __init__(self, engine: sa.Engine, trial_id: int, *chosen: sa.ColumnElement[bool]) -> None:
+        self._engine = engine
+        self._trial_id = trial_id
+        self._query = _executions(trial_id).where(*chosen).limit(_CHUNK)
+
+    def __iter__(self) -> Iterator[tuple[int, Execution]]:
+        last = -1
+        while chunk := self._after(last):
+            yield from chunk
+            last = chunk[-1][0]
+
+    def _after(self, last: int) -> list[tuple[int, Execution]]:
+        # A connection a chunk: one that stayed open would keep SQLite from clearing its write-ahead log.
+        with self._engine.connect() as connection:
+            found = connection.execute(self._query.where(executions.c.seq > last)).all()
+            read = _with_measurements(connection, self._trial_id, found)
+        return [(row.seq, execution) for row, execution in zip(found, read, strict=True)]
+
+
 class StoredExecutions:
     """A trial's executions of all phases, read anew each time it is iterated."""
 
     def __init__(self, engine: sa.Engine, trial_id: int) -> None:
-        self._engine = engine
-        self._trial_id = trial_id
+        self._numbered = NumberedExecutions(engine, trial_id)
 
     def __iter__(self) -> Iterator[Execution]:
-        last = -1
-        while chunk := self._after(last):
-            for seq, execution in chunk:
-                yield execution
-                last = seq
-
-    def _after(self, last: int) -> list[tuple[int, Execution]]:
-        # A connection a chunk: one that stayed open would keep SQLite from clearing its write-ahead log.
-        query = _executions(self._trial_id).where(executions.c.seq > last).limit(_CHUNK)
-        with self._engine.connect() as connection:
-            found = connection.execute(query).all()
-            read = _with_measurements(connection, self._trial_id, found)
-        return [(row.seq, execution) for row, execution in zip(found, read, strict=True)]
+        return (execution for _, execution in self._numbered)
 
 
 def _executions(trial_id: int) -> sa.Select[Any]:
@@ -171,7 +192,7 @@ def _with_measurements(
     column = measurements.c
     query = sa.select(column.seq, column.metric, column.value).where(
         column.trial_id == trial_id,
-        column.metric.in_(_metrics(connection, trial_id)),
+        column.metric.in_(read_metrics(connection, trial_id)),
         column.seq.between(found[0].seq, found[-1].seq),
     )
     for seq, metric, value in connection.execute(query):
@@ -179,7 +200,7 @@ def _with_measurements(
     return tuple(rows.execution_from(row, trial, measured[row.seq]) for row in found)
 
 
-def _metrics(connection: sa.Connection, trial_id: int) -> Sequence[str]:
+def read_metrics(connection: sa.Connection, trial_id: int) -> Sequence[str]:
     """A trial's metrics by hopping from one to the next in the key, past all of their values."""
     column = measurements.c
     least = sa.func.min(column.metric)

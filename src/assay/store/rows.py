@@ -10,11 +10,11 @@ from typing import Any
 from assay.model import (
     Agent,
     Artifact,
+    Budget,
     Environment,
     Execution,
     InstrumentUse,
     Isolation,
-    Iterations,
     Limits,
     Phase,
     Plan,
@@ -22,9 +22,10 @@ from assay.model import (
     RunState,
     Status,
     StoredTrial,
+    SuiteRef,
     Trial,
-    Until,
 )
+from assay.store.definitions import agent_use_from, agent_use_to_plain, iterations_from
 
 Row = Mapping[str, Any]
 
@@ -45,6 +46,7 @@ def plan_row(plan: Plan) -> dict[str, Any]:
         "source": dict(plan.source),
         "instrument_costs": {},
         "unmeasured": {},
+        "budget": asdict(plan.budget),
     }
 
 
@@ -68,10 +70,18 @@ def run_from(row: Row, trials: Sequence[StoredTrial], tags: Sequence[str]) -> Ru
         output_dir=row["output_dir"],
         instrument_costs=row["instrument_costs"],
         unmeasured=row["unmeasured"],
+        budget=Budget(**row["budget"]),
+        suite=_suite_ref(row),
     )
 
 
-def trial_row(trial: Trial, run_id: str, agent_id: int) -> dict[str, Any]:
+def _suite_ref(row: Row) -> SuiteRef | None:
+    if row["suite_id"] is None:
+        return None
+    return SuiteRef(row["suite_name"], row["suite_version"], row["suite_category"], row["suite_hash"])
+
+
+def trial_row(trial: Trial, run_id: str, agent_id: int, benchmark_hash: str) -> dict[str, Any]:
     return {
         "run_id": run_id,
         "position": trial.index,
@@ -86,6 +96,11 @@ def trial_row(trial: Trial, run_id: str, agent_id: int) -> dict[str, Any]:
         "instruments": [{"name": use.name, "options": dict(use.options)} for use in trial.instruments],
         "isolation": str(trial.isolation),
         "limits": asdict(trial.limits),
+        "agent_use": trial.agent_use and agent_use_to_plain(trial.agent_use),
+        "suite": trial.suite,
+        "cases": trial.cases,
+        "concurrency": trial.concurrency,
+        "benchmark_hash": benchmark_hash,
     }
 
 
@@ -97,24 +112,23 @@ def trial_from(row: Row) -> StoredTrial:
         benchmark=row["benchmark"],
         experiment=row["experiment"],
         params=row["params"],
-        iterations=_iterations(row["iterations"]),
+        iterations=iterations_from(row["iterations"]),
         axes=row["axes"],
         processes=row["processes"],
         instruments=tuple(InstrumentUse(**use) for use in row["instruments"]),
         isolation=Isolation(row["isolation"]),
         limits=Limits(**row["limits"]),
+        agent_use=row["agent_use"] and agent_use_from(row["agent_use"]),
+        suite=row["suite"],
+        cases=tuple(row["cases"]),
+        concurrency=row["concurrency"],
     )
     return StoredTrial(row["id"], trial, row["stopped"])
 
 
-def _iterations(written: dict[str, Any]) -> Iterations:
-    until = written["until"]
-    return Iterations(**{**written, "until": until and Until(**until)})
-
-
 def execution_from(row: Sequence[Any], trial: int, measurements: Mapping[str, float]) -> Execution:
     """From the columns of the table in their order: a large run makes this the hottest line of a report."""
-    _, _, process, phase, case, repetition, status, started, loops, output, applied, error, log = row
+    _, _, process, phase, case, repetition, status, started, loops, output, applied, error, log, detail = row
     return Execution(
         trial,
         process,
@@ -129,6 +143,7 @@ def execution_from(row: Sequence[Any], trial: int, measurements: Mapping[str, fl
         applied,
         error,
         log,
+        detail,
     )
 
 

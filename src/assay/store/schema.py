@@ -14,7 +14,21 @@ from assay.store.address import Address, read_address
 from assay.store.tables import DEFAULT_WORKSPACE, REVISIONS, metadata, revision, workspaces
 
 HEAD = REVISIONS[-1]
-_VIEW_REVISION = "0002"
+_VIEW_REVISION = "0003"
+_WORDS = {
+    "sqlite": {
+        "{json}": "TEXT",
+        "{configuration}": "json_object('type', json_extract(trials.agent_use, '$.type'), "
+        "'model', json_extract(trials.agent_use, '$.options.model'), "
+        "'params', json_extract(trials.agent_use, '$.options.params'))",
+    },
+    "postgresql": {
+        "{json}": "JSONB",
+        "{configuration}": "jsonb_build_object('type', trials.agent_use->'type', "
+        "'model', trials.agent_use->'options'->'model', 'params', trials.agent_use->'options'->'params')",
+    },
+}
+"""What each database has a word of its own for, in the text of the view."""
 _LOCK = 0x61737361
 """Of PostgreSQL's advisory locks: one process at a time makes the schema."""
 
@@ -55,7 +69,10 @@ def upgrade(url: str) -> tuple[str, str]:
 def view_statement(of_revision: str, dialect: str) -> str:
     """The view `benchmark_executions` as it was made in a revision."""
     file = resources.files("assay.store") / "views" / f"benchmark_executions.{of_revision}.sql"
-    return file.read_text(encoding="utf-8").replace("{json}", "JSONB" if dialect == "postgresql" else "TEXT")
+    statement = file.read_text(encoding="utf-8")
+    for placeholder, word in _WORDS[dialect].items():
+        statement = statement.replace(placeholder, word)
+    return statement
 
 
 def _migrate(connection: sa.Connection) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -13,18 +13,24 @@ import sqlalchemy as sa
 
 from assay.errors import StoreError
 from assay.model import (
+    AgentUse,
     Artifact,
     Batch,
+    CaseTable,
     Environment,
     Execution,
     Plan,
+    Ratings,
     Run,
     RunState,
     Series,
+    Suite,
+    SuiteRef,
 )
-from assay.store import database, faults, pruning, reading, refs, schema, writing
+from assay.store import cases, database, faults, listing, pruning, reading, refs, registry, schema, writing
 from assay.store.address import Address, read_address
 from assay.store.export import export
+from assay.store.listing import RunSummary, TrialSummary
 from assay.store.schema import upgrade
 from assay.store.tables import (
     DEFAULT_WORKSPACE,
@@ -37,21 +43,7 @@ from assay.store.tables import (
     trials,
 )
 
-__all__ = ["RunSummary", "Store", "upgrade"]
-
-
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    """A run as a listing shows it; `executions` counts those of every phase."""
-
-    id: str
-    name: str
-    state: RunState
-    started: datetime
-    ended: datetime | None
-    trials: int
-    executions: int
-    tags: tuple[str, ...]
+__all__ = ["RunSummary", "Store", "TrialSummary", "upgrade"]
 
 
 class Store:
@@ -110,14 +102,19 @@ class Store:
             return self._write(run_id, batch, missing, ledger)
 
     def _write(self, run_id: str, batch: Batch, made: tuple[Execution, ...], ledger: writing.Ledger) -> int:
-        try:
-            with self._writer.begin() as connection:
-                after = writing.write_executions(connection, made, ledger)
-                writing.write_rest(connection, run_id, batch, ledger.ids)
-        except sa.exc.OperationalError as error:  # of PostgreSQL's COPY, which goes past the engine
-            raise faults.fault(error.orig or error, self._address) or error from error
+        with self._bulk_writing() as connection:
+            after = writing.write_executions(connection, made, ledger)
+            writing.write_rest(connection, run_id, batch, ledger.ids)
         self._ledgers[run_id] = after
         return len(made)
+
+    @contextmanager
+    def _bulk_writing(self) -> Iterator[sa.Connection]:
+        try:
+            with self._writer.begin() as connection:
+                yield connection
+        except sa.exc.OperationalError as error:  # of PostgreSQL's COPY, which goes past the engine
+            raise faults.fault(error.orig or error, self._address) or error from error
 
     def _read_ledger(self, run_id: str) -> writing.Ledger:
         last = (
@@ -148,6 +145,18 @@ class Store:
             refs.require(connection, run_id)
             return reading.read_progress(connection, run_id)
 
+    def done(self, run_id: str) -> dict[int, cases.Done]:
+        """Trial index to what is stored of it, for trials that put an agent through cases: these end in any order."""
+        with self._engine.connect() as connection:
+            refs.require(connection, run_id)
+            return cases.read_done(connection, run_id)
+
+    def set_agent_version(self, run_id: str, trial: int, version: str) -> None:
+        """For a version that is found only once the agent is there, such as the id of the model that answers."""
+        with self._writer.begin() as connection:
+            refs.require(connection, run_id)
+            writing.point_to_version(connection, run_id, trial, version)
+
     def finish(self, run_id: str, state: RunState, ended: datetime) -> None:
         self._ledgers.pop(run_id, None)
         with self._writer.begin() as connection:
@@ -173,13 +182,14 @@ class Store:
         self, *, limit: int | None = 20, tag: str | None = None, name: str | None = None
     ) -> list[RunSummary]:
         """The newest first."""
-        query = _summaries().limit(limit)
-        if tag is not None:
-            query = query.where(runs.c.id.in_(sa.select(tags.c.run_id).where(tags.c.tag == tag)))
-        if name is not None:
-            query = query.where(runs.c.name == name)
         with self._engine.connect() as connection:
-            return [_summary(connection, row) for row in connection.execute(query).all()]
+            return listing.read_runs(connection, limit, tag, name)
+
+    def suite_of(self, run_id: str) -> Suite | None:
+        """The suite that a run was made with, whole; None for runs of code experiments."""
+        with self._engine.connect() as connection:
+            refs.require(connection, run_id)
+            return registry.suite_of_run(connection, run_id)
 
     def counts(self, trial_id: int) -> dict[str, int]:
         """Measured executions by status."""
@@ -208,6 +218,65 @@ class Store:
     def artifacts(self, trial_id: int) -> tuple[Artifact, ...]:
         with self._engine.connect() as connection:
             return reading.read_artifacts(connection, trial_id)
+
+    # Scores and ratings
+
+    def case_table(self, trial_id: int) -> CaseTable:
+        """The measured executions in the order of storing, with what ratings need of them."""
+        with self._engine.connect() as connection:
+            return cases.read_case_table(connection, trial_id)
+
+    def rate(self, trial_id: int, ratings: Ratings) -> None:
+        with self._writer.begin() as connection:
+            cases.write_ratings(connection, trial_id, ratings)
+
+    def scored_executions(self, trial_id: int) -> Iterable[tuple[int, Execution]]:
+        """Measured ok executions with their numbers, to be judged again; read in chunks."""
+        return reading.NumberedExecutions(self._engine, trial_id, *reading.IS_OK_MEASURED)
+
+    def rescore(self, trial_id: int, judged: Iterable[cases.Judgement]) -> int:
+        """Puts the given scores in the place of those that there are, all of them or none; how many executions that were."""
+        # Judging may take long and read from this store: the transaction begins when it is over.
+        judgements = list(judged)
+        with self._bulk_writing() as connection:
+            return cases.write_judgements(connection, trial_id, judgements)
+
+    def latest_trials(self, *, suite: str | None = None, since: datetime | None = None) -> list[TrialSummary]:
+        """The latest trial with a result of each agent on each benchmark; `since` is of the start of its run."""
+        with self._engine.connect() as connection:
+            return listing.read_latest_trials(connection, suite, since)
+
+    def baseline_quantities(self, suite: str) -> dict[str, dict[str, float]]:
+        """Benchmark to medians over the ok executions of the suite's baseline: seconds, tokens, usd, cpu_seconds, memory_mb."""
+        with self._engine.connect() as connection:
+            return cases.read_baseline_quantities(connection, suite)
+
+    # What an operator registered
+
+    def register_agents(self, uses: Iterable[AgentUse]) -> None:
+        """Each takes the place of what was registered by its name."""
+        with self._writer.begin() as connection:
+            registry.register_agents(connection, uses)
+
+    def agents(self) -> dict[str, AgentUse]:
+        """The registered ones by name."""
+        with self._engine.connect() as connection:
+            return registry.registered_agents(connection)
+
+    def register_suite(self, suite: Suite, now: datetime | None = None) -> None:
+        """It takes the place of what was registered by its name."""
+        with self._writer.begin() as connection:
+            registry.register_suite(connection, suite, now or datetime.now(UTC))
+
+    def suites(self) -> list[SuiteRef]:
+        """The registered ones, by name."""
+        with self._engine.connect() as connection:
+            return registry.registered_suites(connection)
+
+    def suite(self, name: str) -> Suite:
+        """The registered suite of that name, whole."""
+        with self._engine.connect() as connection:
+            return registry.registered_suite(connection, name)
 
     # Keeping order
 
@@ -289,32 +358,6 @@ class Store:
             with self._engine.connect() as connection:
                 refs.require(connection, run_id)
         return export(self._engine, path, run_id)
-
-
-def _summaries() -> sa.Select[tuple[object, ...]]:
-    of_run = trials.c.run_id == runs.c.id
-    trial_count = sa.select(sa.func.count()).select_from(trials).where(of_run).scalar_subquery()
-    execution_count = (
-        sa.select(sa.func.count()).select_from(trials.join(executions)).where(of_run).scalar_subquery()
-    )
-    return sa.select(
-        runs.c.id,
-        runs.c.name,
-        runs.c.state,
-        runs.c.started,
-        runs.c.ended,
-        trial_count.label("trials"),
-        execution_count.label("executions"),
-    ).order_by(*refs.newest_first)
-
-
-def _summary(connection: sa.Connection, row: sa.Row[tuple[object, ...]]) -> RunSummary:
-    fields = {
-        **row._mapping,
-        "state": RunState(row.state),
-        "tags": tuple(reading.read_tags(connection, row.id)),
-    }
-    return RunSummary(**fields)
 
 
 def _count(connection: sa.Connection, table: sa.Table) -> int:

@@ -7,27 +7,38 @@
                  tags, baselines          └─ artifacts
 
 workspaces      whose things these are; there is one, `default`, until the server makes more
-agents          what was tested: a name and a version, once in a workspace
-suites          benchmarks that are run and ranked together: name, version, category
+agents          what was tested: a name and a version, once in a workspace; `definition` says how to make it where it is
+                registered: of each name at most one version is
+suites          benchmarks that are run and ranked together: name, version, category, and the whole definition with its cases,
+                so that a run can be resumed and scored again from the database alone. `hash` says which results may be compared;
+                `digest` tells apart definitions that differ elsewhere, say in a rubric. Of each name at most one is registered
 environments    the recorded facts of a machine and its software, one row a run
-runs            one carrying-out of a plan, with what holds for all of its trials; `owner` says which runner writes it
+runs            one carrying-out of a plan, with what holds for all of its trials: its suite, its budget; `owner` says which
+                runner writes it
 tags            labels of runs; a set, so they have no order
 baselines       runs that were given a name to compare with
-trials          one point of a run: everything needed to rebuild `model.Trial`, when its first execution began and its last
-                one ended, why it stopped early, and its ratings from 0 to 1 (empty until something rates it)
+trials          one point of a run: everything needed to rebuild `model.Trial`, the hash of its benchmark, when its first execution
+                began and its last one ended, why it stopped early, whether any of its figures are simulated, and its ratings
+                from 0 to 1 (empty until something rates it)
 executions      one time that the agent did a case, keyed by (trial_id, seq); `seq` counts a trial's executions in the order
-                in which they were stored. The work itself, (trial_id, process, phase, case_id, repetition), is unique
+                in which they were stored. The work itself, (trial_id, process, phase, case_id, repetition), is unique.
+                `detail` is what an agent's figures rest on: tool calls, spans, reasons of scores
 measurements    a metric's value in one execution, keyed by (trial_id, metric, seq): a metric of a trial is one range scan
 artifacts       files that executions left, compressed with zlib
 assay_revision  the schema's revision, kept by Alembic under a name that leaves room for other programs' tables
 
 Measurements hang on their trial rather than on their execution: a cascade from an execution would have to search all of the
-trial's measurements for each row that goes. The store deletes both in one transaction.
+trial's measurements for each row that goes. The store deletes both in one transaction. A suite goes with its last run unless
+it is registered. Secrets are nowhere: definitions of agents hold `${NAME}` where a value comes from the environment.
 
 What people query is the view `benchmark_executions`: one row a trial, under the column names of the performance specification.
 Ids there are names, scores go from 0 to 100, and what is not known is NULL. Its `status` is `success` when at least one measured
 execution was ok and the trial was not stopped; else the status of the last execution that was not ok (`failed`, `timeout`,
-`over_limit` …); else `stopped`; else `pending`. Durations, tokens and calls are sums over the measured executions.
+`over_limit` …); else `stopped`; else `pending`. Durations, tokens and calls are sums over the measured executions; correctness,
+completeness and relevance are means of the scores of that name. `percentile_rank` is the share of the other agents' latest rated
+trials on the benchmark whose overall is lower, simulated ones apart from the rest. `deviation_from_baseline` is the overall
+divided by that of the baseline named like the suite, else of the baseline `main`, less 1: by that of the same agent where the
+baseline has it, else of its first trial on the benchmark.
 """
 
 from __future__ import annotations
@@ -40,7 +51,7 @@ from sqlalchemy.dialects import postgresql
 
 from assay.store import plain
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Every revision of the schema, the newest last: known here so that opening a store need not load Alembic."""
 
 DEFAULT_WORKSPACE = 1
@@ -121,6 +132,7 @@ agents = sa.Table(
     sa.Column("workspace_id", _own("workspaces"), nullable=False),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("version", sa.Text, nullable=False),
+    sa.Column("definition", _Written),
     sa.UniqueConstraint("workspace_id", "name", "version"),
 )
 
@@ -132,7 +144,12 @@ suites = sa.Table(
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("version", sa.Text, nullable=False),
     sa.Column("category", sa.Text, nullable=False),
-    sa.UniqueConstraint("workspace_id", "name", "version"),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),
+    sa.Column("definition", _Written, nullable=False),
+    sa.Column("created", _Instant, nullable=False),
+    sa.Column("registered", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.UniqueConstraint("workspace_id", "name", "version", "hash", "digest"),
 )
 
 environments = sa.Table(
@@ -166,6 +183,7 @@ runs = sa.Table(
     sa.Column("source", _Written, nullable=False),
     sa.Column("instrument_costs", _Written, nullable=False),
     sa.Column("unmeasured", _Written, nullable=False),
+    sa.Column("budget", _Written, nullable=False, server_default="{}"),
 )
 
 tags = sa.Table(
@@ -209,6 +227,12 @@ trials = sa.Table(
     sa.Column("cost", sa.Double),
     sa.Column("reliability", sa.Double),
     sa.Column("overall", sa.Double),
+    sa.Column("agent_use", _Written),
+    sa.Column("suite", sa.Text, nullable=False, server_default=""),
+    sa.Column("cases", _Written, nullable=False, server_default="[]"),
+    sa.Column("concurrency", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("benchmark_hash", sa.Text, nullable=False, server_default=""),
+    sa.Column("simulated", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.UniqueConstraint("run_id", "position"),
     sqlite_autoincrement=True,  # an id that was deleted is never given again: a runner may still be writing to it
 )
@@ -229,6 +253,7 @@ executions = sa.Table(
     sa.Column("applied", _Searched),
     sa.Column("error", sa.Text),
     sa.Column("log", sa.Text),
+    sa.Column("detail", _Searched),
     sa.UniqueConstraint("trial_id", "process", "phase", "case_id", "repetition"),
     sqlite_with_rowid=False,
 )

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.model import Agent, Batch, Environment, Execution, Plan, RunState
-from assay.store import plain, rows
+from assay.store import plain, registry, rows
 from assay.store.bulk import insert_rows
 from assay.store.tables import (
     DEFAULT_WORKSPACE,
@@ -45,35 +45,40 @@ class Span:
 
 
 def insert_run(
-    connection: sa.Connection, plan: Plan, environment: Environment, begun: Mapping[str, object]
+    connection: sa.Connection, plan: Plan, environment: Environment, begun: Mapping[str, Any]
 ) -> None:
     """A run that begins, with its trials; `begun` holds its id, when it started and who carries it out."""
     recorded = {"facts": environment.facts, "vcs": environment.vcs, "doubts": environment.doubts}
     key = connection.execute(environments.insert().values(recorded)).inserted_primary_key
     assert key is not None
-    place = {"workspace_id": DEFAULT_WORKSPACE, "environment_id": key[0], "state": RunState.RUNNING.value}
+    place = {
+        "workspace_id": DEFAULT_WORKSPACE,
+        "suite_id": plan.suite and registry.keep_suite(connection, plan.suite, begun["started"]),
+        "environment_id": key[0],
+        "state": RunState.RUNNING.value,
+    }
     connection.execute(runs.insert().values(**rows.plan_row(plan), **place, **begun))
     add_tags(connection, str(begun["id"]), plan.tags)
     if plan.trials:
-        known = _agent_ids(connection, {trial.agent for trial in plan.trials})
-        made = [rows.trial_row(trial, str(begun["id"]), known[trial.agent]) for trial in plan.trials]
-        connection.execute(trials.insert(), made)
+        connection.execute(trials.insert(), _trial_rows(connection, plan, str(begun["id"])))
 
 
-def _agent_ids(connection: sa.Connection, wanted: set[Agent]) -> dict[Agent, int]:
-    statement = sa.text(
-        "INSERT INTO agents (workspace_id, name, version) VALUES (:workspace, :name, :version) "
-        "ON CONFLICT DO NOTHING"
-    )
-    # In one order everywhere: two runs that begin at once then wait for each other's agents instead of deadlocking.
-    listed = sorted(wanted, key=lambda agent: (agent.name, agent.version))
-    values = [
-        {"workspace": DEFAULT_WORKSPACE, "name": agent.name, "version": agent.version} for agent in listed
+def _trial_rows(connection: sa.Connection, plan: Plan, run_id: str) -> list[dict[str, Any]]:
+    known = registry.agent_ids(connection, {trial.agent for trial in plan.trials})
+    hashes = {benchmark.id: benchmark.hash for benchmark in plan.suite.benchmarks} if plan.suite else {}
+    return [
+        rows.trial_row(trial, run_id, known[trial.agent], hashes.get(trial.benchmark, ""))
+        for trial in plan.trials
     ]
-    connection.execute(statement, values)
-    named = agents.c.name.in_({agent.name for agent in wanted})
-    found = connection.execute(sa.select(agents.c.id, agents.c.name, agents.c.version).where(named)).all()
-    return {Agent(name, version): agent_id for agent_id, name, version in found}
+
+
+def point_to_version(connection: sa.Connection, run_id: str, trial: int, version: str) -> None:
+    """Makes a version that was found late that of the trial's agent."""
+    chosen = trials.c.run_id == run_id, trials.c.position == trial
+    name: str = connection.scalars(sa.select(agents.c.name).join(trials).where(*chosen)).one()
+    agent = Agent(name, plain.text(version))
+    agent_id = registry.agent_ids(connection, {agent})[agent]
+    connection.execute(trials.update().where(*chosen).values(agent_id=agent_id))
 
 
 def add_tags(connection: sa.Connection, run_id: str, added: Iterable[str]) -> None:
@@ -114,6 +119,7 @@ def _rows(
                 None if one.applied is None else plain.to_json(one.applied),
                 None if one.error is None else plain.text(one.error),
                 None if one.log is None else plain.text(one.log),
+                None if one.detail is None else plain.to_json(one.detail),
             )
         )
         for metric, value in one.measurements.items():
@@ -159,6 +165,7 @@ def write_rest(connection: sa.Connection, run_id: str, batch: Batch, ids: Mappin
         connection.execute(stop.values(stopped=plain.text(reason)))
     if batch.costs or batch.unmeasured:
         _note_instruments(connection, run_id, batch)
+    _mark_simulated(connection, batch.executions, ids)
     _stretch_spans(connection, batch.executions, ids)
 
 
@@ -173,6 +180,14 @@ def _note_instruments(connection: sa.Connection, run_id: str, batch: Batch) -> N
             unmeasured={**known.unmeasured, **batch.unmeasured},
         )
     )
+
+
+def _mark_simulated(connection: sa.Connection, made: Iterable[Execution], ids: Mapping[int, int]) -> None:
+    if simulated := {
+        ids[one.trial] for one in made if one.detail is not None and one.detail.get("simulated")
+    }:
+        marked = trials.c.id.in_(simulated), sa.not_(trials.c.simulated)
+        connection.execute(trials.update().where(*marked).values(simulated=True))
 
 
 def _stretch_spans(connection: sa.Connection, made: Iterable[Execution], ids: Mapping[int, int]) -> None:

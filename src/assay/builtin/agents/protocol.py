@@ -92,6 +92,11 @@ class Pieces:
             self.first_seconds = at - self._started
         self._texts.append(text)
 
+    def began(self, at: float) -> None:
+        """Content came that is not text, such as a call."""
+        if self.first_seconds is None:
+            self.first_seconds = at - self._started
+
     def __bool__(self) -> bool:
         return bool(self._texts)
 

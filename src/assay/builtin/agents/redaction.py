@@ -23,6 +23,13 @@ class Redaction:
     def clean(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, INSTEAD)
+        return self._without_cut_ones(text) if "…" in text else text
+
+    def _without_cut_ones(self, text: str) -> str:
+        """An excerpt may end within a secret, and half of one is still too much."""
+        for secret in self._secrets:
+            for size in range(len(secret) - 1, _SHORTEST - 1, -1):
+                text = text.replace(secret[:size] + "…", INSTEAD + "…")
         return text
 
     def clean_output(self, output: object) -> object:

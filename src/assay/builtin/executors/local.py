@@ -81,6 +81,8 @@ class Wards:
         for ward in self._active:
             yield from ward.looked_after()
         self._forget_the_done()
+        # Says nothing, but gives the runner a chance to store what it has been told before.
+        yield Batch()
 
     def sent_away(self) -> Iterator[Batch]:
         """All are asked to end at once, and given a moment for teardown."""

@@ -20,6 +20,7 @@ from assay.plugin.scorer import Judged, Judgement
 
 _END = 20_000
 _USUAL = tuple("ABCDE")
+_SPACES = re.compile(r"\s+")
 
 
 class Choice:
@@ -72,14 +73,16 @@ class _Choices:
 
     def _by_text(self, text: str) -> str | None:
         wanted = normalised(text, True)
-        found = [label for label, one in zip(self.labels, self.texts, strict=False) if normalised(one, True) == wanted]
+        found = [
+            label
+            for label, one in zip(self.labels, self.texts, strict=False)
+            if normalised(one, True) == wanted
+        ]
         return found[0] if len(found) == 1 else None
 
     def chosen(self, output: str) -> set[str]:
         """What the output chooses, by the clearest sign that it gives; several when it wavers."""
-        text = output.strip()
-        if len(text) > 2 * _END:
-            text = text[:_END] + "\n" + text[-_END:]
+        text = _tidied(output)
         signs = (self._whole, self._named, self._leading, self._set_apart, self._spelt_out, self._mentioned)
         return next((found for sign in signs if (found := sign(text))), set())
 
@@ -89,13 +92,16 @@ class _Choices:
     def _named(self, text: str) -> set[str]:
         """“The answer is B”: the last such sentence counts, and both letters of “A or B”."""
         matches = list(self._patterns.named.finditer(text))
-        return self._labels(matches[-1] if matches else None)
+        return self._labels(matches[-1]) if matches else set()
 
     def _leading(self, text: str) -> set[str]:
-        return self._labels(self._patterns.leading.match(text))
+        """“B) Paris”, unless other lines begin like that: then the choices are being listed."""
+        matches = list(self._patterns.leading.finditer(text))
+        found = set().union(*map(self._labels, matches))
+        return found if len(found) == 1 and matches[0].start() == 0 else set()
 
     def _set_apart(self, text: str) -> set[str]:
-        return {self._by_label[(match[1] or match[2] or match[3]).upper()] for match in self._patterns.set_apart.finditer(text)}
+        return set().union(*map(self._labels, self._patterns.set_apart.finditer(text)))
 
     def _spelt_out(self, text: str) -> set[str]:
         there = f" {normalised(text, True)} "
@@ -105,9 +111,7 @@ class _Choices:
         return {label for label, one in found if not any(one != other and one in other for _, other in found)}
 
     def _mentioned(self, text: str) -> set[str]:
-        """Capitals that stand alone; an “A” before a small letter is more likely an article, “I” a pronoun."""
-        found = {match[0] for match in self._patterns.mentioned.finditer(text)}
-        return {self._by_label[label.upper()] for label in found}
+        return set().union(*map(self._labels, self._patterns.mentioned.finditer(text)))
 
     def _labels(self, match: re.Match[str] | None) -> set[str]:
         if match is None:
@@ -132,22 +136,42 @@ class _Patterns:
     mentioned: re.Pattern[str]
 
 
+def _tidied(output: str) -> str:
+    """Both ends of it, each run of white space as one: no pattern has to walk through long ones."""
+    text = output.strip()
+    if len(text) > 2 * _END:
+        text = text[:_END] + "\n" + text[-_END:]
+    return _SPACES.sub(lambda run: "\n" if "\n" in run[0] else " ", text)
+
+
 @lru_cache(maxsize=64)
 def _patterns(labels: tuple[str, ...]) -> _Patterns:
-    label = "(" + "|".join(re.escape(one) for one in sorted(labels, key=len, reverse=True)) + ")"
-    opened, closed = r"[\s*_`\"'“(\[{$]{0,8}", r"[\s*_`\"'”)\]}$.:,!]{0,8}"
-    small = re.IGNORECASE
-    box = r"\\boxed\{(?:\\text\w*\{)?\s?"
-    sure = r"(?:answer|choice|option|choose|pick|select|go\s+with)"
-    link = r"(?:\s*(?:is|:|=|would\s+be|should\s+be|must\s+be|->|→)|\s+(?=[(\[*]?\w[)\]*.]?(?:\W|$)))"
-    kind = r"(?:\s*(?:clearly|definitely|therefore|most\s+likely|probably)\b)?(?:\s*(?:option|choice|letter|answer)\b)?"
-    also = rf"(?:{closed}(?:\s(?:or|and)\s|/){opened}{label}(?!\w))?"
+    one = "(" + "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True)) + ")"
+    capital = f"(?-i:{one})"
+    opened, closed = r"[\s*_`\"'“(\[{$]{0,6}", r"[\s*_`\"'”)\]}$.:,!]{0,6}"
+    # A small “a” is an article unless it stands in brackets or at the end.
+    sure = rf"(?:{capital}(?![\w'’])|{one}(?=[*_`\"')\]}}.:]+(?:\s|$)|\n|$))"
+    also = rf"(?:{closed}(?:\b(?:or|and)\s|/\s?){opened}{capital}(?!\w))?"
+    subject = r"\b(?:answer|choice|option|correct\s(?:one|letter)|solution)(?:\s(?:here|to\sthis\squestion))?"
+    link = r"[*_]{0,2}\s?(?::|=|->|→|\bis\b:?|\b(?:would|should|must)\sbe\b)[*_]{0,2}"
+    adverb = r"(?:\s?\b(?:clearly|definitely|most\slikely|probably|therefore|thus|indeed)\b)?"
+    kind = r"(?:\s?\b(?:option|choice|letter|answer)\b)?"
+    stated = rf"{subject}{link}{adverb}{kind}{opened}{sure}{also}"
+    picked = (
+        rf"\b(?:choose|pick|select|go\swith|answer)\s(?:option\s|choice\s)?[(*\[]{{0,3}}{capital}(?!\w){also}"
+    )
+    praised = rf"(?<!\w){capital}[)\]*.]{{0,3}}\sis\s(?:the\s)?(?:correct|right|best)"
+    boxed = rf"\\boxed\{{(?:\\text\w{{0,4}}\{{)?\s?\(?{one}"
+    articles = r"(?!(?<=A)\s(?!is\b|because\b|since\b|seems\b|looks\b|or\b|and\b)[a-z])"
     return _Patterns(
-        whole=re.compile(rf"{opened}{label}{closed}", small),
-        named=re.compile(rf"(?:\b{sure}{link}{kind}[\s:]*{opened}|{box}){label}(?![\w'’]){also}", small),
-        leading=re.compile(rf"[*_(\[]{{0,3}}{label}(?:[*_]{{0,2}}[)\].:]|[*_]{{1,2}}|\s*\n|\s[-–—]\s)", small),
-        set_apart=re.compile(rf"\({label}\)|\*\*\(?{label}[).:]?\*\*|\boption\s{label}(?!\w)", small),
-        mentioned=re.compile(rf"(?<![\w'’]){label}(?![\w'’])(?<!I)(?!(?<=A)\s[a-z](?!s\b))"),
+        whole=re.compile(f"{opened}{one}{closed}", re.IGNORECASE),
+        named=re.compile(f"{stated}|{picked}|{praised}|{boxed}", re.IGNORECASE),
+        leading=re.compile(
+            rf"^[*_(\[]{{0,3}}{one}(?:[*_]{{0,2}}[)\].:]|[*_]{{1,2}}|\s[-–—]\s|$)",
+            re.IGNORECASE | re.MULTILINE,
+        ),
+        set_apart=re.compile(rf"\({one}\)|\*\*\(?{one}[).:]?\*\*|\boption\s{capital}(?!\w)", re.IGNORECASE),
+        mentioned=re.compile(rf"(?<![\w'’]){one}(?![\w'’])(?<!I){articles}"),
     )
 
 

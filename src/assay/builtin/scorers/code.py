@@ -20,6 +20,7 @@ from typing import Any
 from assay.builtin.scorers.fences import fenced_blocks
 from assay.builtin.scorers.options import flag, number
 from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, text_of
+from assay.execute.tree import MARK
 from assay.plugin.scorer import Judged, Judgement
 
 _CHILD = Path(__file__).with_name("code_child.py")
@@ -66,7 +67,7 @@ class Code:
 
     def _judgement(self, result: _Result, total: int) -> Judgement:
         passed = sum(not error for error in result.errors)
-        if passed == total:
+        if passed == total and not result.setup_errors:
             return RIGHT
         reason = f"{passed} of {total} tests passed; {result.explanation()}"
         return Judgement(passed / total if self._partial else 0.0, reason)
@@ -119,18 +120,20 @@ def _python(source: str) -> str:
 
 
 def _in_source(source: str, entry_point: object) -> list[Test]:
-    """Each assert at the top and each `test_…` function is one test; without any, the whole is one."""
+    """Each assert at the top and each `test…` function is one test."""
     tree = _syntax(source)
     if tree is None:
         raise ValueError("the case's tests are not Python")
     if isinstance(entry_point, str) and entry_point.isidentifier() and "check" in _functions(tree):
         return [{"source": source, "is_setup": True}, {"source": f"check({entry_point})"}]
-    steps: list[Test] = [
-        {"source": ast.unparse(node), "is_setup": not isinstance(node, ast.Assert)} for node in tree.body
-    ]
-    steps += [{"source": f"{name}()"} for name in _functions(tree) if name.startswith("test")]
-    has_tests = any(not step.get("is_setup") for step in steps)
-    return steps if has_tests or not steps else [{"source": source}]
+    steps: list[Test] = [{"source": ast.unparse(node), "is_setup": not _is_test(node)} for node in tree.body]
+    return steps + [{"source": f"{name}()"} for name in _functions(tree) if name.startswith("test")]
+
+
+def _is_test(node: ast.stmt) -> bool:
+    """An assert, or a statement that calls or asserts something; definitions and assignments only prepare."""
+    may_be = isinstance(node, ast.Assert | ast.Expr | ast.For | ast.While | ast.With | ast.Try)
+    return may_be and any(isinstance(part, ast.Assert | ast.Call) for part in ast.walk(node))
 
 
 def _functions(tree: ast.Module) -> list[str]:
@@ -141,14 +144,17 @@ def _functions(tree: ast.Module) -> list[str]:
 class _Result:
     errors: Sequence[str]
     """One for each test that was reached, empty for one that passed."""
-    other_errors: Sequence[str]
-    """Of the code itself and of what the tests set up."""
+    code_errors: Sequence[str]
+    """Of the code itself: they matter only where a test fails for them."""
+    setup_errors: Sequence[str]
     ending: str
     """Why it ended early."""
 
     def explanation(self) -> str:
         failures = [error for error in self.errors if error]
-        return self.ending or next(iter([*self.other_errors, *failures]), "it ended before the last test")
+        return self.ending or next(
+            iter([*self.code_errors, *self.setup_errors, *failures]), "it ended before the last test"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +173,12 @@ class _Attempt:
             "seconds": self.seconds,
             "memory_bytes": self.memory_bytes,
         }
-        report, ending = self._run(json.dumps(order).encode())
+        report, ending = self._run(json.dumps(order, default=str).encode())
         told = _told(report, token)
-        errors = [error for kind, error in told if kind == "test"]
-        return _Result(errors, [error for kind, error in told if kind != "test" and error], ending)
+        failed = {kind: [error for one, error in told if one == kind and error] for kind in ("code", "setup")}
+        return _Result(
+            [error for kind, error in told if kind == "test"], failed["code"], failed["setup"], ending
+        )
 
     def _run(self, order: bytes) -> tuple[bytes, str]:
         with tempfile.TemporaryDirectory(prefix="assay-code-", ignore_cleanup_errors=True) as folder:
@@ -180,13 +188,19 @@ class _Attempt:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 cwd=folder,
-                env={"PATH": os.defpath, "HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8"},
+                env=_environment(folder),
                 start_new_session=True,
             )
             try:
                 return _exchanged(process, order, time.monotonic() + self.seconds)
             finally:
                 _end(process)
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """Nothing of ours but the mark by which a worker's descendants are found when it is ended."""
+    marks = {MARK: os.environ[MARK]} if MARK in os.environ else {}
+    return {"PATH": os.defpath, "HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8", **marks}
 
 
 def _exchanged(process: subprocess.Popen[bytes], order: bytes, deadline: float) -> tuple[bytes, str]:

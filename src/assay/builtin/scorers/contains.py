@@ -11,9 +11,7 @@ from assay.plugin.scorer import Judged, Judgement
 class Contains:
     """The output holds all, or any, of the texts: those of the option, else the expected ones."""
 
-    def __init__(
-        self, *, mode: str = "all", texts: object = None, case_sensitive: bool = False
-    ) -> None:
+    def __init__(self, *, mode: str = "all", texts: object = None, case_sensitive: bool = False) -> None:
         self._mode = one_of("contains", "mode", mode, ("all", "any"))
         self._case_sensitive = flag("contains", "case_sensitive", case_sensitive)
         self._texts = None if texts is None else _checked(texts)

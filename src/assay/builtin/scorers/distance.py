@@ -18,13 +18,13 @@ def edit_distance(a: Symbols, b: Symbols) -> int:
     rises, falls, distance = everything, 0, len(a)
     for symbol in b:
         equal = places.get(symbol, 0)
-        crossed = (((equal & rises) + rises) ^ rises) | equal | falls
-        up = falls | (everything & ~(crossed | rises))
+        crossed = ((((equal & rises) + rises) ^ rises) | equal | falls) & everything
+        up = falls | ((crossed | rises) ^ everything)
         down = rises & crossed
         distance += bool(up & last) - bool(down & last)
         up = (up << 1 | 1) & everything
         down = (down << 1) & everything
-        rises = down | (everything & ~(crossed | up))
+        rises = down | ((crossed | up) ^ everything)
         falls = up & crossed
     return distance
 

@@ -22,7 +22,8 @@ class Block:
 def fenced_blocks(text: str) -> list[Block]:
     """Blocks between lines of three backticks or tildes; one that is never closed goes to the end."""
     blocks: list[Block] = []
-    fence, language, lines = "", "", []
+    fence, language = "", ""
+    lines: list[str] = []
     for line in text.splitlines():
         bare = line.strip()
         if fence and bare.startswith(fence) and not bare.strip(fence[0]):

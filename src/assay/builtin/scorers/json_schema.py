@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from assay.builtin.scorers.fences import NOT_JSON, json_value
@@ -40,9 +41,7 @@ class JsonSchema:
         schema = json_value(schema)
         if not isinstance(schema, dict | bool):
             raise ValueError("is not a JSON schema: a mapping is needed")
-        cls = self._jsonschema.validators.validator_for(
-            schema, default=self._jsonschema.Draft202012Validator
-        )
+        cls = self._jsonschema.validators.validator_for(schema, default=self._jsonschema.Draft202012Validator)
         try:
             cls.check_schema(schema)
         except self._jsonschema.SchemaError as error:
@@ -67,10 +66,8 @@ def _judged(validator: Any, given: Any) -> Judgement:
 
 def _jsonschema() -> Any:
     try:
-        import jsonschema
-        import jsonschema.validators
+        return import_module("jsonschema")
     except ImportError:
         raise MissingExtra(
             "Scorer 'json_schema' needs the package 'jsonschema': pip install 'assay[json]'"
         ) from None
-    return jsonschema

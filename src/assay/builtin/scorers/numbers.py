@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-_WINDOW = 100_000
+_WINDOWS = (500, 100_000)
 _MOST_MARKS = 20
 _CURRENCY = r"\\?[$€£¥₹]\s?"
 _SEPARATOR = "[,_\u00a0\u2009\u202f]"
@@ -58,9 +58,15 @@ def _without_markup(text: str) -> str:
 def _scanned(text: str, which: str) -> Number | None:
     """Outputs may be of any length: only one end of them is read."""
     if which == "first":
-        return next(_numbers(text, _NUMBER.finditer(text, 0, _WINDOW)), None)
-    text = text[-_WINDOW:]
-    return next(_numbers(text, reversed(list(_NUMBER.finditer(text)))), None)
+        return next(_numbers(text, _NUMBER.finditer(text, 0, _WINDOWS[-1])), None)
+    for size in _WINDOWS:
+        end = text[-size:]
+        matches = reversed(list(_NUMBER.finditer(end)))
+        # A number at the very start of a window may have begun before it.
+        found = next(_numbers(end, (match for match in matches if match.start() or len(end) == len(text))), None)
+        if found is not None:
+            return found
+    return None
 
 
 def _numbers(text: str, matches: Iterable[re.Match[str]]) -> Iterator[Number]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from typing import Any
 
 from assay.errors import PlanError, did_you_mean
 
@@ -47,7 +48,9 @@ def threshold(scorer: str, value: object) -> float | None:
 
 def texts(scorer: str, option: str, value: object) -> tuple[str, ...]:
     """One text or several, none of them empty."""
-    items = list(value) if isinstance(value, list | tuple) else [value]
+    items: list[Any] = list(value) if isinstance(value, list | tuple) else [value]
     if not items or not all(isinstance(item, str) and item for item in items):
-        raise refused(scorer, option, f"must be a text or a list of texts, none of them empty, not {value!r}.")
+        raise refused(
+            scorer, option, f"must be a text or a list of texts, none of them empty, not {value!r}."
+        )
     return tuple(items)

@@ -97,7 +97,7 @@ class Exchange:
         if body is None:
             self.keeps_alive = False
             return OpenBody()
-        if isinstance(body, SizedBody) and body.left > self._max_bytes:
+        if body.left > self._max_bytes:
             raise ResponseTooLarge(
                 f"An answer of {body.left:,} bytes was announced; {self._max_bytes:,} are allowed."
             )

@@ -77,6 +77,8 @@ class Body(Protocol):
 
     is_done: bool
     excess: bytes
+    left: int
+    """Bytes that are known to come yet."""
 
     def feed(self, data: bytes) -> bytes:
         """The part of the body that these bytes carry."""
@@ -102,22 +104,23 @@ class SizedBody:
 class OpenBody:
     """Lasts until the connection is closed."""
 
-    __slots__ = ("excess", "is_done")
+    __slots__ = ("excess", "is_done", "left")
 
     def __init__(self) -> None:
         self.is_done = False
         self.excess = b""
+        self.left = 0
 
     def feed(self, data: bytes) -> bytes:
         return data
 
 
 class ChunkedBody:
-    __slots__ = ("_left", "_line", "_place", "excess", "is_done")
+    __slots__ = ("_line", "_place", "excess", "is_done", "left")
 
     def __init__(self) -> None:
         self._place = "size"
-        self._left = 0
+        self.left = 0
         self._line = b""
         self.is_done = False
         self.excess = b""
@@ -130,10 +133,10 @@ class ChunkedBody:
                 at, part = whole
                 parts.append(part)
             elif self._place == "data":
-                parts.append(data[at : at + self._left])
+                parts.append(data[at : at + self.left])
                 at += len(parts[-1])
-                self._left -= len(parts[-1])
-                self._place = "data" if self._left else "after data"
+                self.left -= len(parts[-1])
+                self._place = "data" if self.left else "after data"
             else:
                 at = self._read_line(data, at)
         self.excess = data[at:]
@@ -153,8 +156,8 @@ class ChunkedBody:
 
     def _end_line(self, line: bytes) -> None:
         if self._place == "size":
-            self._left = chunk_size(line)
-            self._place = "data" if self._left else "trailers"
+            self.left = chunk_size(line)
+            self._place = "data" if self.left else "trailers"
         elif self._place == "after data":
             if line:
                 raise FramingError(f"a chunk is longer than its size: {line[:20]!r} follows")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections import deque
 from collections.abc import Callable
@@ -139,5 +140,8 @@ class Pool:
 def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message or "the certificate is not trusted"
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and (error.errno or 0) > 0:
+        # asyncio puts its own words in strerror, and they do not say what happened.
+        return os.strerror(error.errno or 0).lower()
     text = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
     return str(text or type(error).__name__).rstrip(".")

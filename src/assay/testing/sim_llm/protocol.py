@@ -9,7 +9,7 @@ from http import HTTPStatus
 from time import monotonic
 from typing import NamedTuple, cast
 
-from assay.execute.http.framing import Body, FramingError, HeadReader, SizedBody, announced_body
+from assay.execute.http.framing import Body, FramingError, Head, HeadReader, SizedBody, announced_body
 from assay.testing.sim_llm.dialects.dialect import json_bytes
 
 MAX_BODY = 64 * 2**20
@@ -97,27 +97,27 @@ class Guest(asyncio.Protocol):
             if found is None:
                 return
             head, data = found
-            self._body = self._begin_request(head.start, head.headers)
+            self._body = self._begin_request(head)
             if not data and "100-continue" in head.headers.get("expect", ""):
                 self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            self._keeps_alive = head.keeps_alive("1" if self._uses_chunks else "0")
         body = self._body
         if data:
             part = body.feed(data)
             self._parts.append(part)
             self._size += len(part)
-        if self._size > MAX_BODY:
+        if self._size + body.left > MAX_BODY:
             self._refuse(413, f"A request has at most {MAX_BODY:,} bytes.")
         elif body.is_done:
             self._show_request(body.excess, now)
 
-    def _begin_request(self, line: str, headers: Mapping[str, str]) -> Body:
-        found = _REQUEST.fullmatch(line)
+    def _begin_request(self, head: Head) -> Body:
+        found = _REQUEST.fullmatch(head.start)
         if found is None:
-            raise FramingError(f"{line[:80]!r} is not a request")
+            raise FramingError(f"{head.start[:80]!r} is not a request")
         self._request_line = (found[1], found[2].partition("?")[0])
         self._uses_chunks = found[3] == "1"
-        return announced_body(headers) or SizedBody(0)
+        self._keeps_alive = head.keeps_alive(found[3])
+        return announced_body(head.headers) or SizedBody(0)
 
     def _show_request(self, excess: bytes, now: float) -> None:
         body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)

@@ -1,0 +1,209 @@
+"""Requests over HTTP as agents make them: tried again within bounds, throttled, free of secrets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from time import monotonic, perf_counter
+from typing import Protocol, TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+from assay.builtin.agents.protocol import decoded
+from assay.builtin.agents.redaction import Redaction
+from assay.builtin.agents.retrying import Backoff, Refusal, retry_after
+from assay.builtin.agents.throttle import Throttle
+from assay.execute.http import (
+    BadRequest,
+    BadResponse,
+    ConnectFailed,
+    Disconnected,
+    HttpClient,
+    HttpError,
+    ResponseTooLarge,
+    Stream,
+)
+from assay.execute.http.events import Parser
+from assay.execute.http.request import prepare
+from assay.model import Answer, Span
+from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
+
+Read = Callable[[Stream], Awaitable[Answer]]
+MAX_BYTES = 32 * 2**20
+_SIMULATED = "x-assay-simulated"
+_FEWEST_CONNECTIONS = 100
+_EXCERPT = 500
+_NOTICEABLE = 0.001
+
+
+class Caller:
+    """One agent's way to its server: every request goes to the same URL with the same headers."""
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, object],
+        retries: int = 3,
+        backoff: float = 0.5,
+        concurrency: int = 1,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        given = {str(name): str(value) for name, value in headers.items()}
+        self._url = url
+        self._headers = {"content-type": "application/json", **given}
+        in_query = (value for _, value in parse_qsl(urlsplit(url).query))
+        self._redaction = Redaction([*given.values(), *in_query])
+        self._retries = retries
+        self._backoff = Backoff(backoff)
+        self._throttle = Throttle()
+        self._connections = max(_FEWEST_CONNECTIONS, concurrency)
+        self._max_bytes = max_bytes
+        self._client: HttpClient | None = None
+        self._check()
+
+    def _check(self) -> None:
+        try:
+            prepare("POST", self._url, self._headers)
+        except BadRequest as problem:
+            raise BadAgent(self._redaction.clean(str(problem))) from None
+        if not isinstance(self._retries, int) or self._retries < 0:
+            raise BadAgent(f"'retries' must be a whole number from 0 on, not {self._retries!r}.")
+
+    def open(self) -> None:
+        self._client = HttpClient(max_connections=self._connections, max_response_bytes=self._max_bytes)
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def ask(self, body: bytes, read: Read, span: str) -> Answer:
+        """What `read` makes of a response that is no error, with every earlier try; AgentError when all have failed."""
+        course = _Course(span)
+        while True:
+            outcome = await self._try(body, read, course)
+            if isinstance(outcome, Answer):
+                return course.told_with(outcome, self._redaction.clean_output(outcome.output))
+            if len(course.attempts) > self._retries or not outcome.is_worth_another_try:
+                raise AgentError(course.failure(outcome))
+            pause = self._backoff.seconds(len(course.attempts), outcome.retry_after)
+            await course.waited(asyncio.sleep(pause))
+
+    async def _try(self, body: bytes, read: Read, course: _Course) -> Answer | Refusal:
+        await course.waited(self._throttle.enter())
+        sent, started = monotonic(), perf_counter()
+        try:
+            outcome = await self._send(body, read, course)
+        except AgentError as error:
+            raise type(error)(self._redaction.clean(str(error))) from None
+        finally:
+            self._throttle.leave()
+            course.called(started)
+        if isinstance(outcome, Answer):
+            self._throttle.succeeded()
+        else:
+            course.add(outcome, perf_counter() - started)
+            if outcome.status == 429:
+                self._throttle.refused(sent, outcome.retry_after or 0.0)
+        return outcome
+
+    async def _send(self, body: bytes, read: Read, course: _Course) -> Answer | Refusal:
+        if self._client is None:
+            raise AgentError("the agent was asked before it was opened")
+        try:
+            async with self._client.stream("POST", self._url, body, self._headers) as stream:
+                if stream.status >= 300:
+                    return await self._refusal(stream)
+                course.is_simulated = _SIMULATED in stream.headers
+                return await _read_all(stream, read)
+        except (ConnectFailed, Disconnected) as error:
+            return Refusal(None, self._redaction.clean(str(error)))
+        except (BadResponse, ResponseTooLarge) as error:
+            raise InvalidAnswer(str(error)) from None
+        except HttpError as error:
+            raise AgentError(str(error)) from None
+
+    async def _refusal(self, stream: Stream) -> Refusal:
+        try:
+            body = await stream.read()
+        except Disconnected as error:
+            body = error.received
+        text = self._redaction.clean(body.decode(errors="replace").strip())
+        text = text if len(text) <= _EXCERPT else text[:_EXCERPT] + "…"
+        return Refusal(stream.status, text, retry_after(stream.headers.get("retry-after")))
+
+
+async def _read_all(stream: Stream, read: Read) -> Answer:
+    """Once an answer has begun it is not asked for again: it may have been paid for, and its end is a fault to count."""
+    try:
+        return await read(stream)
+    except Disconnected as error:
+        raise AgentError(f"the answer broke off half way: {error}") from None
+
+
+class _Course:
+    """How a request went until now: its tries, and where the time was spent."""
+
+    def __init__(self, span: str) -> None:
+        self._span = span
+        self._began = perf_counter()
+        self._spans: list[Span] = []
+        self.attempts: list[Mapping[str, object]] = []
+        self.is_simulated = False
+
+    async def waited(self, waiting: Awaitable[None]) -> None:
+        started = perf_counter()
+        await waiting
+        seconds = perf_counter() - started
+        if seconds >= _NOTICEABLE:
+            self._spans.append(Span("waiting", "queue", started - self._began, seconds))
+
+    def called(self, started: float) -> None:
+        self._spans.append(Span(self._span, "llm", started - self._began, perf_counter() - started))
+
+    def add(self, refusal: Refusal, seconds: float) -> None:
+        self.attempts.append({"error": refusal.text, "seconds": seconds, "status": refusal.status})
+
+    def told_with(self, answer: Answer, output: object) -> Answer:
+        spans, attempts = (*self._spans, *answer.spans), tuple(self.attempts)
+        return replace(answer, output=output, spans=spans, attempts=attempts, is_simulated=self.is_simulated)
+
+    def failure(self, last: Refusal) -> str:
+        if len(self.attempts) == 1:
+            return str(last)
+        earlier = ", ".join(str(attempt["status"] or "no answer") for attempt in self.attempts[:-1])
+        return f"{last} (try {len(self.attempts)}, before it: {earlier})"
+
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class Assembly(Protocol[T_contra]):
+    """An answer put together from what is streamed."""
+
+    is_complete: bool
+
+    def take(self, part: T_contra) -> None: ...
+
+    def answer(self) -> Answer: ...
+
+
+async def assembled(stream: Stream, parser: Parser[T], assembly: Assembly[T]) -> Answer:
+    async for data, at in stream.pieces():
+        for part in parser.feed(data, at):
+            assembly.take(part)
+    for part in parser.finish():
+        assembly.take(part)
+    if not assembly.is_complete:
+        raise AgentError("the stream ended before the answer did")
+    return assembly.answer()
+
+
+async def whole_text(stream: Stream) -> str:
+    return decoded(await stream.read())
+
+
+def is_json(stream: Stream) -> bool:
+    """Some servers answer in one piece although a stream was asked for."""
+    return stream.headers.get("content-type", "").startswith("application/json")

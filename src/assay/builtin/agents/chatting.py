@@ -1,0 +1,64 @@
+"""What all agents have in common that chat with a model behind a server."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from assay.builtin.agents.calling import Caller
+from assay.builtin.agents.messages import Message, chat_messages
+from assay.builtin.agents.protocol import json_bytes
+from assay.execute.http import Stream
+from assay.model import Answer, Request
+from assay.plugin.agent import BadAgent
+
+
+class ChatAgent(ABC):
+    """A member says how its protocol writes a request and reads an answer."""
+
+    is_simulated: ClassVar[bool] = False
+    is_free: ClassVar[bool] = False
+    provider: str | None = None
+    """Whose price list holds; None for a server that is not the public one."""
+
+    def __init__(self, model: str, system: str | None, caller: Caller) -> None:
+        self._model, self._system, self._caller = model, system, caller
+        self._answered_by = ""
+
+    def open(self) -> None:
+        self._caller.open()
+
+    async def close(self) -> None:
+        await self._caller.close()
+
+    def found_version(self) -> str:
+        """The model that answered; until one has, the model that is asked for."""
+        return self._answered_by or self._model
+
+    async def answer(self, request: Request) -> Answer:
+        body = self._body(request, chat_messages(request, self._system))
+        answer = await self._caller.ask(json_bytes(body), self._read, self._model)
+        self._answered_by = answer.model or self._answered_by
+        return answer
+
+    @abstractmethod
+    def _body(self, request: Request, messages: list[Message]) -> dict[str, object]: ...
+
+    @abstractmethod
+    async def _read(self, stream: Stream) -> Answer: ...
+
+
+def key_for(variable: str, given: str | None, public_url: str | None) -> str | None:
+    """The key, given or from the environment; a public server cannot do without."""
+    key = given or os.environ.get(variable)
+    if public_url and not key:
+        raise BadAgent(
+            f"it needs a key for '{public_url}'. Set the environment variable {variable}, or base_url."
+        )
+    return key
+
+
+def functions(request: Request) -> list[dict[str, object]]:
+    """The tools on offer, as OpenAI and those who follow it write them."""
+    return [{"type": "function", "function": dict(tool)} for tool in request.tools]

@@ -1,0 +1,81 @@
+"""Agents that need no thought: the right answer, no answer, always the same answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from assay.builtin.agents.protocol import answer_of
+from assay.model import Answer, Request
+
+EXPECTED_CALLS = "expected_calls"
+"""The key of a case under which the calls that must be made are written."""
+
+
+class _Instant:
+    is_simulated: ClassVar[bool] = False
+    is_free: ClassVar[bool] = True
+
+    def open(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+    def found_version(self) -> str:
+        return ""
+
+
+class Oracle(_Instant):
+    """Gives the right output and makes the right calls: a suite on which it does not reach 1.0 is at fault."""
+
+    def answer(self, request: Request) -> Answer:
+        listed = request.params.get(EXPECTED_CALLS, request.expected if request.tools else None)
+        output = right_output(request.expected)
+        return answer_of({"output": output, "tool_calls": [_call(one) for one in _calls(listed)]})
+
+
+def right_output(expected: Any) -> Any:
+    """The first of several texts, of which any is right; everything else as it is."""
+    is_any_of = (
+        isinstance(expected, (list, tuple)) and expected and all(isinstance(one, str) for one in expected)
+    )
+    return expected[0] if is_any_of else expected
+
+
+def _calls(listed: Any) -> list[Any]:
+    """Expected calls: one or several, as values or as the text of such."""
+    if isinstance(listed, str):
+        try:
+            listed = json.loads(listed)
+        except ValueError:
+            return []
+    if isinstance(listed, Mapping):
+        return [listed]
+    return list(listed) if isinstance(listed, (list, tuple)) else []
+
+
+def _call(one: Any) -> Any:
+    if isinstance(one, Mapping):
+        return one.get("function", one)
+    return {"name": one}
+
+
+class Nop(_Instant):
+    """Says nothing: a suite on which it scores above 0.0 is at fault."""
+
+    def answer(self, request: Request) -> Answer:
+        return Answer("")
+
+
+class Stub(_Instant):
+    """Says the same to everything."""
+
+    is_simulated: ClassVar[bool] = True
+
+    def __init__(self, answer: object = "", usage: Mapping[str, int] | None = None) -> None:
+        self._answer = answer_of({"output": answer, "usage": usage})
+
+    def answer(self, request: Request) -> Answer:
+        return self._answer

@@ -1,0 +1,111 @@
+"""An agent behind a URL of its own: a request is POSTed as JSON, and the answer is JSON, JSON lines or plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from assay.builtin.agents.calling import MAX_BYTES, Caller, assembled, whole_text
+from assay.builtin.agents.protocol import Pieces, answer_of, excerpt, parsed, request_line
+from assay.execute.http import Line, NdjsonParser, Stream
+from assay.model import Answer, Request
+from assay.plugin.agent import InvalidAnswer
+
+_LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
+
+
+class Http:
+    """`output` is where in a JSON answer the output is, as in "choices.0.text"; by default the answer has that key."""
+
+    is_simulated: ClassVar[bool] = False
+    is_free: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, object] | None = None,
+        output: str | None = None,
+        params: Mapping[str, object] | None = None,
+        retries: int = 3,
+        backoff: float = 0.5,
+        max_bytes: int = MAX_BYTES,
+        concurrency: int = 1,
+    ) -> None:
+        self._caller = Caller(url, headers or {}, retries, backoff, concurrency, max_bytes)
+        self._path = output.split(".") if output else None
+        self._params = dict(params or {})
+        self._asked = 0
+
+    def open(self) -> None:
+        self._caller.open()
+
+    async def close(self) -> None:
+        await self._caller.close()
+
+    def found_version(self) -> str:
+        return ""
+
+    async def answer(self, request: Request) -> Answer:
+        self._asked += 1
+        serial = str(self._asked)
+
+        async def read(stream: Stream) -> Answer:
+            return await self._read(stream, serial)
+
+        return await self._caller.ask(request_line(request, serial, self._params), read, "agent")
+
+    async def _read(self, stream: Stream, serial: str) -> Answer:
+        kind = stream.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind in _LINES:
+            return await assembled(stream, NdjsonParser(), _Lines(stream.sent, serial))
+        text = await whole_text(stream)
+        if self._path is not None:
+            return Answer(_at(parsed(text), self._path))
+        if kind.startswith("text/"):
+            return Answer(text)
+        return _answer(parsed(text), serial, Pieces(stream.sent))
+
+
+class _Lines:
+    def __init__(self, sent: float, serial: str) -> None:
+        self.is_complete = False
+        self._serial = serial
+        self._pieces = Pieces(sent)
+        self._last: Any = None
+
+    def take(self, line: Line) -> None:
+        document = parsed(line.text)
+        if isinstance(document, Mapping) and "delta" in document:
+            self._pieces.add(document["delta"], line.at)
+        else:
+            self.is_complete, self._last = True, document
+
+    def answer(self) -> Answer:
+        return _answer(self._last, self._serial, self._pieces)
+
+
+def _answer(document: Any, serial: str, pieces: Pieces) -> Answer:
+    is_answer = isinstance(document, Mapping) and document.keys() & {"output", "error", "tool_calls", "usage"}
+    if not is_answer:
+        raise InvalidAnswer(
+            f"the answer has no 'output': {excerpt(repr(document))}. Say where it is: output: path.in.json"
+        )
+    if document.get("id", serial) != serial:
+        raise InvalidAnswer(f"it answered request {document['id']!r}, but was asked '{serial}'")
+    return answer_of(document, pieces)
+
+
+def _at(document: Any, path: list[str]) -> Any:
+    """
+    >>> _at({"choices": [{"text": "4"}]}, ["choices", "0", "text"])
+    '4'
+    """
+    value = document
+    for step in path:
+        try:
+            value = value[int(step)] if isinstance(value, list) else value[step]
+        except (KeyError, IndexError, ValueError, TypeError):
+            raise InvalidAnswer(
+                f"the answer has nothing at '{'.'.join(path)}': {excerpt(repr(document))}"
+            ) from None
+    return value

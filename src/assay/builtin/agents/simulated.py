@@ -1,0 +1,71 @@
+"""An agent whose quality, speed, price and failures are known, to see whether a measurement finds them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from random import Random
+from typing import ClassVar
+
+from assay.builtin.agents.fixed import right_output
+from assay.model import Answer, Request, Usage
+from assay.plugin.agent import AgentError, BadAgent
+
+WRONG = "I do not know."
+
+
+class Simulated:
+    """Right with probability `quality`, after about `seconds`, unless it fails, which it does at `failure_rate`.
+
+    What happens follows from the seed, the case's id and how often that case was asked before, in whatever order.
+    """
+
+    is_simulated: ClassVar[bool] = True
+    is_free: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        quality: float = 0.8,
+        seconds: float = 0.01,
+        jitter: float = 0.0,
+        tokens: int = 20,
+        usd: float = 0.0,
+        failure_rate: float = 0.0,
+        seed: int = 1,
+    ) -> None:
+        for name, value in (("quality", quality), ("jitter", jitter), ("failure_rate", failure_rate)):
+            if not 0 <= value <= 1:
+                raise BadAgent(f"'{name}' must be between 0 and 1, not {value:g}.")
+        for name, value in (("seconds", seconds), ("tokens", tokens), ("usd", usd)):
+            if value < 0:
+                raise BadAgent(f"'{name}' must not be below 0, as {value:g} is.")
+        self._quality, self._seconds, self._jitter = quality, seconds, jitter
+        self._tokens, self._usd = tokens, usd
+        self._failure_rate, self._seed = failure_rate, seed
+        self._asked: Counter[str] = Counter()
+
+    def open(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+    def found_version(self) -> str:
+        return ""
+
+    async def answer(self, request: Request) -> Answer:
+        self._asked[request.id] += 1
+        chance = Random(f"{self._seed}/{request.id}/{self._asked[request.id]}")
+        fails, is_right = chance.random() < self._failure_rate, chance.random() < self._quality
+        await asyncio.sleep(self._seconds * (1 + self._jitter * chance.uniform(-1, 1)))
+        if fails:
+            raise AgentError("simulated failure")
+        usage = Usage(len(str(request.input).split()), self._tokens, api_calls=1)
+        return Answer(_output(request.expected, is_right), usage=usage, usd=self._usd)
+
+
+def _output(expected: object, is_right: bool) -> object:
+    right = right_output(expected)
+    if is_right:
+        return right
+    return right + 1 if isinstance(right, (int, float)) and not isinstance(right, bool) else WRONG

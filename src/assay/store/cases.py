@@ -1,0 +1,161 @@
+"""What agents did, case by case: read to be rated, and judged again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+import sqlalchemy as sa
+
+from assay.model import DIMENSIONS, CaseTable, Phase, Ratings
+from assay.store.bulk import insert_rows
+from assay.store.reading import OkMeasured, columns, read_metrics
+from assay.store.tables import baselines, executions, measurements, trials
+
+_CHUNK = 500
+_RATED = ("score", "seconds", "usd", "tokens", "cpu_seconds", "rss_max_bytes", "ttft")
+_QUANTITIES = {
+    "seconds": ("seconds", 1),
+    "tokens": ("tokens", 1),
+    "usd": ("usd", 1),
+    "cpu_seconds": ("cpu_seconds", 1),
+    "memory_mb": ("rss_max_bytes", 2**20),
+}
+"""What ratings are measured against: the metric behind it, and what that is divided by."""
+
+Done = set[tuple[str, str, int]]
+"""Phase, case and repetition of what is stored."""
+
+Judgement = tuple[int, Mapping[str, float], Mapping[str, object] | None]
+"""An execution's number, its scores by metric, and details to lay over those that it has."""
+
+
+def read_done(connection: sa.Connection, run_id: str) -> dict[int, Done]:
+    of_suite = sa.or_(trials.c.suite != "", trials.c.agent_use.is_not(None))
+    query = sa.select(trials.c.position, trials.c.id).where(trials.c.run_id == run_id, of_suite)
+    found = connection.execute(query.order_by(trials.c.position)).all()
+    return {position: _done(connection, trial_id) for position, trial_id in found}
+
+
+def _done(connection: sa.Connection, trial_id: int) -> Done:
+    column = executions.c
+    query = sa.select(column.phase, column.case_id, column.repetition).where(column.trial_id == trial_id)
+    return {work for chunk in columns(connection, query) for work in zip(*chunk, strict=True)}
+
+
+def read_case_table(connection: sa.Connection, trial_id: int) -> CaseTable:
+    column = executions.c
+    query = (
+        sa.select(column.seq, column.case_id, column.repetition, column.status)
+        .where(column.trial_id == trial_id, column.phase == Phase.MEASURED.value)
+        .order_by(column.seq)
+    )
+    table: tuple[list[Any], ...] = ([], [], [], [])
+    for chunk in columns(connection, query):
+        for whole, part in zip(table, chunk, strict=True):
+            whole.extend(part)
+    seqs, cases, repetitions, statuses = table
+    metrics = dict.fromkeys((*_RATED, *_scores(connection, trial_id)))
+    measured = {metric: _measured(connection, trial_id, metric, seqs) for metric in metrics}
+    return CaseTable(cases, repetitions, statuses, measured)
+
+
+def _scores(connection: sa.Connection, trial_id: int) -> list[str]:
+    return [
+        metric
+        for metric in read_metrics(connection, trial_id)
+        if metric == "score" or metric.startswith("score.")
+    ]
+
+
+def _measured(
+    connection: sa.Connection, trial_id: int, metric: str, seqs: Iterable[int]
+) -> list[float | None]:
+    column = measurements.c
+    query = sa.select(column.seq, column.value).where(column.trial_id == trial_id, column.metric == metric)
+    values: dict[int, float] = {}
+    for numbers, measured in columns(connection, query):
+        values.update(zip(numbers, measured, strict=True))
+    return [values.get(seq) for seq in seqs]
+
+
+def write_ratings(connection: sa.Connection, trial_id: int, ratings: Ratings) -> None:
+    values = {dimension: ratings.dimensions[dimension].value for dimension in DIMENSIONS}
+    chosen = trials.update().where(trials.c.id == trial_id)
+    connection.execute(chosen.values(**values, overall=ratings.overall.value))
+
+
+def write_judgements(connection: sa.Connection, trial_id: int, judged: Sequence[Judgement]) -> int:
+    """Puts new scores in the place of the old; how many executions there were to be judged."""
+    old = _scores(connection, trial_id)
+    by_number = {judgement[0]: judgement for judgement in judged}
+    return sum(_rejudge(connection, trial_id, old, chunk) for chunk in _chunks(list(by_number.values())))
+
+
+def _chunks(judged: Sequence[Judgement]) -> Iterator[Sequence[Judgement]]:
+    return (judged[start : start + _CHUNK] for start in range(0, len(judged), _CHUNK))
+
+
+def _rejudge(connection: sa.Connection, trial_id: int, old: list[str], chunk: Sequence[Judgement]) -> int:
+    chosen = executions.c.trial_id == trial_id, executions.c.seq.in_([seq for seq, _, _ in chunk])
+    query = sa.select(executions.c.seq, executions.c.detail).where(*chosen)
+    known: dict[int, Mapping[str, object] | None] = {row.seq: row.detail for row in connection.execute(query)}
+    column = measurements.c
+    connection.execute(
+        measurements.delete().where(
+            column.trial_id == trial_id, column.metric.in_(old), column.seq.in_(known)
+        )
+    )
+    there = [judgement for judgement in chunk if judgement[0] in known]
+    scored = [
+        (trial_id, metric, seq, float(value)) for seq, scores, _ in there for metric, value in scores.items()
+    ]
+    insert_rows(connection, measurements, scored)
+    _merge_details(connection, trial_id, known, there)
+    return len(there)
+
+
+def _merge_details(
+    connection: sa.Connection,
+    trial_id: int,
+    known: Mapping[int, Mapping[str, object] | None],
+    judged: Iterable[Judgement],
+) -> None:
+    merged = [
+        {"number": seq, "merged": {**(known[seq] or {}), **detail}}
+        for seq, _, detail in judged
+        if detail is not None
+    ]
+    if not merged:
+        return
+    chosen = executions.c.trial_id == trial_id, executions.c.seq == sa.bindparam("number")
+    detail = sa.bindparam("merged", type_=executions.c.detail.type)
+    connection.execute(executions.update().where(*chosen).values(detail=detail), merged)
+
+
+def read_baseline_quantities(connection: sa.Connection, suite: str) -> dict[str, dict[str, float]]:
+    """Of the baseline named like the suite, or else of `main`, where it has trials of the suite."""
+    for name in (suite, "main"):
+        query = (
+            sa.select(trials.c.benchmark, trials.c.id)
+            .join(baselines, baselines.c.run_id == trials.c.run_id)
+            .where(baselines.c.name == name, trials.c.suite == suite)
+            .order_by(trials.c.position)
+        )
+        if found := connection.execute(query).all():
+            return _quantities(connection, [(benchmark, trial_id) for benchmark, trial_id in found])
+    return {}
+
+
+def _quantities(connection: sa.Connection, found: Iterable[tuple[str, int]]) -> dict[str, dict[str, float]]:
+    values: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for benchmark, trial_id in found:
+        ok = OkMeasured(connection, trial_id)
+        for quantity, (metric, divisor) in _QUANTITIES.items():
+            values[benchmark][quantity] += [value / divisor for value in ok.series(connection, metric).values]
+    return {
+        benchmark: {quantity: median(measured) for quantity, measured in by_quantity.items() if measured}
+        for benchmark, by_quantity in values.items()
+    }

@@ -1,0 +1,32 @@
+"""Experiments whose outcome is known before."""
+
+from __future__ import annotations
+
+from assay.model import Better, Metric
+from assay.plugin.experiment import Experiment, ExperimentContext
+
+
+class Steady(Experiment):
+    """Counts its executions."""
+
+    metrics = {"count": Metric("count", better=Better.HIGHER)}  # noqa: RUF012 (read only, like in any experiment)
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def setup(self, context: ExperimentContext) -> None:
+        self._count = 0
+
+    def execute_once(self, context: ExperimentContext) -> dict[str, float]:
+        self._count += 1
+        return {"count": self._count}
+
+
+class Failing(Experiment):
+    """Raises in every execution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def execute_once(self, context: ExperimentContext) -> None:
+        raise RuntimeError("This experiment always fails.")

@@ -1,0 +1,121 @@
+"""Commands load what they need and nothing else, and work where optional packages are missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = ("numpy", "sqlalchemy", "rich", "pydantic", "alembic", "psutil", "jinja2", "vl_convert", "yaml")
+PROBE = """\
+import sys
+from assay.cli.main import main
+try:
+    main({arguments!r})
+except SystemExit as end:
+    print([name for name in {names!r} if name in sys.modules], end.code, file=sys.stderr)
+"""
+BLOCK = """\
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {names!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def loaded(tmp_path: Path, *arguments: str) -> str:
+    """Which heavy packages a command loads, and its exit code."""
+    code = PROBE.format(arguments=list(arguments), names=HEAVY)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    return done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["run", "--help"], ["list", "--json"], ["list", "experiments", "--json"]],
+)
+def test_help_and_lists_load_no_heavy_package(tmp_path: Path, arguments: list[str]) -> None:
+    assert loaded(tmp_path, *arguments) == "[] 0"
+
+
+def test_the_probe_sees_what_is_loaded(tmp_path: Path) -> None:
+    assert "pydantic" in loaded(tmp_path, "schema", "spec")
+
+
+def without(folder: Path, *names: str) -> dict[str, str]:
+    """An environment in which these packages cannot be imported."""
+    site = folder / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(BLOCK.format(names=names))
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(site)}
+
+
+def run(folder: Path, environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = Path(sys.executable).with_name("assay")
+    return subprocess.run(
+        [command, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_a_list_works_with_every_optional_package_missing(tmp_path: Path) -> None:
+    environment = without(
+        tmp_path, "psycopg", "pynvml", "psutil", "numpy", "vl_convert", "jinja2", "ray", "rich"
+    )
+
+    done = run(tmp_path, environment, "list", "--json")
+
+    assert done.returncode == 0, done.stderr
+    listed = json.loads(done.stdout)
+    assert {"noop", "pragma_profile"} <= {row["name"] for row in listed["experiments"]}
+    assert {"timing", "psutil", "gpu"} <= {row["name"] for row in listed["instruments"]}
+
+
+def test_a_list_with_params_tells_which_experiment_could_not_be_loaded(tmp_path: Path) -> None:
+    (tmp_path / "assay.toml").write_text('[assay]\nload = ["*.py"]\n')
+    (tmp_path / "broken.py").write_text("import no_such_package_here\n")
+    (tmp_path / "fine.py").write_text(
+        "from assay import benchmark\n@benchmark\ndef fine(size: int = 3): ...\n"
+    )
+
+    done = run(tmp_path, without(tmp_path), "list", "experiments", "--params", "--json")
+
+    listed = {row["name"]: row for row in json.loads(done.stdout)}
+    assert done.returncode == 0
+    assert listed["fine"]["params"] == {"size": {"type": "integer", "default": 3}}
+    assert "broken.py' cannot be loaded: line 1: ModuleNotFoundError" in done.stderr
+
+
+def test_an_instrument_whose_package_is_missing_says_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "needy.py").write_text("import pynvml\n")
+    (tmp_path / "spec.yaml").write_text("experiment: noop\ninstrumentation: [timing, 'needy:Watch']\n")
+
+    done = run(tmp_path, without(tmp_path, "pynvml"), "validate", "spec.yaml")
+
+    assert done.returncode == 2
+    assert (
+        "spec.yaml:2: instrumentation.1: 'needy:Watch' among the instruments needs the package 'pynvml': pip install 'assay[gpu]'"
+        in done.stderr
+    )
+
+
+def test_listing_imports_no_plug_in(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom assay.cli.main import main\ntry: main(['list', '--json', '--quiet'])\n"
+        "except SystemExit: print([name for name in sys.modules if name.startswith('assay.builtin')], file=sys.stderr)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert done.stderr == "[]\n"

@@ -1,0 +1,90 @@
+"""The built-in plug-ins keep the contracts that are published for those of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from assay.plugin import lookup
+from assay.testing import ExecutorContract, ExperimentContract, InstrumentContract, ReporterContract
+
+
+class TestNoop(ExperimentContract):
+    experiment = "noop"
+
+
+class TestPragmaProfile(ExperimentContract):
+    experiment = "pragma_profile"
+    params = {"num_records": 20}  # noqa: RUF012
+
+
+class TestSteady(ExperimentContract):
+    experiment = "assay.testing:Steady"
+
+
+class TestTiming(InstrumentContract):
+    instrument = "timing"
+
+
+class TestPsutil(InstrumentContract):
+    instrument = "psutil"
+    options = {"interval_ms": 10}  # noqa: RUF012
+
+
+class TestCProfile(InstrumentContract):
+    instrument = "cprofile"
+
+
+class TestMemory(InstrumentContract):
+    instrument = "memory"
+
+
+class TestRusage(InstrumentContract):
+    instrument = "rusage"
+
+
+class TestGpu(InstrumentContract):
+    instrument = "gpu"
+
+
+class TestLocal(ExecutorContract):
+    executor = "local"
+
+
+class TestHtml(ReporterContract):
+    reporter = "html"
+
+
+class TestMarkdown(ReporterContract):
+    reporter = "md"
+
+
+class TestJson(ReporterContract):
+    reporter = "json"
+
+
+class TestCsv(ReporterContract):
+    reporter = "csv"
+
+
+class TestPng(ReporterContract):
+    reporter = "png"
+
+
+class TestJUnit(ReporterContract):
+    reporter = "junit"
+
+
+@pytest.mark.parametrize(
+    ("kind", "contract", "attribute"),
+    [
+        ("instruments", InstrumentContract, "instrument"),
+        ("executors", ExecutorContract, "executor"),
+        ("reporters", ReporterContract, "reporter"),
+    ],
+)
+def test_no_built_in_plug_in_is_left_out(kind: str, contract: type[Any], attribute: str) -> None:
+    ours = {source.name for source in lookup.sources(kind) if source.origin == "assay"}
+
+    assert ours == {getattr(held, attribute) for held in contract.__subclasses__()}

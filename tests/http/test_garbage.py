@@ -1,0 +1,156 @@
+"""Servers that break the rules: each fault has its name, and none hangs or hurts the next request."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.http.raw_server import always, raw_server
+
+from assay.execute.http import BadResponse, Disconnected, HttpClient, HttpError, ResponseTooLarge
+
+CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def fault_of(reply: bytes, *, closes: bool = False, max_bytes: int = 1_000_000) -> HttpError:
+    """What the client says to such an answer."""
+
+    async def scene() -> HttpError:
+        async with (
+            raw_server(always(reply, closes=closes)) as server,
+            HttpClient(max_response_bytes=max_bytes) as client,
+            asyncio.timeout(5),
+        ):
+            with pytest.raises(HttpError) as fault:
+                await client.get(server.url)
+        return fault.value
+
+    return asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("reply", "complaint"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "not a status line"),
+        (b"HTTP/1.1 abc\r\n\r\n", "not a status line"),
+        (b"HTTP/2 200\r\n\r\n", "not a status line"),
+        (b"\r\n\r\n", "not a status line"),
+        (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "not a header"),
+        (b"HTTP/1.1 200 OK\r\nname : value\r\n\r\n", "not a header"),
+        (b"HTTP/1.1 200 OK\r\na: 1\r\n folded\r\n\r\n", "not a header"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n", "not a content length"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 3, 4\r\n\r\nabcd", "not a content length"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\n", "transfer encoding 'gzip'"),
+        (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "another protocol"),
+        (CHUNKED + b"xyz\r\nabc\r\n", "not the size of a chunk"),
+        (CHUNKED + b"-1\r\nabc\r\n", "not the size of a chunk"),
+        (CHUNKED + b"\r\n", "not the size of a chunk"),
+        (CHUNKED + b"3\r\nabcdef\r\n", "longer than its size"),
+        (CHUNKED + b"1" * 10_000, "size does not end"),
+        (b"HTTP/1.1 200 OK\r\n" + b"a: 1\r\n" * 20_000, "head is longer"),
+        (b"no line ends here" * 10_000, "head is longer"),
+    ],
+)
+def test_what_is_not_http_is_a_bad_response(reply: bytes, complaint: str) -> None:
+    fault = fault_of(reply)
+
+    assert type(fault) is BadResponse
+    assert complaint in str(fault)
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "received"),
+    [
+        (b"", None, b""),
+        (b"HTTP/1.1 200 OK\r\ncontent-le", None, b""),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc", 200, b"abc"),
+        (CHUNKED + b"5\r\nab", 200, b"ab"),
+        (CHUNKED + b"5\r\nabcde\r\n", 200, b"abcde"),
+        (CHUNKED + b"5\r\nabcde\r\n0\r\n", 200, b"abcde"),
+    ],
+)
+def test_an_answer_cut_short_is_a_disconnection_with_what_had_come(
+    reply: bytes, status: int | None, received: bytes
+) -> None:
+    fault = fault_of(reply, closes=True)
+
+    assert isinstance(fault, Disconnected)
+    assert (fault.status, fault.received) == (status, received)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"HTTP/1.1 200 OK\r\ncontent-length: 2000\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 2000,
+        CHUNKED + b"1F4\r\n" + b"x" * 500 + b"\r\n1F5\r\n" + b"x" * 501 + b"\r\n",
+    ],
+    ids=["announced", "without a length", "in chunks"],
+)
+def test_an_answer_beyond_the_bound_is_not_held(reply: bytes) -> None:
+    assert type(fault_of(reply, max_bytes=1000)) is ResponseTooLarge
+
+
+def test_an_endless_answer_ends_at_the_bound() -> None:
+    async def endless(writer: asyncio.StreamWriter, number: int) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            writer.write(b"x" * 65536)
+            await writer.drain()
+
+    async def scene() -> None:
+        async with (
+            raw_server(endless) as server,
+            HttpClient(max_response_bytes=300_000) as client,
+            client.stream("GET", server.url) as stream,
+            asyncio.timeout(5),
+        ):
+            with pytest.raises(ResponseTooLarge):
+                await stream.end()
+        assert sum(len(piece.data) for piece in stream.arrived) <= 300_000
+
+    asyncio.run(scene())
+
+
+def test_after_a_fault_the_next_request_is_served_as_if_nothing_had_been() -> None:
+    async def talk(writer: asyncio.StreamWriter, number: int) -> None:
+        writer.write(b"garbage\r\n\r\n" if number == 1 else b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+
+    async def scene() -> None:
+        async with raw_server(talk) as server, HttpClient(max_connections=1) as client:
+            with pytest.raises(BadResponse):
+                await client.get(server.url)
+            assert (await client.get(server.url)).body == b"ok"
+
+    asyncio.run(scene())
+
+
+def test_bytes_that_nobody_asked_for_do_not_become_the_next_answer() -> None:
+    late = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong"
+
+    async def talk(writer: asyncio.StreamWriter, number: int) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        await writer.drain()
+        await asyncio.sleep(0.02)
+        if number == 1:
+            writer.write(late)
+
+    async def scene() -> None:
+        async with raw_server(talk) as server, HttpClient() as client:
+            await client.get(server.url)
+            await asyncio.sleep(0.05)
+            assert (await client.get(server.url)).body == b"ok"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("body", [b"not json", b"\xff\xfe\xfd", b""])
+def test_a_body_that_is_not_json_is_a_bad_response(body: bytes) -> None:
+    async def scene() -> None:
+        reply = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+        async with raw_server(always(reply)) as server, HttpClient() as client:
+            response = await client.get(server.url)
+        with pytest.raises(BadResponse, match="not JSON"):
+            response.json()
+
+    asyncio.run(scene())
