@@ -1,5 +1,5 @@
 #!/bin/sh
-# The main job, offline: measure, show, compare, report. Leaves everything in a folder of its own.
+# The main job, offline and without a key: agents go through a suite, then leaderboard, comparison and report.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${DEMO_DIR:-demo}
@@ -7,23 +7,23 @@ mkdir -p "$folder"
 cd "$folder"
 export ASSAY_DB="sqlite:///$(pwd)/assay.db"
 
-say() { printf '\n\033[1m%s\033[0m\n' "$1"; }
-[ -t 1 ] || say() { printf '\n%s\n' "$1"; }
+if [ -t 1 ]; then say() { printf '\n\033[1m%s\033[0m\n' "$1"; }; else say() { printf '\n%s\n' "$1"; }; fi
 
-say '1. Run a sweep: three sorting algorithms, two sizes, ten fresh processes each'
-assay run "$here/sorting/sorting.yaml" --quiet
-assay baseline set demo last --quiet
+say '1. Three real agents and a simulated one go through 110 puzzles, three times each'
+assay run "$here/puzzles/puzzles.yaml" --seed 42
 
-say '2. The same again with another seed: has anything changed?'
-assay run "$here/sorting/sorting.yaml" --seed 7 --quiet >/dev/null
-assay compare @demo last --metric seconds --quiet
+say '2. Who leads, and who is really apart?'
+assay leaderboard --quiet
 
-say '3. Documents'
-assay report last --format html,md,json --out report --quiet
+say '3. Is the exact solver better than the greedy one, or is it noise?'
+assay compare greedy exact --metric score --metric seconds --quiet
 
-say 'Next, from the folder '"$folder"':'
+say '4. One file with everything in it'
+assay report last --format html --out report --quiet
+
+say "Next, from the folder '$folder':"
 cat <<TEXT
   open report/report.html in a browser
   ASSAY_DB=$ASSAY_DB assay show last
-  assay init my-project
+  ASSAY_DB=$ASSAY_DB assay suite check $here/puzzles/puzzles.yaml
 TEXT

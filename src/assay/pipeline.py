@@ -16,6 +16,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from assay.analysis import comparable, compare_reports, findings, trial_report
+from assay.analysis.health import SuiteHealth, suite_health
+from assay.analysis.leaderboard import leaderboard
 from assay.analysis.ratings import case_series, rate
 from assay.errors import AssayError, LookupFailed, MissingExtra, PlanError, no_such
 from assay.execute.agents import agent_key, make_agent
@@ -27,8 +29,11 @@ from assay.execute.spending import Spending
 from assay.model import (
     Artifact,
     Batch,
+    CaseTable,
     Comparison,
+    Contender,
     Doubt,
+    Leaderboard,
     Metric,
     Order,
     Plan,
@@ -44,6 +49,7 @@ from assay.plan.target import Registry, Request, plan_target
 from assay.plugin import lookup
 from assay.report.document import read_result, seed_result, trial_folder, write_output_dir
 from assay.spec.settings import Settings, find_settings
+from assay.store.listing import TrialSummary
 from assay.store.store import Store
 
 Watch = Callable[[Batch], None]
@@ -175,6 +181,54 @@ def rescore(store: Store, ref: str) -> Run:
         store.rescore(stored.id, judged_again(benchmark, store.scored_executions(stored.id)))
     rate_trials(store, found, plan_of(found, store))
     return store.run(found.id)
+
+
+def check_suite(target: str, settings: Settings, store: Store) -> SuiteHealth:
+    """Put `oracle` and `nop` through a suite, and look at what real agents made of it."""
+    with (
+        tempfile.TemporaryDirectory(prefix="assay-") as folder,
+        Store.open(f"sqlite:///{folder}/check.db") as aside,
+    ):
+        changes = {"iterations": {"measured": 1, "warmup": 0}}
+        request = Request(target, changes, agents=("oracle", "nop"))
+        plan = prepare(request, settings)
+        assert plan.suite is not None
+        done = run_plan(plan, aside)
+        tables = {(t.trial.agent.name, t.trial.benchmark): aside.case_table(t.id) for t in done.trials}
+    oracle, nop = ({b: table for (a, b), table in tables.items() if a == name} for name in ("oracle", "nop"))
+    history: dict[str, dict[str, CaseTable]] = {}
+    for latest in store.latest_trials(suite=plan.suite.name):
+        history.setdefault(latest.agent, {})[latest.benchmark] = store.case_table(latest.trial_id)
+    return suite_health(plan.suite, oracle, nop, list(history.values()))
+
+
+def leaderboards(
+    store: Store, *, suite: str | None = None, category: str | None = None, metric: str = "overall"
+) -> list[Leaderboard]:
+    """A board for each suite asked for; without a name, for that of the latest trials."""
+    latest = store.latest_trials(suite=suite)
+    latest = [one for one in latest if category is None or one.category == category]
+    if not latest:
+        asked = f" of suite '{suite}'" if suite else ""
+        raise PlanError(
+            f"There are no results{asked} to rank. Make some: assay run SUITE --agent A --agent B"
+        )
+    names = list(dict.fromkeys(one.suite for one in latest))
+    return [_board(store, name, [one for one in latest if one.suite == name], metric) for name in names]
+
+
+def _board(store: Store, suite: str, trials: Sequence[TrialSummary], metric: str) -> Leaderboard:
+    contenders: dict[str, Contender] = {}
+    benchmarks = list(dict.fromkeys(one.benchmark for one in trials))
+    for one in trials:
+        definition = store.suite_of(one.run_id)
+        stored = next(t for t in store.run(one.run_id).trials if t.id == one.trial_id)
+        if definition is None:
+            continue
+        before = contenders.get(one.agent)
+        ratings = {**(before.ratings if before else {}), one.benchmark: ratings_of(store, stored, definition)}
+        contenders[one.agent] = Contender(one.agent, one.agent_version, ratings, one.simulated, one.ended)
+    return leaderboard(suite, list(contenders.values()), benchmarks, metric)
 
 
 def _final_state(store: Store, begun: Run, is_interrupted: bool, spending: Spending) -> RunState:
@@ -351,7 +405,7 @@ def compared(
 def _side(store: Store, ref: str) -> Report:
     path = Path(ref)
     if path.suffix != ".json" and not path.is_file():
-        return report_of(store, ref)
+        return agent_report(store, ref) or report_of(store, ref)
     if not path.is_file():
         raise AssayError(f"There is no result file '{ref}'.")
     read = read_result(path)
@@ -361,6 +415,23 @@ def _side(store: Store, ref: str) -> Report:
         for t in read.trials
     ]  # fmt: skip
     return findings(read.run, again)
+
+
+def agent_report(store: Store, ref: str) -> Report | None:
+    """The latest trials of an agent, or of `agent@version`, as one report; None where no agent is called so."""
+    name, _, version = ref.partition("@")
+    latest = [
+        one for one in store.latest_trials() if one.agent == name and version in ("", one.agent_version)
+    ]
+    if not name or not latest:
+        return None
+    newest = max(latest, key=lambda one: one.ended or one.started)
+    chosen = [one for one in latest if one.suite == newest.suite]
+    trials = []
+    for one in chosen:
+        stored = next(t for t in store.run(one.run_id).trials if t.id == one.trial_id)
+        trials.append(_trial_report(store, stored, store.suite_of(one.run_id)))
+    return findings(store.run(newest.run_id), trials)
 
 
 def owner() -> str:

@@ -126,19 +126,20 @@ def test_after_a_fault_the_next_request_is_served_as_if_nothing_had_been() -> No
 
 
 def test_bytes_that_nobody_asked_for_do_not_become_the_next_answer() -> None:
-    late = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong"
+    said_more = asyncio.Event()
 
     async def talk(writer: asyncio.StreamWriter, number: int) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
-        await writer.drain()
-        await asyncio.sleep(0.02)
         if number == 1:
-            writer.write(late)
+            await asyncio.sleep(0.02)
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong")
+            said_more.set()
 
     async def scene() -> None:
         async with raw_server(talk) as server, HttpClient() as client:
             await client.get(server.url)
-            await asyncio.sleep(0.05)
+            await said_more.wait()
+            await asyncio.sleep(0.02)
             assert (await client.get(server.url)).body == b"ok"
 
     asyncio.run(scene())

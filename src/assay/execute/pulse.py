@@ -6,6 +6,7 @@ import mmap
 import os
 from dataclasses import dataclass
 from enum import IntEnum
+from math import inf
 from time import monotonic_ns
 
 from assay.model import Phase
@@ -27,6 +28,9 @@ class Stage(IntEnum):
     """The harness itself failed; its traceback is in the log."""
 
 
+_STAGES = frozenset(map(int, Stage))
+
+
 @dataclass(frozen=True, slots=True)
 class Beat:
     """What the pulse said at one moment."""
@@ -37,7 +41,11 @@ class Beat:
     since_ns: int
 
     def seconds(self) -> float:
-        return (monotonic_ns() - self.since_ns) * 1e-9 if self.since_ns else 0.0
+        """Endless where the pulse makes no sense, so that whoever spoiled it does not live forever."""
+        if not self.since_ns:
+            return 0.0
+        seconds = (monotonic_ns() - self.since_ns) * 1e-9
+        return seconds if seconds > -1 else inf
 
 
 class Pulse:
@@ -65,8 +73,10 @@ class Pulse:
         self._numbers[3] = 3  # Stage.BETWEEN
 
     def read(self) -> Beat:
-        numbers = self._numbers
-        return Beat(Stage(numbers[3]), _PHASES[numbers[0]], numbers[1], numbers[2])
+        """What an experiment may have written over is not trusted to be a phase and a stage."""
+        code, repetition, since_ns, stage = self._numbers[:4].tolist()
+        phase = _PHASES[code] if code in range(len(_PHASES)) else Phase.MEASURED
+        return Beat(Stage(stage) if stage in _STAGES else Stage.EXECUTING, phase, repetition, since_ns)
 
     def detach(self) -> None:
         """Beat for nobody from now on: a fork of the worker must not speak for it."""

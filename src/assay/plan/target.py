@@ -66,7 +66,7 @@ def _planned(request: Request, settings: Settings, registry: Registry) -> Plan:
     suite = _suite_named(target, settings)
     if suite is not None:
         return _planned_suite(*suite, request, settings, registry)
-    known = {*lookup.known("experiments"), *shipped_specs(), *_suite_names(settings)}
+    known = {*lookup.known("experiments"), *shipped_specs(), *suite_names(settings)}
     raise LookupFailed(
         no_such(target, "experiments, specs and suites", known) + " A file ends in .yaml, .json or .py."
     )
@@ -122,7 +122,7 @@ def _suite_named(target: str, settings: Settings) -> tuple[Document, Path] | Non
     return None
 
 
-def _suite_names(settings: Settings) -> list[str]:
+def suite_names(settings: Settings) -> list[str]:
     return [file.stem for file in (*settings.suite_files(), *shipped_suites().values())]
 
 
@@ -131,7 +131,7 @@ def find_suite(target: str, settings: Settings) -> tuple[Suite, SuiteFile, Docum
     path = Path(target)
     found = (read_document(path), path.resolve().parent) if path.suffix else _suite_named(target, settings)
     if found is None:
-        raise LookupFailed(no_such(target, "suites", _suite_names(settings)))
+        raise LookupFailed(no_such(target, "suites", suite_names(settings)))
     document, folder = found
     return *suite_of(document, folder), folder
 

@@ -41,8 +41,6 @@ _VERDICTS = {
     Verdict.SAME: "dim",
     Verdict.UNSURE: "yellow",
 }
-_NARROW = 100
-"""Below this width the tables leave out what is in every document anyway."""
 _METRICS = 24
 """More rows of further metrics than this are left to the other formats."""
 
@@ -69,12 +67,12 @@ class RunSummary(Protocol):
 def print_report(report: Report, console: Console) -> None:
     """One run: its trials, their other metrics, failures, doubts and the machine."""
     _print_head(report, console)
-    console.print("", _trials(report, narrow=console.width < _NARROW), "", sep="\n")
+    console.print("", _trials(report, narrow=console.width < NARROW), "", sep="\n")
     _print_others(report, console)
     for trial in report.trials:
         _print_failure(trial, console)
     _print_doubts(_all_doubts(report), console)
-    console.print(_text(environment_line(report.run.environment), "dim"))
+    console.print(text(environment_line(report.run.environment), "dim"))
 
 
 def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt], console: Console) -> None:
@@ -82,20 +80,20 @@ def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt]
     by_trial = len({comparison.metric.name for comparison in comparisons}) == 1
     for heading, group in _groups(comparisons, by_trial=by_trial).items():
         if by_trial or len({_sides(comparison) for comparison in comparisons}) > 1:
-            console.print(_text(heading, "bold"))
+            console.print(text(heading, "bold"))
         console.print(_comparison_table(group, by_trial=by_trial))
         for comparison in group:
             if comparison.reason:
                 name = _sides(comparison) if by_trial else comparison.metric.name
-                console.print(_bullet("?", f"{name}: {comparison.reason}", "yellow"))
+                console.print(bullet("?", f"{name}: {comparison.reason}", "yellow"))
         console.print()
     _print_doubts(doubts, console)
 
 
 def print_runs(runs: Iterable[RunSummary], console: Console) -> None:
     """What is stored, as it was asked for."""
-    wide = console.width >= _NARROW
-    table = _table()
+    wide = console.width >= NARROW
+    table = table()
     table.add_column("Run", no_wrap=True)
     table.add_column("Name", overflow="fold")
     for title in ("State", "Started"):
@@ -105,63 +103,63 @@ def print_runs(runs: Iterable[RunSummary], console: Console) -> None:
     if wide:
         table.add_column("Tags", overflow="fold")
     for run in runs:
-        table.add_row(*_run_cells(run), *([_text(", ".join(run.tags), "dim")] if wide else []))
+        table.add_row(*_run_cells(run), *([text(", ".join(run.tags), "dim")] if wide else []))
     console.print(table)
 
 
 def _run_cells(run: RunSummary) -> list[Text]:
     state = RunState(run.state)
     return [
-        _text(run.id),
-        _text(run.name, "bold"),
-        _text(state.value, _STATES.get(state, "yellow")),
-        _text(f"{run.started:%Y-%m-%d %H:%M}", "dim"),
-        _text(count(run.trials)),
-        _text(count(run.executions)),
+        text(run.id),
+        text(run.name, "bold"),
+        text(state.value, _STATES.get(state, "yellow")),
+        text(f"{run.started:%Y-%m-%d %H:%M}", "dim"),
+        text(count(run.trials)),
+        text(count(run.executions)),
     ]
 
 
 def _print_head(report: Report, console: Console) -> None:
     run, duration = report.run, lasted(report)
-    console.print(_text(run.name, "bold"), _text(run.state.value, _STATES.get(run.state, "yellow")))
+    console.print(text(run.name, "bold"), text(run.state.value, _STATES.get(run.state, "yellow")))
     made = sum(total(trial) for trial in report.trials)
     parts = [f"run {run.id}", when(run.started), agents_text(report), f"{count(made)} executions"]
-    console.print(_text(" · ".join([*parts, *([seconds(duration)] if duration is not None else [])]), "dim"))
+    console.print(text(" · ".join([*parts, *([seconds(duration)] if duration is not None else [])]), "dim"))
 
 
 def _trials(report: Report, *, narrow: bool) -> Table:
-    table = _table()
+    table = table()
     table.add_column("Trial", overflow="fold", min_width=12)
     titles = ("Median [interval]", "Mean", "P95", *(() if narrow else ("CV", "n / units")), "ok")
     for title in titles:
-        table.add_column(_text(title), justify="right", no_wrap=True)
+        table.add_column(text(title), justify="right", no_wrap=True)
     for trial in report.trials:
-        table.add_row(_text(trial.name), *_figures(leading(trial), narrow=narrow), _ok(trial))
+        table.add_row(text(trial.name), *_figures(leading(trial), narrow=narrow), _ok(trial))
     return table
 
 
 def _figures(estimate: Estimate | None, *, narrow: bool) -> list[Text]:
     if estimate is None:
-        return [_text(NOTHING, "dim")] * (3 if narrow else 5)
+        return [text(NOTHING, "dim")] * (3 if narrow else 5)
     name = "" if estimate.metric.name == "seconds" else f"{estimate.metric.name} "
-    median = _joined(_text(name, "dim"), _interval(estimate))
+    median = joined(text(name, "dim"), _interval(estimate))
     cells = [
         median,
-        _text(show(estimate.mean, estimate.metric.unit)),
-        _text(percentile_text(estimate, "p95")),
+        text(show(estimate.mean, estimate.metric.unit)),
+        text(percentile_text(estimate, "p95")),
     ]
-    return cells if narrow else [*cells, _text(cv_text(estimate)), _text(size_text(estimate), "dim")]
+    return cells if narrow else [*cells, text(cv_text(estimate)), text(size_text(estimate), "dim")]
 
 
 def _interval(estimate: Estimate) -> Text:
     middle, bracket, ends = with_interval(estimate).partition(" [")
     mark = "" if estimate.metric.kind == "measured" else f" {estimate.metric.kind.value}"
-    return _joined(_text(middle, "bold"), _text(bracket + ends, "dim"), _text(mark, "yellow"))
+    return joined(text(middle, "bold"), text(bracket + ends, "dim"), text(mark, "yellow"))
 
 
 def _ok(trial: TrialReport) -> Text:
     whole = trial.ok == total(trial) and trial.ok > 0
-    return _text(ok_text(trial), "green" if whole else "red" if not trial.ok else "yellow")
+    return text(ok_text(trial), "green" if whole else "red" if not trial.ok else "yellow")
 
 
 def _print_others(report: Report, console: Console) -> None:
@@ -170,20 +168,20 @@ def _print_others(report: Report, console: Console) -> None:
     if not rows:
         return
     several = len(report.trials) > 1
-    table = _table()
+    table = table()
     for title in ("Trial", "Metric") if several else ("Metric",):
         table.add_column(title, overflow="fold", min_width=14)
     for title in ("Median [interval]", "CV"):
-        table.add_column(_text(title), justify="right", no_wrap=True)
+        table.add_column(text(title), justify="right", no_wrap=True)
     before = None
     for trial, estimate in rows[:_METRICS]:
-        name = [_text("" if trial is before else trial.name)] if several else []
-        figures = (_text(estimate.metric.name), _interval(estimate), _text(cv_text(estimate), "dim"))
+        name = [text("" if trial is before else trial.name)] if several else []
+        figures = (text(estimate.metric.name), _interval(estimate), text(cv_text(estimate), "dim"))
         table.add_row(*name, *figures)
         before = trial
     console.print(table)
     if len(rows) > _METRICS:
-        console.print(_text(f"… and {len(rows) - _METRICS} more, in every other format of the report", "dim"))
+        console.print(text(f"… and {len(rows) - _METRICS} more, in every other format of the report", "dim"))
     console.print()
 
 
@@ -193,7 +191,7 @@ def _print_failure(trial: TrialReport, console: Console) -> None:
     first = trial.failures[0]
     lines = (first.error or "").strip().splitlines()
     said = f": {lines[-1]}" if lines else ""
-    console.print(_bullet("✗", f"{trial.name}: {failure_text(first)}{said}", "red"))
+    console.print(bullet("✗", f"{trial.name}: {failure_text(first)}{said}", "red"))
 
 
 def _all_doubts(report: Report) -> list[Doubt]:
@@ -220,7 +218,7 @@ def _print_doubts(doubts: Iterable[Doubt], console: Console) -> None:
     for alike in kinds.values():
         others = len({doubt.trial for doubt in alike}) - 1
         more = f" (So it is with {others} more trial{'s' if others > 1 else ''}.)" if others else ""
-        console.print(_bullet("!", f"{alike[0]}{more}", "yellow"))
+        console.print(bullet("!", f"{alike[0]}{more}", "yellow"))
 
 
 def _opening(message: str) -> str:
@@ -237,14 +235,14 @@ def _groups(comparisons: Sequence[Comparison], *, by_trial: bool) -> dict[str, l
 
 
 def _comparison_table(group: Sequence[Comparison], *, by_trial: bool) -> Table:
-    table = _table()
+    table = table()
     table.add_column("Trial" if by_trial else "Metric", overflow="fold")
     for title in ("A", "B", "B ÷ A [interval]"):
-        table.add_column(_text(title), justify="right", no_wrap=True)
+        table.add_column(text(title), justify="right", no_wrap=True)
     table.add_column("Verdict", no_wrap=True)
     for comparison in group:
         name = _sides(comparison) if by_trial else comparison.metric.name
-        table.add_row(_text(name), *_comparison_cells(comparison))
+        table.add_row(text(name), *_comparison_cells(comparison))
     return table
 
 
@@ -257,47 +255,8 @@ def _comparison_cells(comparison: Comparison) -> list[Text]:
     unit = comparison.metric.unit
     ratio, bracket, ends = ratio_text(comparison).partition(" [")
     return [
-        _text(show(comparison.value_a, unit)),
-        _text(show(comparison.value_b, unit)),
-        _joined(_text(ratio, "bold"), _text(bracket + ends, "dim")),
-        _text(comparison.verdict.value, _VERDICTS[comparison.verdict]),
+        text(show(comparison.value_a, unit)),
+        text(show(comparison.value_b, unit)),
+        joined(text(ratio, "bold"), text(bracket + ends, "dim")),
+        text(comparison.verdict.value, _VERDICTS[comparison.verdict]),
     ]
-
-
-def _table() -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(
-        box=box.SIMPLE_HEAD,
-        header_style="dim",
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1),
-        collapse_padding=True,
-    )
-
-
-def _bullet(sign: str, text: str, style: str) -> Table:
-    """A sign, then the text with its lines aligned."""
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    grid.add_row(_text(sign, style), _text(text))
-    return grid
-
-
-def _text(text: str, style: str = "") -> Text:
-    """Data as it is: no markup of rich's is read in it, and control characters cannot move the cursor."""
-    from rich.control import strip_control_codes
-    from rich.text import Text
-
-    return Text(strip_control_codes(text).replace("\x1b", "␛"), style)
-
-
-def _joined(*parts: Text) -> Text:
-    from rich.text import Text
-
-    return Text().join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import subprocess
 import sys
@@ -23,7 +24,9 @@ class Child:
     """Its pipes never block us; its standard error goes to a file, where a flood can stop neither it nor us."""
 
     def __init__(self, command: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
-        log = tempfile.TemporaryFile(mode="a+b", buffering=0)  # noqa: SIM115 (closed in `end`)
+        log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed in `end`)
+        # Appending: the file is emptied after each answer, and writing must then begin at its start.
+        fcntl.fcntl(log, fcntl.F_SETFL, os.O_APPEND)
         try:
             self._process = subprocess.Popen(
                 command, bufsize=0, cwd=folder, env={**os.environ, **env},

@@ -63,7 +63,9 @@ def _scanned(text: str, which: str) -> Number | None:
         end = text[-size:]
         matches = reversed(list(_NUMBER.finditer(end)))
         # A number at the very start of a window may have begun before it.
-        found = next(_numbers(end, (match for match in matches if match.start() or len(end) == len(text))), None)
+        found = next(
+            _numbers(end, (match for match in matches if match.start() or len(end) == len(text))), None
+        )
         if found is not None:
             return found
     return None

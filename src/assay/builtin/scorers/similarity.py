@@ -9,7 +9,7 @@ from assay.builtin.scorers.options import threshold
 from assay.builtin.scorers.texts import best_likeness, normalised, squad_words
 from assay.plugin.scorer import Judged, Judgement
 
-_MOST_CHARACTERS = 50_000
+_MOST_CHARACTERS = 20_000
 _MOST_WORDS = 10_000
 
 

@@ -1,0 +1,55 @@
+"""`assay agent`: agents known by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from assay.cli.session import Session, common
+
+
+@click.group()
+def agent() -> None:
+    """Register agents, and list those that can be named."""
+
+
+@agent.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@common
+def add(session: Session, file: Path) -> None:
+    """Register the agents that FILE defines under `agents:`; keys stay in the environment."""
+    from assay.execute.agents import make_agent
+    from assay.spec.agents import read_agents
+
+    found = read_agents(file)
+    for use in found.values():
+        make_agent(use)
+    with session.store() as store:
+        store.register_agents(found.values())
+    if session.is_json:
+        session.emit({"registered": list(found)})
+    else:
+        session.say(f"Registered {', '.join(found)}.")
+        session.next(f"assay run SUITE --agent {next(iter(found))}")
+
+
+@agent.command("list")
+@common
+def list_agents(session: Session) -> None:
+    """Agents of the project and of the store, and types that need no options."""
+    from assay.plan.target import Registry, known_agents
+
+    with session.store() as store:
+        found = known_agents(session.settings, Registry(store.agents()))
+    if session.is_json:
+        session.emit([{"name": use.name, "type": use.type, "version": use.version} for use in found.values()])
+        return
+    width = max((len(name) for name in found), default=0)
+    for name, use in found.items():
+        click.echo(f"{name:<{width}}  {use.type}  {use.version}".rstrip())
+    if not found:
+        click.echo(
+            "No agents. A file that defines some: agents: [{name: fast, type: python, target: agents.py:fast}]"
+        )
+    session.next("assay run SUITE --agent NAME", "assay list agents")

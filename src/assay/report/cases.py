@@ -1,0 +1,164 @@
+"""What became of each case of a suite: one pass over the executions, a few numbers and texts a case."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from assay.model import Case, Execution, Phase, Report, Status, TrialReport
+from assay.report.boards import Board, Standing, as_text, benchmark_of
+
+SHOWN = 600
+"""Characters of an output that are kept."""
+
+_BY_STATUS = {
+    Status.FAILED: "agent_error",
+    Status.CRASHED: "agent_error",
+    Status.INVALID_OUTPUT: "agent_error",
+    Status.TIMEOUT: "limit",
+    Status.OVER_LIMIT: "limit",
+    Status.HARNESS_ERROR: "harness_error",
+    Status.CANCELLED: "cancelled",
+}
+_COUNTED = ("pass", "fail", "agent_error", "limit")
+_MISSED = ("fail", "agent_error", "limit")
+
+
+def outcome_of(execution: Execution, pass_mark: float) -> str:
+    """The class that an execution falls in; `unscored` and `cancelled` count nowhere."""
+    by_status = _BY_STATUS.get(execution.status)
+    if by_status is not None:
+        return by_status
+    score = execution.measurements.get("score")
+    if score is None:
+        return "unscored"
+    return "pass" if score >= pass_mark else "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What one execution of a case shows, cut to what a reader takes in."""
+
+    repetition: int
+    outcome: str
+    output: str
+    why: str
+    """Reasons of the scorers, or the error."""
+
+
+@dataclass(slots=True)
+class CaseTally:
+    """A case over its repetitions; what failed scores 0."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    score: float = 0.0
+    seconds: float = 0.0
+    timed: int = 0
+    telling: Telling | None = None
+    """Of the first execution that was not passed, else of the first that was, else of the first."""
+
+    @property
+    def counted(self) -> int:
+        return sum(self.outcomes[name] for name in _COUNTED)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean score; None when nothing was judged."""
+        return self.score / self.counted if self.counted else None
+
+    @property
+    def mean_seconds(self) -> float:
+        return self.seconds / self.timed if self.timed else 0.0
+
+    def is_passed(self, pass_mark: float) -> bool:
+        return self.mean is not None and self.mean >= pass_mark
+
+    def take(self, execution: Execution, pass_mark: float) -> None:
+        outcome = outcome_of(execution, pass_mark)
+        self.outcomes[outcome] += 1
+        if outcome in ("pass", "fail"):
+            self.score += execution.measurements["score"]
+        if (time := execution.measurements.get("seconds")) is not None:
+            self.seconds += time
+            self.timed += 1
+        if self.telling is None or _says_more(outcome, self.telling.outcome):
+            self.telling = _telling(execution, outcome)
+
+
+def _says_more(outcome: str, than: str) -> bool:
+    return than not in _MISSED and (outcome in _MISSED or (outcome == "pass" != than))
+
+
+def _telling(execution: Execution, outcome: str) -> Telling:
+    return Telling(execution.repetition, outcome, as_text(execution.output, SHOWN), why(execution))
+
+
+def why(execution: Execution) -> str:
+    """In one line or a few: the error, or what the scorers said."""
+    if execution.error:
+        return as_text(execution.error.strip().splitlines()[-1], SHOWN)
+    given = execution.detail.get("reasons") if execution.detail else None
+    reasons = given if isinstance(given, Mapping) else {}
+    said = reasons.values() if len(reasons) == 1 else (f"{name}: {text}" for name, text in reasons.items())
+    return as_text("; ".join(map(str, said)), SHOWN)
+
+
+def tallies(trial: TrialReport, pass_mark: float) -> dict[str, CaseTally]:
+    """Case to its tally, in the order in which the cases were first done."""
+    found: dict[str, CaseTally] = {}
+    for execution in trial.executions:
+        if execution.phase is Phase.MEASURED and execution.case:
+            found.setdefault(execution.case, CaseTally()).take(execution, pass_mark)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """One case, with its tally for each agent of a board in the board's order; None where it was not done."""
+
+    case: str
+    tallies: tuple[CaseTally | None, ...]
+
+    @property
+    def mean(self) -> float | None:
+        means = [tally.mean for tally in self.tallies if tally is not None and tally.mean is not None]
+        return sum(means) / len(means) if means else None
+
+    def missed_by(self, board: Board) -> Iterator[tuple[Standing, CaseTally]]:
+        """The agents that did not pass it, though something was judged."""
+        for standing, tally in zip(board.standings, self.tallies, strict=True):
+            if tally is not None and tally.counted and not tally.is_passed(board.pass_mark):
+                yield standing, tally
+
+
+def case_rows(board: Board) -> list[CaseRow]:
+    """Every case of a board, hardest first; what nobody judged comes last."""
+    columns = [tallies(standing.trial, board.pass_mark) for standing in board.standings]
+    names = dict.fromkeys(name for column in columns for name in column)
+    rows = [CaseRow(name, tuple(column.get(name) for column in columns)) for name in names]
+    return sorted(rows, key=lambda row: 2.0 if row.mean is None else row.mean)
+
+
+def case_of(report: Report, board: Board) -> Mapping[str, Case]:
+    """The definitions of a board's cases by id, where they are known."""
+    defined = benchmark_of(report, board.benchmark)
+    return {case.id: case for case in defined.cases} if defined else {}
+
+
+def input_text(case: Case | None, limit: int = SHOWN) -> str:
+    """What was asked; of a conversation its turns, one a line."""
+    if case is None:
+        return ""
+    if case.turns:
+        return as_text("\n".join(f"› {as_text(turn.input, limit)}" for turn in case.turns), limit)
+    return as_text(case.input, limit)
+
+
+def expected_text(case: Case | None, limit: int = SHOWN) -> str:
+    if case is None:
+        return ""
+    if case.turns:
+        wanted = (as_text(turn.expected, limit) for turn in case.turns if turn.expected is not None)
+        return as_text("\n".join(f"› {text}" for text in wanted) or case.expected, limit)
+    return as_text(case.expected, limit)
