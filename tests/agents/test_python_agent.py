@@ -161,7 +161,6 @@ def test_nonsense_is_an_invalid_answer(made: Any, name: str, problem: str) -> No
         answer(made(name))
 
 
-@pytest.mark.filterwarnings("ignore:coroutine")
 def test_a_forgotten_async_is_told(made: Any) -> None:
     with pytest.raises(InvalidAnswer, match="declare it async"):
         answer(made("forgot_await"))

@@ -106,7 +106,7 @@ def test_a_module_and_attribute_run(project: AssayInline) -> None:
 def test_options_go_before_what_the_spec_says(project: AssayInline) -> None:
     result = project(
         "run", "spec.yaml", "--set", "size=7", "--repetitions", "4", "--warmup", "1", "--seed", "9",
-        "--processes", "2", "--tag", "quick", "--tag", "mine", "--json",
+        "--processes", "2", "--group", "quick", "--group", "mine", "--json",
     ).json  # fmt: skip
 
     [trial] = result["trials"]
@@ -150,7 +150,7 @@ def test_files_and_tags_are_added_to_those_of_the_spec(project: AssayInline) -> 
     project.write("spec.yaml", SPEC + "tags: [nightly]\n")
 
     result = project(
-        "run", "spec.yaml", "--load", "more.py", "--tag", "mine", "--tag", "nightly", "--json"
+        "run", "spec.yaml", "--load", "more.py", "--group", "mine", "--group", "nightly", "--json"
     ).json
 
     assert (result["status"], sorted(result["tags"])) == ("completed", ["mine", "nightly"])
@@ -178,7 +178,7 @@ def test_a_dry_run_says_what_would_run_and_runs_nothing(project: AssayInline) ->
 
     assert [trial["name"] for trial in plan["trials"]] == ["sized[size=1]", "sized[size=2]"]
     assert plan["executions"] == 12
-    assert not (project.folder / ".assay").exists()
+    assert project("runs", "list", "--json").json == []
 
 
 def test_a_run_with_nothing_but_failures_in_a_trial_exits_with_1(project: AssayInline) -> None:
@@ -219,7 +219,7 @@ def test_a_run_with_nothing_but_failures_in_a_trial_exits_with_1(project: AssayI
             ["bench.py::ordinary"],
             "Error: bench.py::ordinary: 'bench.py::ordinary' is neither a class with execute_once nor",
         ),
-        (["nop"], "Error: There is no 'nop' among the experiments and specs ("),
+        (["nop"], "Error: There is no 'nop' among the experiments, specs and suites ("),
         (["nowhere:Thing"], "Error: nowhere:Thing: There is no module 'nowhere'"),
         ([], "Error: Give either a TARGET or --resume RUN."),
         (["spec.yaml", "--resume", "last"], "Error: Give either a TARGET or --resume RUN."),
@@ -233,7 +233,7 @@ def test_a_request_that_makes_no_sense_is_refused_before_anything_runs(
     refusal = project("run", *arguments, "--json").refusal
 
     assert any(line.startswith(told) for line in refusal.splitlines()), refusal
-    assert not (project.folder / ".assay").exists()
+    assert project("runs", "list", "--json").json == []
 
 
 def test_every_mistake_is_told_at_once_and_none_as_a_traceback(assay: Assay) -> None:

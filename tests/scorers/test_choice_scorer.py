@@ -41,7 +41,7 @@ def test_the_chosen_letter_is_found_however_it_is_put(output: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "output", ["A or B", "The answer is A or B.", "(A) fits, and so does (B)", "Paris and Rome"]
+    "output", ["A or B", "The answer is A or B.", "Both (A) and (B) fit", "Paris and Rome"]
 )
 def test_an_ambiguous_choice_is_wrong_and_says_what_it_wavers_between(output: str) -> None:
     found = judgement("choice", output, "B", CITIES)

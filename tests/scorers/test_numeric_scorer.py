@@ -32,7 +32,7 @@ from tests.scorers.asking import judgement, made, shown, value
         ("about 50 %", 0.5),
         ("0.5", "50%"),
         ("1,2,3", 3),
-        ("12 345 678", 12345678),
+        ("12\u202f345\u202f678", 12345678),
         ("答案是42。", "42"),
         ("**18**", 18),
         ("-.5", -0.5),
@@ -47,7 +47,17 @@ def test_the_answer_is_found_however_it_is_written(output: object, expected: obj
 
 @pytest.mark.parametrize(
     ("output", "expected"),
-    [("1000001", "1000000"), ("5", "-5"), ("3/0", 5), ("H2O", 2), (float("nan"), 1), (True, 1), ("none", 0)],
+    [
+        ("1000001", "1000000"),
+        ("5", "-5"),
+        ("3/0", 5),
+        ("H2O", 2),
+        (float("nan"), 1),
+        (True, 1),
+        (10**5000, 1),
+        ("9" * 5000, 1),
+        ("none", 0),
+    ],
 )
 def test_another_number_or_none_is_wrong(output: object, expected: object) -> None:
     assert value("numeric", output, expected) == 0.0

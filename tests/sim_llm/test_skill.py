@@ -18,6 +18,8 @@ def answers(server: SimServer, prompts: list[str]) -> list[str]:
         ("12 + 7", "19"),
         ("What is 3*4?", "12"),
         ("What is 9-4?", "5"),
+        ("Please calculate 9-4.", "5"),
+        ("9-4", "5"),
         ("Compute 2 + 3 * 4 - 1, please.", "13"),
         ("10 / 4 = ", "2.5"),
         ("How much is 6 x 7 in total?", "42"),

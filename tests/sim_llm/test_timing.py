@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import pairwise
 from time import perf_counter
 
 import pytest
@@ -54,7 +55,7 @@ def test_jitter_spreads_delays_around_their_mean_and_repeats_with_the_seed() -> 
             body = json.dumps(said("hello", stream=True)).encode()
             async with client.stream("POST", url + OPENAI, body) as stream:
                 times = [piece.at for piece in await stream.end()][1:]
-        return [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+        return [later - earlier for earlier, later in pairwise(times)]
 
     def one_server() -> list[float]:
         with quick(itl=0.01, tokens=12, jitter=0.8) as server:

@@ -9,46 +9,35 @@ from assay.model import DIMENSIONS, Leaderboard, Rating, Standing
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
+
+_SHORT = {"accuracy": "Acc", "speed": "Speed", "efficiency": "Eff", "cost": "Cost", "reliability": "Rel"}
+_WIDE = 100
 
 
 def print_board(board: Leaderboard, console: Console, limit: int = 20) -> None:
     """Tiers are set apart by a line: within one, nobody is certainly better than another."""
     console.print(_text(board.suite, "bold").append(f" by {board.metric}", style="not bold"))
-    _print_rows(board.standings[:limit], board.metric, console)
+    if board.standings:
+        _print_rows(board.standings[:limit], board.metric, console)
     if board.simulated:
-        console.print("\nSimulated agents, on a board of their own: their figures are made up, not measured")
+        console.print(
+            "\nSimulated: these figures are made up, not measured, so they have a board of their own"
+        )
         _print_rows(board.simulated[:limit], board.metric, console)
     for doubt in board.doubts:
-        console.print(f"[yellow]![/] {doubt}")
-    dominated = [row for row in board.standings if row.dominated_by]
-    for row in dominated:
-        console.print(
-            f"[dim]{row.contender.agent} is dominated by {', '.join(row.dominated_by)} in quality, cost and speed[/]"
-        )
+        console.print(_text("! ", "yellow").append(doubt, style="not yellow"))
+    for row in board.standings:
+        if row.dominated_by:
+            told = f"{row.contender.agent} is dominated by {', '.join(row.dominated_by)} in quality, cost and speed"
+            console.print(_text(told, "dim"))
 
 
 def _print_rows(rows: Sequence[Standing], metric: str, console: Console) -> None:
-    from rich import box
-    from rich.table import Table
-
-    is_wide = console.width >= 100
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        header_style="dim",
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1),
-        collapse_padding=True,
-    )
-    table.add_column("Rank", justify="right", no_wrap=True)
-    table.add_column("Agent", overflow="fold")
-    table.add_column(f"{metric.capitalize()} [interval]", justify="right", no_wrap=True)
-    for name in DIMENSIONS:
-        if name != metric:
-            table.add_column(name.capitalize() if is_wide else _SHORT[name], justify="right", no_wrap=True)
-    table.add_column("Benchmarks" if is_wide else "Bench", justify="right", no_wrap=True)
-    tier = 1
+    is_wide = console.width >= _WIDE
+    table = _table(metric, is_wide)
+    tier = rows[0].tier
     for row in rows:
         if row.tier != tier:
             table.add_section()
@@ -57,25 +46,46 @@ def _print_rows(rows: Sequence[Standing], metric: str, console: Console) -> None
     console.print(table)
 
 
-_SHORT = {"accuracy": "Acc", "speed": "Speed", "efficiency": "Eff", "cost": "Cost", "reliability": "Rel"}
+def _table(metric: str, is_wide: bool) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        box=box.SIMPLE_HEAD, header_style="dim", show_edge=False, pad_edge=False, collapse_padding=True
+    )
+    table.add_column("Rank", justify="right", no_wrap=True)
+    table.add_column("Agent", overflow="fold")
+    table.add_column(f"{metric.capitalize()} [interval]".replace("[", r"\["), justify="right", no_wrap=True)
+    for name in DIMENSIONS:
+        if name != metric:
+            table.add_column(name.capitalize() if is_wide else _SHORT[name], justify="right", no_wrap=True)
+    table.add_column("Benchmarks" if is_wide else "Bench", justify="right", no_wrap=True)
+    return table
 
 
 def _cells(row: Standing, metric: str, is_wide: bool) -> list[Text]:
     place = str(row.best_rank) if row.best_rank == row.worst_rank else f"{row.best_rank}–{row.worst_rank}"
-    others = [_short(row.dimensions[name]) for name in DIMENSIONS if name != metric]
-    name = (
-        f"{row.contender.agent} [dim]{row.contender.version}[/]"
-        if row.contender.version
-        else row.contender.agent
-    )
-    return [place, name, _full(row.score), *others, row.coverage]
+    name = _text(row.contender.agent)
+    if is_wide and row.contender.version:
+        name.append(f" {row.contender.version}", style="dim")
+    others = [_short(row.dimensions[dimension]) for dimension in DIMENSIONS if dimension != metric]
+    return [_text(place), name, _full(row.score), *others, _text(row.coverage)]
 
 
-def _full(rating: Rating) -> str:
+def _full(rating: Rating) -> Text:
     if rating.value is None:
-        return "–"
-    return f"{rating.value:.3f} [dim]{rating.low:.3f} to {rating.high:.3f}[/]"
+        return _text("–")
+    return _text(f"{rating.value:.3f}", "bold").append(
+        f" [{rating.low:.3f}, {rating.high:.3f}]", style="not bold dim"
+    )
 
 
-def _short(rating: Rating) -> str:
-    return "–" if rating.value is None else f"{rating.value:.2f}"
+def _short(rating: Rating) -> Text:
+    return _text("–" if rating.value is None else f"{rating.value:.2f}")
+
+
+def _text(text: str, style: str = "") -> Text:
+    """Data as it is: an agent's name is not read as markup."""
+    from rich.text import Text
+
+    return Text(text, style)

@@ -27,6 +27,7 @@ from assay.report.figures import (
     when,
     with_interval,
 )
+from assay.report.screen import NARROW, bullet, joined, literal, new_table
 from assay.units import count, seconds, show
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def print_report(report: Report, console: Console) -> None:
     for trial in report.trials:
         _print_failure(trial, console)
     _print_doubts(_all_doubts(report), console)
-    console.print(text(environment_line(report.run.environment), "dim"))
+    console.print(literal(environment_line(report.run.environment), "dim"))
 
 
 def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt], console: Console) -> None:
@@ -80,7 +81,7 @@ def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt]
     by_trial = len({comparison.metric.name for comparison in comparisons}) == 1
     for heading, group in _groups(comparisons, by_trial=by_trial).items():
         if by_trial or len({_sides(comparison) for comparison in comparisons}) > 1:
-            console.print(text(heading, "bold"))
+            console.print(literal(heading, "bold"))
         console.print(_comparison_table(group, by_trial=by_trial))
         for comparison in group:
             if comparison.reason:
@@ -93,7 +94,7 @@ def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt]
 def print_runs(runs: Iterable[RunSummary], console: Console) -> None:
     """What is stored, as it was asked for."""
     wide = console.width >= NARROW
-    table = table()
+    table = new_table()
     table.add_column("Run", no_wrap=True)
     table.add_column("Name", overflow="fold")
     for title in ("State", "Started"):
@@ -103,63 +104,63 @@ def print_runs(runs: Iterable[RunSummary], console: Console) -> None:
     if wide:
         table.add_column("Tags", overflow="fold")
     for run in runs:
-        table.add_row(*_run_cells(run), *([text(", ".join(run.tags), "dim")] if wide else []))
+        table.add_row(*_run_cells(run), *([literal(", ".join(run.tags), "dim")] if wide else []))
     console.print(table)
 
 
 def _run_cells(run: RunSummary) -> list[Text]:
     state = RunState(run.state)
     return [
-        text(run.id),
-        text(run.name, "bold"),
-        text(state.value, _STATES.get(state, "yellow")),
-        text(f"{run.started:%Y-%m-%d %H:%M}", "dim"),
-        text(count(run.trials)),
-        text(count(run.executions)),
+        literal(run.id),
+        literal(run.name, "bold"),
+        literal(state.value, _STATES.get(state, "yellow")),
+        literal(f"{run.started:%Y-%m-%d %H:%M}", "dim"),
+        literal(count(run.trials)),
+        literal(count(run.executions)),
     ]
 
 
 def _print_head(report: Report, console: Console) -> None:
     run, duration = report.run, lasted(report)
-    console.print(text(run.name, "bold"), text(run.state.value, _STATES.get(run.state, "yellow")))
+    console.print(literal(run.name, "bold"), literal(run.state.value, _STATES.get(run.state, "yellow")))
     made = sum(total(trial) for trial in report.trials)
     parts = [f"run {run.id}", when(run.started), agents_text(report), f"{count(made)} executions"]
-    console.print(text(" · ".join([*parts, *([seconds(duration)] if duration is not None else [])]), "dim"))
+    console.print(literal(" · ".join([*parts, *([seconds(duration)] if duration is not None else [])]), "dim"))
 
 
 def _trials(report: Report, *, narrow: bool) -> Table:
-    table = table()
+    table = new_table()
     table.add_column("Trial", overflow="fold", min_width=12)
     titles = ("Median [interval]", "Mean", "P95", *(() if narrow else ("CV", "n / units")), "ok")
     for title in titles:
-        table.add_column(text(title), justify="right", no_wrap=True)
+        table.add_column(literal(title), justify="right", no_wrap=True)
     for trial in report.trials:
-        table.add_row(text(trial.name), *_figures(leading(trial), narrow=narrow), _ok(trial))
+        table.add_row(literal(trial.name), *_figures(leading(trial), narrow=narrow), _ok(trial))
     return table
 
 
 def _figures(estimate: Estimate | None, *, narrow: bool) -> list[Text]:
     if estimate is None:
-        return [text(NOTHING, "dim")] * (3 if narrow else 5)
+        return [literal(NOTHING, "dim")] * (3 if narrow else 5)
     name = "" if estimate.metric.name == "seconds" else f"{estimate.metric.name} "
-    median = joined(text(name, "dim"), _interval(estimate))
+    median = joined(literal(name, "dim"), _interval(estimate))
     cells = [
         median,
-        text(show(estimate.mean, estimate.metric.unit)),
-        text(percentile_text(estimate, "p95")),
+        literal(show(estimate.mean, estimate.metric.unit)),
+        literal(percentile_text(estimate, "p95")),
     ]
-    return cells if narrow else [*cells, text(cv_text(estimate)), text(size_text(estimate), "dim")]
+    return cells if narrow else [*cells, literal(cv_text(estimate)), literal(size_text(estimate), "dim")]
 
 
 def _interval(estimate: Estimate) -> Text:
     middle, bracket, ends = with_interval(estimate).partition(" [")
     mark = "" if estimate.metric.kind == "measured" else f" {estimate.metric.kind.value}"
-    return joined(text(middle, "bold"), text(bracket + ends, "dim"), text(mark, "yellow"))
+    return joined(literal(middle, "bold"), literal(bracket + ends, "dim"), literal(mark, "yellow"))
 
 
 def _ok(trial: TrialReport) -> Text:
     whole = trial.ok == total(trial) and trial.ok > 0
-    return text(ok_text(trial), "green" if whole else "red" if not trial.ok else "yellow")
+    return literal(ok_text(trial), "green" if whole else "red" if not trial.ok else "yellow")
 
 
 def _print_others(report: Report, console: Console) -> None:
@@ -168,20 +169,20 @@ def _print_others(report: Report, console: Console) -> None:
     if not rows:
         return
     several = len(report.trials) > 1
-    table = table()
+    table = new_table()
     for title in ("Trial", "Metric") if several else ("Metric",):
         table.add_column(title, overflow="fold", min_width=14)
     for title in ("Median [interval]", "CV"):
-        table.add_column(text(title), justify="right", no_wrap=True)
+        table.add_column(literal(title), justify="right", no_wrap=True)
     before = None
     for trial, estimate in rows[:_METRICS]:
-        name = [text("" if trial is before else trial.name)] if several else []
-        figures = (text(estimate.metric.name), _interval(estimate), text(cv_text(estimate), "dim"))
+        name = [literal("" if trial is before else trial.name)] if several else []
+        figures = (literal(estimate.metric.name), _interval(estimate), literal(cv_text(estimate), "dim"))
         table.add_row(*name, *figures)
         before = trial
     console.print(table)
     if len(rows) > _METRICS:
-        console.print(text(f"… and {len(rows) - _METRICS} more, in every other format of the report", "dim"))
+        console.print(literal(f"… and {len(rows) - _METRICS} more, in every other format of the report", "dim"))
     console.print()
 
 
@@ -235,14 +236,14 @@ def _groups(comparisons: Sequence[Comparison], *, by_trial: bool) -> dict[str, l
 
 
 def _comparison_table(group: Sequence[Comparison], *, by_trial: bool) -> Table:
-    table = table()
+    table = new_table()
     table.add_column("Trial" if by_trial else "Metric", overflow="fold")
     for title in ("A", "B", "B ÷ A [interval]"):
-        table.add_column(text(title), justify="right", no_wrap=True)
+        table.add_column(literal(title), justify="right", no_wrap=True)
     table.add_column("Verdict", no_wrap=True)
     for comparison in group:
         name = _sides(comparison) if by_trial else comparison.metric.name
-        table.add_row(text(name), *_comparison_cells(comparison))
+        table.add_row(literal(name), *_comparison_cells(comparison))
     return table
 
 
@@ -255,8 +256,8 @@ def _comparison_cells(comparison: Comparison) -> list[Text]:
     unit = comparison.metric.unit
     ratio, bracket, ends = ratio_text(comparison).partition(" [")
     return [
-        text(show(comparison.value_a, unit)),
-        text(show(comparison.value_b, unit)),
-        joined(text(ratio, "bold"), text(bracket + ends, "dim")),
-        text(comparison.verdict.value, _VERDICTS[comparison.verdict]),
+        literal(show(comparison.value_a, unit)),
+        literal(show(comparison.value_b, unit)),
+        joined(literal(ratio, "bold"), literal(bracket + ends, "dim")),
+        literal(comparison.verdict.value, _VERDICTS[comparison.verdict]),
     ]

@@ -12,7 +12,7 @@ NARROW = 100
 """Below this width the tables leave out what is in every document anyway."""
 
 
-def table() -> Table:
+def new_table() -> Table:
     from rich import box
     from rich.table import Table
 
@@ -33,11 +33,11 @@ def bullet(sign: str, text: str, style: str) -> Table:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row(text(sign, style), text(text))
+    grid.add_row(literal(sign, style), literal(text))
     return grid
 
 
-def text(text: str, style: str = "") -> Text:
+def literal(text: str, style: str = "") -> Text:
     """Data as it is: no markup of rich's is read in it, and control characters cannot move the cursor."""
     from rich.control import strip_control_codes
     from rich.text import Text

@@ -104,6 +104,8 @@ def _read(value: Any) -> Answer:
     if isinstance(value, Answer):
         return value
     if inspect.isawaitable(value) or isinstance(value, (Iterator, AsyncIterator)):
+        if inspect.iscoroutine(value):
+            value.close()
         raise InvalidAnswer(f"the function returned {type(value).__name__}: declare it async, or a generator")
     if isinstance(value, Mapping) and value.keys() <= ANSWER_KEYS and value.keys() & {"output", "tool_calls"}:
         return answer_of(value)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _WINDOWS = (500, 100_000)
 _MOST_MARKS = 20
+_MOST_DIGITS = 300
+_BEYOND = 10**_MOST_DIGITS
 _CURRENCY = r"\\?[$€£¥₹]\s?"
 _SEPARATOR = "[,_\u00a0\u2009\u202f]"
 _NUMBER = re.compile(
@@ -39,7 +40,7 @@ def number_in(value: object, which: str) -> Number | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
-        return Number(value) if math.isfinite(value) else None
+        return Number(value) if abs(value) < _BEYOND else None
     if not isinstance(value, str):
         return None
     text = _without_markup(value)
@@ -88,7 +89,7 @@ def _magnitude(match: re.Match[str]) -> float | None:
     """None for what no number can hold: a fraction over zero."""
     digits = match["digits"].translate(_SEPARATORS)
     exponent = match["exponent"] or (f"e{match['power']}" if match["power"] else "")
-    if not exponent and not match["over"] and "." not in digits and len(digits) < 300:
+    if not exponent and not match["over"] and "." not in digits and len(digits) <= _MOST_DIGITS:
         return int(digits)
     value = float(digits + exponent.translate(_SEPARATORS))
     return _divided(value, match["over"]) if match["over"] else value

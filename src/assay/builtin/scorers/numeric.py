@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 from assay.builtin.scorers.numbers import Number, number_in
 from assay.builtin.scorers.options import number, one_of
 from assay.builtin.scorers.texts import (
@@ -57,4 +59,4 @@ class Numeric:
             return True
         both_whole = isinstance(a, int) and isinstance(b, int)
         relative = self._relative if self._relative is not None else 0.0 if both_whole else _RELATIVE
-        return abs(a - b) <= max(self._tolerance, relative * max(abs(a), abs(b)))
+        return math.isfinite(a - b) and abs(a - b) <= max(self._tolerance, relative * max(abs(a), abs(b)))

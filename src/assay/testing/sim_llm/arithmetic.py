@@ -6,9 +6,13 @@ import re
 from operator import add, mul, sub
 
 _NUMBER = r"-?\d{1,15}(?:\.\d{1,9})?"
-# A bare minus or slash also stands in dates, ranges and paths: it counts between blanks, or at the end of a question.
-_SPACED = re.compile(rf"(?<![\w.]){_NUMBER}(?:(?:\s*[+*×÷]\s*|\s+[-−/x]\s+){_NUMBER}){{1,7}}(?![\w])")
-_ASKED = re.compile(rf"(?<![\w.]){_NUMBER}(?:\s*[-+*/×÷−]\s*{_NUMBER}){{1,7}}(?=\s*(?:[=?]|\.?\s*$))")
+_SPACED = re.compile(rf"(?<![\w.])({_NUMBER}(?:(?:\s*[+*×÷]\s*|\s+[-−/x]\s+){_NUMBER}){{1,7}})(?!\w)")
+# A bare minus or slash also stands in dates, ranges and paths: there it counts only where a sum is asked for.
+_TIGHT = rf"(?!\d{{4}}-\d\d-\d\d)({_NUMBER}(?:\s*[-+*/×÷−]\s*{_NUMBER}){{1,7}})(?!\w)"
+_ASKED = re.compile(
+    rf"^\s*{_TIGHT}\s*$|\b(?:is|compute|calculate|evaluate|solve)\s+{_TIGHT}|(?<![\w.-]){_TIGHT}(?=\s*[=?])",
+    re.IGNORECASE,
+)
 _TERM = re.compile(rf"\s*([-+*/×÷−x])\s*({_NUMBER})")
 _LONGEST = 2_000
 
@@ -25,8 +29,9 @@ def sum_in(prompt: str) -> Number | None:
     found = [*_SPACED.finditer(text), *_ASKED.finditer(text)]
     if not found:
         return None
+    last = max(found, key=lambda one: one.end())
     try:
-        return _value(max(found, key=lambda one: one.end()).group())
+        return _value(last[last.lastindex or 0])
     except (ZeroDivisionError, OverflowError):
         return None
 

@@ -100,7 +100,7 @@ class Chat(Ollama):
 
 
 def _common(document: Mapping[str, object]) -> dict[str, Any]:
-    options = document.get("options") or {}
+    options = document.get("options", {})
     if not isinstance(options, dict):
         raise BadAsk("'options' is not a mapping.")
     predict = options.get("num_predict")
