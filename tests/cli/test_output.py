@@ -109,3 +109,16 @@ def test_a_terminal_gets_a_document_that_people_can_read(tmp_path: Path) -> None
 
     assert written.count("\n") > 5
     assert json.loads(written)
+
+
+def test_a_terminal_shows_how_far_a_run_has_come_and_what_stopped(tmp_path: Path) -> None:
+    (tmp_path / "bench.py").write_text(
+        "import time\nfrom assay import benchmark\n\n@benchmark(iterations=40, warmup=0, loops=1)\n"
+        "def work(mode='[/]'):\n    time.sleep(0.02)\n    assert mode != 'fail[/]', 'see [/nowhere]'\n"
+    )
+
+    written = on_a_terminal(tmp_path, "run", "bench.py", "--sweep", "mode='[/]','fail[/]'")
+
+    assert "work[mode=[/]]" in written
+    assert "/80" in written
+    assert "work[mode=fail[/]] stopped: " in written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -295,3 +296,26 @@ def test_an_experiment_registered_in_a_script_runs_from_it(assay: Assay) -> None
     )
 
     assert "2" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "option", [["--agent", "a"], ["--concurrency", "2"], ["--limit", "3"], ["--case", "x"], ["--tag", "x"]]
+)
+def test_options_of_suites_are_refused_for_experiments(project: AssayInline, option: list[str]) -> None:
+    for target in ("spec.yaml", "bench.py", "noop"):
+        assert (
+            f"'{target}' is not a suite: {option[0]} means nothing" in project("run", target, *option).refusal
+        )
+
+
+def test_a_budget_ends_the_run_of_an_experiment_that_tells_what_it_spends(project: AssayInline) -> None:
+    project.write(
+        "costly.py",
+        "from assay import benchmark\n@benchmark(iterations=50, warmup=0, loops=1)\n"
+        "def ask():\n    import time; time.sleep(0.05)\n    return {'usd': 1.0}\n",
+    )
+
+    done = project("run", "costly.py", "--budget-usd", "3", "--json")
+
+    assert done.code == 1
+    assert json.loads(done.out)["trials"][0]["counts"]["ok"] < 50

@@ -49,7 +49,7 @@ def test_long_texts_are_cut_and_still_end_as_texts_do() -> None:
     assert [VOCABULARY[one] for one in ids] == ["[CLS]", *["play"] * 6, "[SEP]"]
 
 
-def written(folder: Path, tensors: dict[str, np.ndarray]) -> Path:  # type: ignore[type-arg]
+def written(folder: Path, tensors: dict[str, np.ndarray]) -> Path:
     header, content = {}, b""
     for name, tensor in tensors.items():
         data = tensor.astype(np.float32).tobytes()

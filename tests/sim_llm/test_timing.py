@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from itertools import pairwise
+import statistics
 from time import perf_counter
 
 import pytest
-from tests.sim_llm.asking import OPENAI, post, quick, said
+from tests.sim_llm.asking import OLLAMA, OPENAI, post, posts, quick, said
 
 from assay.execute.http import HttpClient
 from assay.testing.sim_llm import SimOptions, SimServer
@@ -31,7 +31,7 @@ def test_an_answer_at_once_takes_as_long_as_its_tokens() -> None:
     with quick(ttft=0.03, itl=0.01, tokens=4) as server:
         response = post(server, OPENAI, said("hello"))
 
-    assert 0.06 <= response.ended - response.sent < 0.2
+    assert 0.06 <= response.ended - response.sent < 0.3
 
 
 def test_the_role_comes_at_once_and_is_no_token() -> None:
@@ -50,21 +50,18 @@ def test_the_role_comes_at_once_and_is_no_token() -> None:
 
 
 def test_jitter_spreads_delays_around_their_mean_and_repeats_with_the_seed() -> None:
-    async def gaps(url: str) -> list[float]:
-        async with HttpClient() as client:
-            body = json.dumps(said("hello", stream=True)).encode()
-            async with client.stream("POST", url + OPENAI, body) as stream:
-                times = [piece.at for piece in await stream.end()][1:]
-        return [later - earlier for earlier, later in pairwise(times)]
+    def one_server() -> list[int]:
+        """The time to the first token of each answer, in ns as planned."""
+        with quick(ttft=0.001, tokens=1, jitter=0.5) as server:
+            found = posts(server, OLLAMA, [said("hello", stream=False)] * 100)
+        return [response.json()["prompt_eval_duration"] for response in found]
 
-    def one_server() -> list[float]:
-        with quick(itl=0.01, tokens=12, jitter=0.8) as server:
-            return asyncio.run(gaps(server.url))
+    first = one_server()
 
-    first, again = one_server(), one_server()
-
-    assert max(first) - min(first) > 0.006
-    assert sorted(abs(a - b) for a, b in zip(first, again, strict=True))[5] < 0.003
+    assert one_server() == first
+    assert 500_000 <= min(first) < 600_000
+    assert 1_400_000 < max(first) <= 1_500_000
+    assert statistics.mean(first) == pytest.approx(1_000_000, rel=0.1)
 
 
 def test_slots_bound_what_is_served_at_a_time_and_throughput_saturates() -> None:
@@ -89,7 +86,7 @@ def test_slots_bound_what_is_served_at_a_time_and_throughput_saturates() -> None
         taken, stats, order = asyncio.run(scene(server.url))
 
     assert (stats["in_flight"], stats["queued"]) == (2, 8)
-    assert 0.3 <= taken < 0.45
+    assert 0.3 <= taken < 0.6
     assert sum(abs(place - number) for place, number in enumerate(order)) <= 10
 
 

@@ -3,7 +3,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.store.examples import batch, begin, elaborate_plan, execution
+from tests.store.examples import (
+    GPT,
+    NOP,
+    batch,
+    begin,
+    elaborate_plan,
+    elaborate_suite,
+    execution,
+    small_suite,
+    suite_plan,
+)
 
 from assay.errors import RunNotFound, StoreError
 from assay.model import Artifact, Batch
@@ -49,6 +59,26 @@ def test_one_run_is_copied_with_all_that_is_its_own(store: Store, tmp_path: Path
         "measurements": 2,
         "artifacts": 1,
     }
+
+
+def test_suites_and_definitions_are_copied_with_the_runs_that_need_them(store: Store, tmp_path: Path) -> None:
+    begin(store, "r1", suite_plan(elaborate_suite(), GPT))
+    begin(store, "r2", suite_plan(small_suite(), NOP))
+    store.add("r1", batch([execution(0, detail={"spans": [1]})]))
+    store.register_agents([GPT])
+    store.register_suite(elaborate_suite())
+    with Store.open(f"sqlite:///{store.export(tmp_path / 'all.db')}") as copy:
+        assert copy.info()["rows"] == store.info()["rows"]
+        assert copy.suite_of("r2") == small_suite()
+        assert (copy.agents(), copy.suites()) == (store.agents(), store.suites())
+    with Store.open(f"sqlite:///{store.export(tmp_path / 'one.db', 'r1')}") as copy:
+        run = copy.run("r1")
+        assert run == store.run("r1")
+        assert list(copy.executions(run.trials[0].id)) == list(store.executions(run.trials[0].id))
+        assert copy.suite_of("r1") == copy.suite("elaborate") == elaborate_suite()
+        rows = copy.info()["rows"]
+        assert isinstance(rows, dict)
+        assert (rows["suites"], rows["agents"]) == (1, 1)
 
 
 def test_a_copy_can_be_written_to_like_any_store(store: Store, tmp_path: Path) -> None:

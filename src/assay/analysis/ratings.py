@@ -17,6 +17,8 @@ from assay.stats.verdicts import consistency, effective_n, pass_at, pass_hat, re
 
 DRAWS = 1000
 LEVEL = 0.95
+DISAGREEMENT = 0.05
+"""A judge whose two judgements of one output differ by more on average invalidates the scores."""
 
 _AGENT_ERRORS = frozenset({"failed", "crashed", "invalid_output"})
 _LIMITS = frozenset({"timeout", "over_limit"})
@@ -73,7 +75,7 @@ def rate(
         pass_hat={k: value for k in ks if (value := pass_hat(k, passed, repetitions)) is not None},
         usd_per_solved=_per_solved(tally, "usd"),
         tokens_per_solved=_per_solved(tally, "tokens"),
-        doubts=tuple(_doubts(tally, unscored)),
+        doubts=tuple([*_doubts(tally, unscored), *_disagreements(table)]),
     )
 
 
@@ -324,6 +326,21 @@ def _overall(rated: Mapping[str, Rating], rubric: Rubric) -> Rating:
 
 def _added(parts: Sequence[tuple[float, float | None, float | None]]) -> float:
     return math.sqrt(sum((w * ((value or 0.0) - end)) ** 2 for w, value, end in parts if end is not None))
+
+
+def _disagreements(table: CaseTable) -> Iterator[str]:
+    """A judge that contradicts itself on a sample of outputs judged twice."""
+    for name, column in table.metrics.items():
+        values = [value for value in column if value is not None]
+        if (
+            name.endswith("judge_disagreement")
+            and values
+            and (mean := sum(values) / len(values)) > DISAGREEMENT
+        ):
+            yield (
+                f"the judge disagrees with itself by {mean:.2g} on {len(values)} outputs that it judged twice, "
+                f"more than {DISAGREEMENT}: its scores are not to be relied on"
+            )
 
 
 def _doubts(tally: Tally, unscored: int) -> list[str]:

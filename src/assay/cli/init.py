@@ -13,7 +13,78 @@ SETTINGS = """\
 [assay]
 db = "sqlite:///.assay/assay.db"
 load = ["experiments/*.py"]
+agents = ["agents.yaml"]
+suites = ["suites/*.yaml"]
 """
+
+AGENTS = """\
+# Agents of this project. Other types: command, http, openai, anthropic, ollama, recorded, … (assay list agents)
+# Keys stay in the environment: {name: gpt, type: openai, model: gpt-4o-mini, api_key: "${OPENAI_API_KEY}"}
+agents:
+  - {name: careful, type: python, target: "agents.py:careful"}
+  - {name: hasty, type: python, target: "agents.py:hasty"}
+"""
+
+AGENTS_CODE = '''\
+"""Two agents for the example suite: one works from the left, the other minds the precedence of operators."""
+
+import operator
+import re
+
+SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+def careful(question: str) -> str:
+    """Products first, then sums."""
+    words = _words(question)
+    while "*" in words:
+        place = words.index("*")
+        words[place - 1 : place + 2] = [str(int(words[place - 1]) * int(words[place + 1]))]
+    return _from_the_left(words)
+
+
+def hasty(question: str) -> str:
+    return _from_the_left(_words(question))
+
+
+def _words(question: str) -> list[str]:
+    return re.findall(r"\\d+|[+*-]", question)
+
+
+def _from_the_left(words: list[str]) -> str:
+    result = int(words[0])
+    for sign, number in zip(words[1::2], words[2::2], strict=True):
+        result = SIGNS[sign](result, int(number))
+    return f"The answer is {result}."
+'''
+
+SUITE = """\
+suite: arithmetic
+version: "1"
+category: accuracy
+description: Sums and products, some of which need care.
+benchmarks:
+  - id: sums
+    cases: sums.jsonl
+    scorer: numeric
+    iterations: {warmup: 3, measured: 3}
+    limits: {seconds: 5}
+    rubric:
+      reference: {seconds: 0.00001, cpu_seconds: 0.00001}
+"""
+
+
+def _cases() -> str:
+    """Thirty questions with their answers, half of them with a product that comes last."""
+    import json
+
+    lines = []
+    for number in range(30):
+        a, b, c = number + 2, number % 7 + 3, number % 5 + 2
+        text, answer = (f"{a} + {b} * {c}", a + b * c) if number % 2 else (f"{a} + {b} - {c}", a + b - c)
+        lines.append(json.dumps({"id": f"sum-{number:02}", "input": f"What is {text}?", "expected": answer}))
+    return "\n".join(lines) + "\n"
+
 
 EXPERIMENT = '''\
 """Two ways to look something up, as an experiment with params and as plain functions."""
@@ -74,13 +145,17 @@ jobs:
       - uses: actions/setup-python@v5
         with: {python-version: "3.12"}
       - run: pip install assay
-      - run: assay run specs/lookup.yaml --report html --report junit --out results
+      - run: assay run arithmetic --agent careful --agent hasty --report html --report junit --out results
       - uses: actions/upload-artifact@v4
         with: {name: benchmark-report, path: results}
 """
 
 FILES = {
     "assay.toml": SETTINGS,
+    "agents.yaml": AGENTS,
+    "agents.py": AGENTS_CODE,
+    "suites/arithmetic.yaml": SUITE,
+    "suites/sums.jsonl": _cases(),
     "experiments/lookup.py": EXPERIMENT,
     "specs/lookup.yaml": SPEC,
     ".github/workflows/benchmarks.yml": WORKFLOW,
@@ -88,7 +163,10 @@ FILES = {
 }
 
 STEPS = (
-    ("assay run specs/lookup.yaml", "run the example: a list against a set, ten processes each"),
+    ("assay run arithmetic", "put both agents through the suite"),
+    ("assay leaderboard", "who leads, and are they really apart?"),
+    ("assay compare hasty careful", "is one better than the other, or is it noise?"),
+    ("assay run specs/lookup.yaml", "measure code: a list against a set, ten processes each"),
     ("assay report last --format html", "one file with pictures, for any browser"),
     ("assay run experiments/lookup.py", "run every experiment of a Python file"),
     ("assay list experiments --params", "what else there is"),
@@ -100,7 +178,7 @@ STEPS = (
 @click.option("--force", is_flag=True, help="Overwrite files that are there already.")
 @common
 def init(session: Session, folder: Path, force: bool) -> None:
-    """Write settings, an experiment, a spec and a CI workflow into DIR. All of it runs offline."""
+    """Write settings, a suite, two agents, an experiment and a CI workflow into DIR. All of it runs offline."""
     from assay.errors import AssayError
 
     present = [name for name in FILES if (folder / name).exists()]

@@ -6,13 +6,16 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.cli.session import Session
 from assay.model import Batch, Plan, Status
 from assay.pipeline import unwatched
 from assay.report.preview import executions_of
 from assay.units import count, seconds
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 Watch = Callable[[Batch], None]
 PLAIN_EVERY_SECONDS = 5.0
@@ -68,38 +71,40 @@ def _live(session: Session, plan: Plan, done: int) -> Iterator[Watch]:
         TimeRemainingColumn,
     )
 
-    names = {trial.index: trial.name for trial in plan.trials}
-    started = monotonic()
-    failed = 0
     columns: tuple[Any, ...] = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}", style="dim"),
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[failed]}", style="red"),
     )
-    console = session.error_console()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(
-            names.get(0, plan.name), total=planned_executions(plan), completed=done, rate="", failed=""
+    with Progress(*columns, console=session.error_console(), transient=True) as progress:
+        yield _Line(progress, plan, done).watch
+
+
+class _Line:
+    """One line: the trial that is under way, how much is done, how fast it goes, and what has failed."""
+
+    def __init__(self, progress: Progress, plan: Plan, done: int) -> None:
+        self._names = {trial.index: trial.name for trial in plan.trials}
+        self._progress, self._started, self._done, self._failed = progress, monotonic(), 0, 0
+        total = planned_executions(plan)
+        self._task = progress.add_task(plan.name, total=total, completed=done, rate="", failed="")
+
+    def watch(self, batch: Batch) -> None:
+        for index, reason in batch.stopped.items():
+            text = f"{self._names[index]} stopped: {reason.splitlines()[0]}"
+            self._progress.console.print(text, style="yellow", markup=False)
+        if not batch.executions:
+            return
+        self._done += len(batch.executions)
+        self._failed += sum(execution.status is not Status.OK for execution in batch.executions)
+        self._progress.update(
+            self._task,
+            description=self._names[batch.executions[-1].trial],
+            advance=len(batch.executions),
+            rate=f"{count(self._done / max(1e-3, monotonic() - self._started))}/s",
+            failed=f"{count(self._failed)} not ok" if self._failed else "",
         )
-
-        def watch(batch: Batch) -> None:
-            nonlocal failed
-            failed += sum(execution.status is not Status.OK for execution in batch.executions)
-            for index, reason in batch.stopped.items():
-                console.print(f"[yellow]{names[index]} stopped:[/] {reason.splitlines()[0]}")
-            if batch.executions:
-                progress.update(
-                    task, description=names[batch.executions[-1].trial], advance=len(batch.executions)
-                )
-            rate = progress.tasks[0].completed - done
-            progress.update(
-                task,
-                rate=f"{count(rate / max(1e-3, monotonic() - started))}/s",
-                failed=f"{count(failed)} not ok" if failed else "",
-            )
-
-        yield watch

@@ -162,7 +162,7 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
     from assay import pipeline
     from assay.cli.progress import watching
 
-    if {*changes(options)} - {"output_dir"}:
+    if any(value not in ((), None) for name, value in options.items() if name not in ("formats", "out")):
         raise click.UsageError(
             "A run is resumed as it was planned: with --resume only --report and --out are taken."
         )

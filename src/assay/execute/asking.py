@@ -201,7 +201,12 @@ def _valid(answer: Any) -> Answer:
             raise InvalidAnswer(f"usage says {name} is {value!r}, which cannot be")
     if answer.usd is not None and not (math.isfinite(answer.usd) and answer.usd >= 0):
         raise InvalidAnswer(f"usage says the cost is {answer.usd!r} usd, which cannot be")
-    return answer
+    return answer if answer.output.__class__ is str and len(answer.output) < 10_000 else _plain_answer(answer)
+
+
+def _plain_answer(answer: Answer) -> Answer:
+    """The output as it will be stored: what is judged now and what is judged again later is the same."""
+    return replace(answer, output=plain(answer.output))
 
 
 def _measurements(talk: Talk, price: Price) -> dict[str, float]:

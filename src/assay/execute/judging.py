@@ -63,7 +63,8 @@ class Panel:
     def __init__(self, uses: Sequence[ScorerUse], stable: Stable | None) -> None:
         self._uses = tuple(uses)
         self._stable = stable
-        self._made: dict[str, Scorer] = {}
+        # Made before anything is asked: a judge opens its agent, which cannot be done while a loop is running.
+        self._made: dict[str, Scorer] = {_key(use): make_scorer(use, stable) for use in self._uses}
 
     def judge(self, case: Case, answers: Sequence[Answer], scores: list[Score]) -> Any:
         """Judge at once where no scorer waits for anything; otherwise hand back what has to be awaited."""
@@ -103,12 +104,16 @@ class Panel:
 
     def _ventured(self, use: ScorerUse, judged: Judged) -> Any:
         try:
-            key = repr((use.name, sorted(use.options.items(), key=str)))
+            key = _key(use)
             if key not in self._made:
                 self._made[key] = make_scorer(use, self._stable)
             return self._made[key].score(judged)
         except Exception as error:
             return _failed(error)
+
+
+def _key(use: ScorerUse) -> str:
+    return repr((use.name, sorted(use.options.items(), key=str)))
 
 
 def _of_turn(use: ScorerUse, number: int) -> ScorerUse:

@@ -63,6 +63,7 @@ class Worker:
         self._ending: Ending | None = None
         self._account = account_of(job)
         self._is_settled = False
+        self._is_garbled = False
         self._unread: list[bytes] = []
         self._next_look = 0.0
         self._memory_limit = job.limits.memory_bytes or most_of_the_memory()
@@ -127,6 +128,9 @@ class Worker:
         return []
 
     def _understood(self, lines: list[bytes]) -> list[Batch]:
+        """Up to the first line that the worker cannot have written; nothing that comes after it is believed."""
+        if self._is_garbled:
+            return []
         try:
             return decode_batches(lines)
         except Garbled:
@@ -134,12 +138,12 @@ class Worker:
 
     def _until_garbled(self, lines: list[bytes]) -> list[Batch]:
         batches: list[Batch] = []
-        for line in lines:
+        while not self._is_garbled:
             try:
-                batches += decode_batches([line])
+                batches += decode_batches([lines[len(batches)]])
             except Garbled:
-                self._end(Status.CRASHED, "the experiment wrote into the pipe for results")
-                break
+                self._is_garbled = True
+        self._end(Status.CRASHED, "the experiment wrote into the pipe for results")
         return batches
 
     def keep_within_limits(self) -> None:

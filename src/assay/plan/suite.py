@@ -193,6 +193,26 @@ def _problem(who: str, kind: str, name: str, options: Mapping[str, object]) -> l
     ]
 
 
+def with_judges(suite: Suite, defined: Mapping[str, AgentUse]) -> Suite:
+    """Judges that are named like an agent get its definition, so that the suite is complete in itself."""
+
+    def resolved(use: ScorerUse) -> ScorerUse:
+        agent = use.options.get("agent")
+        if not isinstance(agent, str):
+            return use
+        found = chosen_agents([agent], defined)[0]
+        definition = {"name": found.name, "type": found.type, **found.options, "folder": found.folder}
+        return replace(use, options={**use.options, "agent": definition})
+
+    return replace(
+        suite,
+        benchmarks=tuple(
+            replace(benchmark, scorers=tuple(resolved(use) for use in benchmark.scorers))
+            for benchmark in suite.benchmarks
+        ),
+    )
+
+
 def chosen_agents(wanted: Sequence[str], defined: Mapping[str, AgentUse]) -> list[AgentUse]:
     """Agents by name; types that need no options may be named directly."""
     found = []

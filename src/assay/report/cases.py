@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from assay.model import Case, Execution, Phase, Report, Status, TrialReport
-from assay.report.boards import Board, Standing, as_text, benchmark_of
+from assay.report.contests import Contest, Entry, as_text, benchmark_of
 
 SHOWN = 600
 """Characters of an output that are kept."""
@@ -115,7 +115,7 @@ def tallies(trial: TrialReport, pass_mark: float) -> dict[str, CaseTally]:
 
 @dataclass(frozen=True, slots=True)
 class CaseRow:
-    """One case, with its tally for each agent of a board in the board's order; None where it was not done."""
+    """One case, with its tally for each agent of a contest in the contest's order; None where it was not done."""
 
     case: str
     tallies: tuple[CaseTally | None, ...]
@@ -125,24 +125,24 @@ class CaseRow:
         means = [tally.mean for tally in self.tallies if tally is not None and tally.mean is not None]
         return sum(means) / len(means) if means else None
 
-    def missed_by(self, board: Board) -> Iterator[tuple[Standing, CaseTally]]:
+    def missed_by(self, contest: Contest) -> Iterator[tuple[Entry, CaseTally]]:
         """The agents that did not pass it, though something was judged."""
-        for standing, tally in zip(board.standings, self.tallies, strict=True):
-            if tally is not None and tally.counted and not tally.is_passed(board.pass_mark):
-                yield standing, tally
+        for entry, tally in zip(contest.entries, self.tallies, strict=True):
+            if tally is not None and tally.counted and not tally.is_passed(contest.pass_mark):
+                yield entry, tally
 
 
-def case_rows(board: Board) -> list[CaseRow]:
-    """Every case of a board, hardest first; what nobody judged comes last."""
-    columns = [tallies(standing.trial, board.pass_mark) for standing in board.standings]
+def case_rows(contest: Contest) -> list[CaseRow]:
+    """Every case of a contest, hardest first; what nobody judged comes last."""
+    columns = [tallies(entry.trial, contest.pass_mark) for entry in contest.entries]
     names = dict.fromkeys(name for column in columns for name in column)
     rows = [CaseRow(name, tuple(column.get(name) for column in columns)) for name in names]
     return sorted(rows, key=lambda row: 2.0 if row.mean is None else row.mean)
 
 
-def case_of(report: Report, board: Board) -> Mapping[str, Case]:
-    """The definitions of a board's cases by id, where they are known."""
-    defined = benchmark_of(report, board.benchmark)
+def case_of(report: Report, contest: Contest) -> Mapping[str, Case]:
+    """The definitions of a contest's cases by id, where they are known."""
+    defined = benchmark_of(report, contest.benchmark)
     return {case.id: case for case in defined.cases} if defined else {}
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from assay.model import Comparison, Doubt, Estimate, Report, RunState, TrialReport, Verdict
+from assay.report.contests import contests
+from assay.report.console_contests import print_contest
 from assay.report.figures import (
     NOTHING,
     agents_text,
+    budget_text,
     cv_text,
     environment_line,
     estimate_doubts,
@@ -22,6 +26,8 @@ from assay.report.figures import (
     percentile_text,
     ratio_text,
     size_text,
+    state_text,
+    suite_text,
     total,
     trial_doubts,
     when,
@@ -68,10 +74,15 @@ class RunSummary(Protocol):
 def print_report(report: Report, console: Console) -> None:
     """One run: its trials, their other metrics, failures, doubts and the machine."""
     _print_head(report, console)
-    console.print("", _trials(report, narrow=console.width < NARROW), "", sep="\n")
-    _print_others(report, console)
-    for trial in report.trials:
-        _print_failure(trial, console)
+    console.print()
+    for contest in contests(report):
+        print_contest(contest, console)
+    unrated = replace(report, trials=tuple(trial for trial in report.trials if trial.ratings is None))
+    if unrated.trials or not report.trials:
+        console.print(_trials(unrated, narrow=console.width < NARROW), "", sep="\n")
+        _print_others(unrated, console)
+        for trial in unrated.trials:
+            _print_failure(trial, console)
     _print_doubts(_all_doubts(report), console)
     console.print(literal(environment_line(report.run.environment), "dim"))
 
@@ -113,7 +124,7 @@ def _run_cells(run: RunSummary) -> list[Text]:
     return [
         literal(run.id),
         literal(run.name, "bold"),
-        literal(state.value, _STATES.get(state, "yellow")),
+        literal(state_text(state), _STATES.get(state, "yellow")),
         literal(f"{run.started:%Y-%m-%d %H:%M}", "dim"),
         literal(count(run.trials)),
         literal(count(run.executions)),
@@ -122,10 +133,15 @@ def _run_cells(run: RunSummary) -> list[Text]:
 
 def _print_head(report: Report, console: Console) -> None:
     run, duration = report.run, lasted(report)
-    console.print(literal(run.name, "bold"), literal(run.state.value, _STATES.get(run.state, "yellow")))
+    console.print(literal(run.name, "bold"), literal(state_text(run.state), _STATES.get(run.state, "yellow")))
+    if suite := suite_text(run):
+        console.print(literal(suite, "dim"))
     made = sum(total(trial) for trial in report.trials)
-    parts = [f"run {run.id}", when(run.started), agents_text(report), f"{count(made)} executions"]
-    console.print(literal(" · ".join([*parts, *([seconds(duration)] if duration is not None else [])]), "dim"))
+    agents = "" if run.suite else agents_text(report)
+    parts = [f"run {run.id}", when(run.started), agents, f"{count(made)} executions"]
+    if duration is not None:
+        parts.append(seconds(duration))
+    console.print(literal(" · ".join(filter(None, [*parts, budget_text(run)])), "dim"))
 
 
 def _trials(report: Report, *, narrow: bool) -> Table:
@@ -197,7 +213,12 @@ def _print_failure(trial: TrialReport, console: Console) -> None:
 
 def _all_doubts(report: Report) -> list[Doubt]:
     """Those of the run, then those of trials; what every trial shares is said once, without their names."""
-    of_trials = [doubt for trial in report.trials for doubt in trial_doubts(report, trial)]
+    of_trials = [
+        doubt
+        for trial in report.trials
+        for doubt in trial_doubts(report, trial)
+        if trial.ratings is None or doubt.code != "failures"  # a contest tells them in full
+    ]
     places: dict[str, list[str]] = {}
     for trial in report.trials:
         for text in estimate_doubts(trial):

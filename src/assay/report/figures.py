@@ -8,8 +8,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from assay.model import AxisEffect, Comparison, Doubt, Environment, Estimate, Execution, Report, TrialReport
-from assay.units import show, significant, size
+from assay.model import (
+    AxisEffect,
+    Comparison,
+    Doubt,
+    Environment,
+    Estimate,
+    Execution,
+    Report,
+    Run,
+    RunState,
+    TrialReport,
+)
+from assay.units import count, show, significant, size, usd
 
 NOTHING = "–"
 
@@ -175,6 +186,28 @@ def agents_text(report: Report) -> str:
     return ", ".join(f"{agent.name} {agent.version}".strip() for agent in agents)
 
 
+def suite_text(run: Run) -> str:
+    """Which suite it was, down to the hash of its definition; nothing for a run without one."""
+    suite = run.suite
+    if suite is None:
+        return ""
+    parts = (f"suite {suite.name} {suite.version}".strip(), suite.category, f"definition {suite.hash[:12]}")
+    return " · ".join(part for part in parts if part.strip() != "definition")
+
+
+def budget_text(run: Run) -> str:
+    budget = run.budget
+    ceilings = [
+        *([usd(budget.usd)] if budget.usd is not None else []),
+        *([f"{count(budget.tokens)} tokens"] if budget.tokens is not None else []),
+    ]
+    return f"budget {' and '.join(ceilings)}" if ceilings else ""
+
+
+def state_text(state: RunState) -> str:
+    return state.value.replace("_", " ")
+
+
 def params_text(params: Mapping[str, object]) -> str:
     """
     >>> params_text({"size": 10, "mode": "fast"})
@@ -200,9 +233,9 @@ def lasted(report: Report) -> float | None:
 
 def failure_text(execution: Execution) -> str:
     """Where a failure happened, in words."""
-    case = f", case {execution.case}" if execution.case else ""
-    place = f"process {execution.process}, repetition {execution.repetition}{case}"
-    return f"{execution.status.value} in {execution.phase.value} {place}"
+    place = f"case {execution.case}" if execution.case else f"process {execution.process}"
+    status = execution.status.value.replace("_", " ")
+    return f"{status} in {execution.phase.value} {place}, repetition {execution.repetition}"
 
 
 def environment_line(environment: Environment) -> str:

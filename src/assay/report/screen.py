@@ -12,7 +12,7 @@ NARROW = 100
 """Below this width the tables leave out what is in every document anyway."""
 
 
-def new_table() -> Table:
+def new_table(*, tight: bool = False) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -21,7 +21,7 @@ def new_table() -> Table:
         header_style="dim",
         show_edge=False,
         pad_edge=False,
-        padding=(0, 1),
+        padding=0 if tight else (0, 1),
         collapse_padding=True,
     )
 

@@ -1,8 +1,12 @@
-"""Many rows at once, as tuples straight to the driver: SQLAlchemy's own way costs more than SQLite itself."""
+"""Many rows at once, as tuples straight to and from the driver: SQLAlchemy's own way costs more than SQLite itself.
+
+SQLAlchemy has no part in it, so the driver's errors are wrapped here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -10,6 +14,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine.default import DefaultDialect
 
 Rows = Sequence[tuple[Any, ...]]
+
+_FETCHED = 2000
 
 
 def insert_rows(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
@@ -28,15 +34,30 @@ def _insert(table: sa.Table) -> str:
 
 
 def _copy(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
-    """PostgreSQL's COPY, twice as fast as INSERT; SQLAlchemy has no part in it, so its errors are wrapped here."""
+    """PostgreSQL's COPY, twice as fast as INSERT."""
     statement = f"COPY {table.name} ({', '.join(table.c.keys())}) FROM STDIN"
-    driver: Any = connection.dialect.loaded_dbapi
     cursor: Any = connection.connection.cursor()
     try:
-        with cursor.copy(statement) as copy:
+        with _wrapped(connection, statement), cursor.copy(statement) as copy:
             for row in rows:
                 copy.write_row(row)
-    except driver.Error as error:
-        raise sa.exc.DBAPIError.instance(statement, None, error, driver.Error) from error
     finally:
         cursor.close()
+
+
+def fetch_rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Rows]:
+    """A long result in chunks, its values as the driver gives them: for numbers and text only."""
+    streaming = connection.execution_options(stream_results=True, max_row_buffer=_FETCHED)
+    with streaming.execute(query) as result, _wrapped(connection, str(query)):
+        cursor: Any = result.cursor
+        while chunk := cursor.fetchmany(_FETCHED):
+            yield chunk
+
+
+@contextmanager
+def _wrapped(connection: sa.Connection, statement: str) -> Iterator[None]:
+    driver: Any = connection.dialect.loaded_dbapi
+    try:
+        yield
+    except driver.Error as error:
+        raise sa.exc.DBAPIError.instance(statement, None, error, driver.Error) from error

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.model import DIMENSIONS, CaseTable, Phase, Ratings
-from assay.store.bulk import insert_rows
+from assay.store.bulk import fetch_rows, insert_rows
 from assay.store.reading import OkMeasured, columns, read_metrics
 from assay.store.tables import baselines, executions, measurements, trials
 
@@ -42,7 +42,7 @@ def read_done(connection: sa.Connection, run_id: str) -> dict[int, Done]:
 def _done(connection: sa.Connection, trial_id: int) -> Done:
     column = executions.c
     query = sa.select(column.phase, column.case_id, column.repetition).where(column.trial_id == trial_id)
-    return {work for chunk in columns(connection, query) for work in zip(*chunk, strict=True)}
+    return {(phase, case, number) for chunk in fetch_rows(connection, query) for phase, case, number in chunk}
 
 
 def read_case_table(connection: sa.Connection, trial_id: int) -> CaseTable:
@@ -76,8 +76,8 @@ def _measured(
     column = measurements.c
     query = sa.select(column.seq, column.value).where(column.trial_id == trial_id, column.metric == metric)
     values: dict[int, float] = {}
-    for numbers, measured in columns(connection, query):
-        values.update(zip(numbers, measured, strict=True))
+    for chunk in fetch_rows(connection, query):
+        values.update(chunk)
     return [values.get(seq) for seq in seqs]
 
 

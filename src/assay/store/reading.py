@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from assay.model import Artifact, Execution, Phase, Run, Series, Status, StoredTrial
 from assay.store import rows
+from assay.store.bulk import fetch_rows
 from assay.store.tables import (
     agents,
     artifacts,
@@ -28,7 +29,6 @@ from assay.store.tables import (
 IS_OK_MEASURED = (executions.c.phase == Phase.MEASURED.value, executions.c.status == Status.OK.value)
 
 _CHUNK = 1000
-_STREAMED = 2000
 
 Work = tuple[int, int, str]
 """Trial index, process and phase."""
@@ -136,9 +136,7 @@ class OkMeasured:
 
 def columns(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequence[tuple[Any, ...]]]:
     """The result in chunks, each of them column by column."""
-    streaming = connection.execution_options(stream_results=True, max_row_buffer=_STREAMED)
-    for chunk in streaming.execute(query).partitions(_STREAMED):
-        yield tuple(zip(*chunk, strict=True))
+    return (tuple(zip(*chunk, strict=True)) for chunk in fetch_rows(connection, query))
 
 
 def read_failures(connection: sa.Connection, trial_id: int, limit: int) -> tuple[Execution, ...]:

@@ -102,18 +102,19 @@ class Store:
             return self._write(run_id, batch, missing, ledger)
 
     def _write(self, run_id: str, batch: Batch, made: tuple[Execution, ...], ledger: writing.Ledger) -> int:
-        with self._bulk_writing() as connection:
+        with self._direct(self._writer) as connection:
             after = writing.write_executions(connection, made, ledger)
             writing.write_rest(connection, run_id, batch, ledger.ids)
         self._ledgers[run_id] = after
         return len(made)
 
     @contextmanager
-    def _bulk_writing(self) -> Iterator[sa.Connection]:
+    def _direct(self, engine: sa.Engine) -> Iterator[sa.Connection]:
+        """A transaction for many rows: errors of those go past the engine, which translates all others."""
         try:
-            with self._writer.begin() as connection:
+            with engine.begin() as connection:
                 yield connection
-        except sa.exc.OperationalError as error:  # of PostgreSQL's COPY, which goes past the engine
+        except sa.exc.DBAPIError as error:
             raise faults.fault(error.orig or error, self._address) or error from error
 
     def _read_ledger(self, run_id: str) -> writing.Ledger:
@@ -147,7 +148,7 @@ class Store:
 
     def done(self, run_id: str) -> dict[int, cases.Done]:
         """Trial index to what is stored of it, for trials that put an agent through cases: these end in any order."""
-        with self._engine.connect() as connection:
+        with self._direct(self._engine) as connection:
             refs.require(connection, run_id)
             return cases.read_done(connection, run_id)
 
@@ -198,7 +199,7 @@ class Store:
 
     def series(self, trial_id: int) -> dict[str, Series]:
         """Each metric of the ok measured executions as columns, in the order of storing."""
-        with self._engine.connect() as connection:
+        with self._direct(self._engine) as connection:
             return reading.read_series(connection, trial_id)
 
     def failures(self, trial_id: int, limit: int = 50) -> tuple[Execution, ...]:
@@ -223,7 +224,7 @@ class Store:
 
     def case_table(self, trial_id: int) -> CaseTable:
         """The measured executions in the order of storing, with what ratings need of them."""
-        with self._engine.connect() as connection:
+        with self._direct(self._engine) as connection:
             return cases.read_case_table(connection, trial_id)
 
     def rate(self, trial_id: int, ratings: Ratings) -> None:
@@ -238,7 +239,7 @@ class Store:
         """Puts the given scores in the place of those that there are, all of them or none; how many executions that were."""
         # Judging may take long and read from this store: the transaction begins when it is over.
         judgements = list(judged)
-        with self._bulk_writing() as connection:
+        with self._direct(self._writer) as connection:
             return cases.write_judgements(connection, trial_id, judgements)
 
     def latest_trials(self, *, suite: str | None = None, since: datetime | None = None) -> list[TrialSummary]:
@@ -248,7 +249,7 @@ class Store:
 
     def baseline_quantities(self, suite: str) -> dict[str, dict[str, float]]:
         """Benchmark to medians over the ok executions of the suite's baseline: seconds, tokens, usd, cpu_seconds, memory_mb."""
-        with self._engine.connect() as connection:
+        with self._direct(self._engine) as connection:
             return cases.read_baseline_quantities(connection, suite)
 
     # What an operator registered

@@ -76,12 +76,14 @@ class Wards:
         self._forget_the_done()
 
     def looked_after(self) -> Iterator[Batch]:
-        """Wait until there is something to see to, or a moment, and see to all."""
+        """Wait until there is something to see to, or a moment, and see to all.
+
+        Ends with a batch that says nothing, but gives the runner a chance to store what it was told before.
+        """
         self._wait()
         for ward in self._active:
             yield from ward.looked_after()
         self._forget_the_done()
-        # Says nothing, but gives the runner a chance to store what it has been told before.
         yield Batch()
 
     def sent_away(self) -> Iterator[Batch]:
@@ -93,6 +95,7 @@ class Wards:
             self._wait()
             for ward in self._active:
                 yield from ward.worker.listen()
+            yield Batch()
         for ward in self._active:
             yield from ward.ended()
         self._active.clear()

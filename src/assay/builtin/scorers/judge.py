@@ -64,6 +64,7 @@ class Judge:
         self._agent: Agent | None = None
         self._opening = asyncio.Lock()
         self._differences: list[float] = []
+        self._at_hand()
 
     def disagreement(self) -> float | None:
         """Mean absolute difference between two judgements of the same output; None before any was judged twice."""

@@ -29,11 +29,11 @@ _MAX_KNOWN_BODY = 4096
 class Bucket:
     """Lets `rate` requests a second through, and a few at once."""
 
-    def __init__(self, rate: float) -> None:
+    def __init__(self, rate: float, now: float) -> None:
         self._rate = rate
         self._size = max(1.0, rate * _BURST_SECONDS)
         self._level = self._size
-        self._since = monotonic()
+        self._since = now
 
     def wait(self, now: float) -> float:
         """0 if this one may pass, else the seconds until one may."""
@@ -52,7 +52,7 @@ class Simulation:
         self.memory = Memory(options.load_time)
         self.counts: Counter[str] = Counter()
         self._writer = Writer(options.seed, options.skill, options.tokens)
-        self._bucket = Bucket(options.rate_limit) if options.rate_limit else None
+        self._bucket = Bucket(options.rate_limit, monotonic()) if options.rate_limit else None
         self._queue: deque[Service] = deque()
         self._under_way: dict[Guest, Service] = {}
         self._serving = 0

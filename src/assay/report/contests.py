@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -27,8 +27,8 @@ _LOOKED_AT = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """One row of a board."""
+class Entry:
+    """One row of a contest."""
 
     label: str
     trial: TrialReport
@@ -50,14 +50,14 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
-    """The agents that were put through one benchmark, best first; simulated ones have a board of their own."""
+class Contest:
+    """The agents that were put through one benchmark, best first; simulated ones have a contest of their own."""
 
     benchmark: str
     title: str
     is_simulated: bool
     pass_mark: float
-    standings: tuple[Standing, ...]
+    entries: tuple[Entry, ...]
 
     @property
     def key(self) -> str:
@@ -66,23 +66,23 @@ class Board:
     @property
     def shared(self) -> tuple[str, ...]:
         """Dimensions that every agent here is rated on."""
-        return tuple(name for name in DIMENSIONS if all(name in one.rated for one in self.standings))
+        return tuple(name for name in DIMENSIONS if all(name in one.rated for one in self.entries))
 
     @property
     def is_comparable(self) -> bool:
         """Whether the overall ratings rest on the same dimensions, so that they may be ranked."""
-        return len({one.rated for one in self.standings}) == 1
+        return len({one.rated for one in self.entries}) == 1
 
     @property
     def most_tries(self) -> int:
         """The largest k that pass^k and pass@k are known of for every agent; 0 when there is none."""
-        return min((max(one.ratings.pass_hat, default=0) for one in self.standings), default=0)
+        return min((max(one.ratings.pass_hat, default=0) for one in self.entries), default=0)
 
     @property
     def size_text(self) -> str:
         """How much was asked: `50 cases, 3 repetitions`."""
-        cases = max(one.ratings.cases for one in self.standings)
-        tries = max(one.trial.stored.trial.iterations.measured for one in self.standings)
+        cases = max(one.ratings.cases for one in self.entries)
+        tries = max(one.trial.stored.trial.iterations.measured for one in self.entries)
         return f"{_counted(cases, 'case')}, {_counted(tries, 'repetition')}"
 
 
@@ -90,33 +90,33 @@ def _counted(number: int, unit: str) -> str:
     return f"{count(number)} {unit}" if number == 1 else f"{count(number)} {unit}s"
 
 
-def boards(report: Report) -> list[Board]:
+def contests(report: Report) -> list[Contest]:
     """One a benchmark in the order of the plan, first of real agents, then of simulated ones."""
     groups: dict[tuple[bool, str], list[TrialReport]] = {}
     for trial in report.trials:
         if trial.ratings is not None:
             groups.setdefault((is_simulated(trial), trial.stored.trial.benchmark), []).append(trial)
     real_first = sorted(groups.items(), key=lambda item: item[0][0])
-    return [_board(report, name, simulated, trials) for (simulated, name), trials in real_first]
+    return [_contest(report, name, simulated, trials) for (simulated, name), trials in real_first]
 
 
-def _board(report: Report, name: str, simulated: bool, trials: Sequence[TrialReport]) -> Board:
+def _contest(report: Report, name: str, simulated: bool, trials: Sequence[TrialReport]) -> Contest:
     defined = benchmark_of(report, name)
-    standings = [
-        Standing(label, trial, trial.ratings)
+    entries = [
+        Entry(label, trial, trial.ratings)
         for label, trial in zip(_labels(trials), trials, strict=True)
         if trial.ratings is not None
     ]
-    board = Board(
+    contest = Contest(
         benchmark=name,
         title=defined.name if defined else name,
         is_simulated=simulated,
         pass_mark=defined.rubric.pass_mark if defined else _PASS_MARK,
-        standings=tuple(standings),
+        entries=tuple(entries),
     )
-    key = "overall" if board.is_comparable else "accuracy"
-    ranked = sorted(standings, key=lambda one: _rank(one.rating(key).value))
-    return Board(name, board.title, simulated, board.pass_mark, tuple(ranked))
+    key = "overall" if contest.is_comparable else "accuracy"
+    ranked = sorted(entries, key=lambda one: _rank(one.rating(key).value))
+    return Contest(name, contest.title, simulated, contest.pass_mark, tuple(ranked))
 
 
 def _rank(value: float | None) -> float:
@@ -155,12 +155,12 @@ def _named(trial: TrialReport) -> str:
     return f"{point.agent.name}[{params_text(point.axes)}]" if point.axes else point.agent.name
 
 
-def marked(standing: Standing, board: Board) -> str:
-    return f"{standing.label} (simulated)" if board.is_simulated else standing.label
+def marked(entry: Entry, contest: Contest) -> str:
+    return f"{entry.label} (simulated)" if contest.is_simulated else entry.label
 
 
-def heading(board: Board) -> str:
-    return f"{board.title} · simulated agents" if board.is_simulated else board.title
+def heading(contest: Contest) -> str:
+    return f"{contest.title} · simulated agents" if contest.is_simulated else contest.title
 
 
 def rating_text(rating: Rating) -> str:
@@ -181,34 +181,32 @@ def ends_text(rating: Rating) -> str:
     return f"[{rating.low:.2f}, {rating.high:.2f}]"
 
 
-def unrated(board: Board) -> list[str]:
+def unrated(contest: Contest) -> list[str]:
     """Why dimensions have no rating, each reason once."""
     agents: dict[tuple[str, str], list[str]] = {}
-    for standing in board.standings:
+    for entry in contest.entries:
         for name in DIMENSIONS:
-            rating = standing.rating(name)
+            rating = entry.rating(name)
             if rating.value is None:
-                agents.setdefault((name, rating.basis), []).append(standing.label)
-    return [
-        f"{name} is unrated{_of(labels, board)}: {reason}" for (name, reason), labels in agents.items()
-    ]
+                agents.setdefault((name, rating.basis), []).append(entry.label)
+    return [f"{_of(labels, contest)}{name} is unrated: {why}" for (name, why), labels in agents.items()]
 
 
-def rating_doubts(board: Board) -> list[str]:
+def rating_doubts(contest: Contest) -> list[str]:
     """Doubts about ratings, each once, and whether the overall ratings may be compared at all."""
     agents: dict[str, list[str]] = {}
-    for standing in board.standings:
-        for text in standing.ratings.doubts:
-            agents.setdefault(text, []).append(standing.label)
-    said = [f"{text}{_of(labels, board)}" for text, labels in agents.items()]
-    if not board.is_comparable:
+    for entry in contest.entries:
+        for text in entry.ratings.doubts:
+            agents.setdefault(text, []).append(entry.label)
+    said = [f"{_of(labels, contest)}{text}" for text, labels in agents.items()]
+    if not contest.is_comparable:
         said.append("overall rests on different dimensions here: compare the dimensions, not the overall")
     return said
 
 
-def _of(labels: Sequence[str], board: Board) -> str:
+def _of(labels: Sequence[str], contest: Contest) -> str:
     """Nothing when it holds for all of them."""
-    return "" if len(labels) == len(board.standings) else f" for {', '.join(labels)}"
+    return "" if len(labels) == len(contest.entries) else f"{', '.join(labels)}: "
 
 
 def solved_text(ratings: Ratings) -> str:
@@ -239,24 +237,31 @@ def _per_solved(ratings: Ratings, value: float | None, text: str) -> str:
     return UNKNOWN if value is None else text
 
 
-def estimate_text(standing: Standing, metric: str) -> str:
-    estimate = standing.estimate(metric)
+def estimate_text(entry: Entry, metric: str) -> str:
+    estimate = entry.estimate(metric)
     return NOTHING if estimate is None else with_interval(estimate)
 
 
-def tries_texts(board: Board, standing: Standing) -> list[tuple[str, str]]:
+def tries_texts(contest: Contest, entry: Entry) -> list[tuple[str, str]]:
     """`pass^k` and `pass@k` at the largest k that all have; one of them when k is 1, for then they are the same."""
-    k = board.most_tries
+    k = contest.most_tries
     if k == 0:
         return []
-    both = (("pass^", standing.ratings.pass_hat), ("pass@", standing.ratings.pass_at))
+    both = (("pass^", entry.ratings.pass_hat), ("pass@", entry.ratings.pass_at))
     return [(f"{name}{k}", f"{values[k]:.2f}" if k in values else NOTHING) for name, values in both[k == 1 :]]
 
 
-def outcome_numbers(ratings: Ratings) -> Iterator[tuple[str, int]]:
-    """Every class of outcome with its executions; the unscored last, for they are in none."""
-    yield from ((name, ratings.outcomes.get(key, 0)) for key, name in OUTCOMES.items())
-    yield "unscored", ratings.unscored
+def outcome_names(contest: Contest) -> list[str]:
+    """Every class of outcome; `unscored` last, where there is such, for it is none of them."""
+    has_unscored = any(entry.ratings.unscored for entry in contest.entries)
+    return [*OUTCOMES.values(), *(["unscored"] if has_unscored else [])]
+
+
+def outcome_numbers(contest: Contest, entry: Entry) -> list[tuple[str, int]]:
+    """Executions of each class."""
+    ratings = entry.ratings
+    numbers = {name: ratings.outcomes.get(key, 0) for key, name in OUTCOMES.items()}
+    return [(name, numbers.get(name, ratings.unscored)) for name in outcome_names(contest)]
 
 
 def as_text(value: object, limit: int = 600) -> str:

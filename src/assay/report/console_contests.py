@@ -1,0 +1,170 @@
+"""Contests of a suite for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from assay.model import Rating, TrialReport
+from assay.report.contests import (
+    COLUMNS,
+    UNKNOWN,
+    Contest,
+    Entry,
+    ends_text,
+    estimate_text,
+    heading,
+    listed,
+    outcome_names,
+    outcome_numbers,
+    rating_doubts,
+    solved_text,
+    tokens_text,
+    tries_texts,
+    unrated,
+    usd_text,
+    value_text,
+)
+from assay.report.cases import case_rows
+from assay.report.figures import NOTHING, total
+from assay.report.screen import NARROW, bullet, joined, literal, new_table
+from assay.units import count
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+_FEW = 5000
+"""Executions that are looked through for cases that nobody solved; of more, the documents tell."""
+_NAMED = 6
+_ONE_LINE = 150
+"""From this width on a rating and its interval stand in one line."""
+_GOOD, _POOR = 0.75, 0.4
+_STYLES = {"pass": "green", "fail": "yellow", "agent error": "red", "limit": "red", "harness error": "magenta"}
+
+
+def print_contest(contest: Contest, console: Console) -> None:
+    """Ratings, outcomes and what was used up, then why something is missing or doubtful."""
+    console.print(joined(literal(heading(contest), "bold"), literal(f"  {contest.size_text}", "dim")))
+    tight = console.width < NARROW
+    for table in (_ratings(contest, console.width), _outcomes(contest, tight), _figures(contest, tight)):
+        console.print(table)
+        console.print()
+    for reason in unrated(contest):
+        console.print(bullet(NOTHING, reason, "dim"))
+    for entry in contest.entries:
+        for text in _failures(entry):
+            console.print(bullet("✗", text, "red"))
+    for text in _unsolved(contest):
+        console.print(bullet("✗", text, "red"))
+    for text in rating_doubts(contest):
+        console.print(bullet("!", text, "yellow"))
+    console.print()
+
+
+def _agents(*, tight: bool) -> Table:
+    table = new_table(tight=tight)
+    table.add_column("Agent", overflow="fold", min_width=12)
+    return table
+
+
+def _agent(contest: Contest, entry: Entry) -> Text:
+    mark = literal(" (simulated)", "yellow") if contest.is_simulated else literal("")
+    return joined(literal(entry.label), mark)
+
+
+def _ratings(contest: Contest, width: int) -> Table:
+    table = _agents(tight=width < NARROW)
+    for name in COLUMNS:
+        table.add_column(name, justify="right", no_wrap=True)
+    for entry in contest.entries:
+        cells = [_rating(entry.rating(name), width) for name in COLUMNS]
+        table.add_row(joined(_agent(contest, entry), literal(_version(entry), "dim")), *cells)
+    return table
+
+
+def _version(entry: Entry) -> str:
+    return f"\n{entry.version[:12]}" if entry.version else ""
+
+
+def _rating(rating: Rating, width: int) -> Text:
+    """The value, and beneath or beside it the interval."""
+    value = literal(value_text(rating), _style(rating.value))
+    ends = ends_text(rating)
+    if not ends:
+        return value
+    if width < NARROW:  # six columns of them leave no room for leading zeros
+        ends = ends.replace("0.", ".").replace("1.00", "1")
+    return joined(value, literal(f"{' ' if width >= _ONE_LINE else chr(10)}{ends}", "dim"))
+
+
+def _style(value: float | None) -> str:
+    if value is None:
+        return "dim"
+    return "bold green" if value >= _GOOD else "bold red" if value < _POOR else "bold"
+
+
+def _outcomes(contest: Contest, tight: bool) -> Table:
+    table = _agents(tight=tight)
+    tries = [name for name, _ in tries_texts(contest, contest.entries[0])]
+    for title in (*outcome_names(contest), "solved", *tries):
+        table.add_column(literal(title.replace(" ", "\n")), justify="right", no_wrap=True)
+    for entry in contest.entries:
+        numbers = [_number(name, n) for name, n in outcome_numbers(contest, entry)]
+        tried = [literal(text) for _, text in tries_texts(contest, entry)]
+        table.add_row(_agent(contest, entry), *numbers, literal(solved_text(entry.ratings)), *tried)
+    return table
+
+
+def _number(name: str, number: int) -> Text:
+    return literal(count(number), _STYLES.get(name, "yellow") if number else "dim")
+
+
+def _figures(contest: Contest, tight: bool) -> Table:
+    table = _agents(tight=tight)
+    for title in ("median time", "first token", "tokens\nper solved", "cost\nper solved"):
+        table.add_column(literal(title), justify="right", no_wrap=True)
+    for entry in contest.entries:
+        times = [_interval(estimate_text(entry, metric)) for metric in ("seconds", "ttft")]
+        used = [_known(text(entry.ratings)) for text in (tokens_text, usd_text)]
+        table.add_row(_agent(contest, entry), *times, *used)
+    return table
+
+
+def _interval(text: str) -> Text:
+    middle, bracket, ends = text.partition(" [")
+    return joined(literal(middle, "dim" if text == NOTHING else ""), literal(bracket + ends, "dim"))
+
+
+def _known(text: str) -> Text:
+    return literal(text, "dim" if text == UNKNOWN else "yellow" if text == "none solved" else "")
+
+
+def _failures(entry: Entry) -> Iterator[str]:
+    """What went wrong in an agent's executions, status by status, each with its first error and where it happened."""
+    trial = entry.trial
+    missing = {status: n for status, n in trial.counts.items() if status != "ok" and n}
+    if missing:
+        told = "; ".join(f"{count(n)} {_failed(trial, status)}" for status, n in missing.items())
+        yield f"{entry.label}: {count(sum(missing.values()))} of {count(total(trial))} executions were not ok: {told}"
+
+
+def _failed(trial: TrialReport, status: str) -> str:
+    alike = [failure for failure in trial.failures if failure.status == status]
+    errors = [failure.error.strip().splitlines()[-1] for failure in alike if failure.error]
+    cases = listed(dict.fromkeys(failure.case for failure in alike if failure.case), _NAMED // 2)
+    told = ", ".join([*errors[:1], *([cases] if cases else [])])
+    return status.replace("_", " ") + (f" ({told})" if told else "")
+
+
+def _unsolved(contest: Contest) -> Iterator[str]:
+    """Cases that no agent passed, where a look at every execution is cheap."""
+    if sum(total(entry.trial) for entry in contest.entries) > _FEW:
+        return
+    rows = case_rows(contest)
+    missed = [row.case for row in rows if len(list(row.missed_by(contest))) == len(contest.entries)]
+    if missed:
+        who = "not solved" if len(contest.entries) == 1 else "solved by no agent"
+        yield f"{count(len(missed))} of {count(len(rows))} cases were {who}: {listed(missed, _NAMED)}"
+

@@ -1,0 +1,329 @@
+"""Calls over HTTP that fail: tried again within bounds, told without secrets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.agents.asking import answer, answers, outcomes
+from tests.agents.scripted import Heard, ScriptedServer, broken_off, events, lines, response
+
+from assay.builtin.agents.anthropic import Anthropic
+from assay.builtin.agents.http import Http
+from assay.builtin.agents.ollama import Ollama
+from assay.builtin.agents.openai import OpenAI
+from assay.builtin.agents.redaction import Redaction
+from assay.builtin.agents.retrying import Backoff, retry_after
+from assay.builtin.agents.throttle import Throttle
+from assay.model import Request
+from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
+from assay.testing.sim_llm import SimOptions, SimServer
+
+KEY = "sk-abcdefghijklmnop"
+GOOD = response({"choices": [{"message": {"content": "ok"}}], "model": "m"})
+
+
+def openai(url: str, **options: Any) -> OpenAI:
+    return OpenAI("m", base_url=url, **{"stream": False, "api_key": KEY, "backoff": 0.01, **options})
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
+def test_what_may_pass_is_tried_again_and_every_try_is_kept(status: int) -> None:
+    with ScriptedServer(response({"error": "busy"}, status), response(b"again", status), GOOD) as server:
+        found = answer(openai(server.url))
+    assert found.output == "ok"
+    assert [attempt["status"] for attempt in found.attempts] == [status, status]
+    assert [attempt["error"] for attempt in found.attempts] == ['{"error": "busy"}', "again"]
+    assert all(isinstance(attempt["seconds"], float) for attempt in found.attempts)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
+    with ScriptedServer(response({"error": "no"}, status), GOOD) as server:
+        with pytest.raises(AgentError, match=f"HTTP {status}: .*no"):
+            answer(openai(server.url))
+        assert len(server.requests) == 1
+
+
+def test_retries_are_bounded() -> None:
+    with ScriptedServer(response(b"down", 500)) as server:
+        with pytest.raises(AgentError, match=r"HTTP 500: down \(try 3, before it: 500, 500\)"):
+            answer(openai(server.url, retries=2))
+        assert len(server.requests) == 3
+
+
+def test_retries_can_be_switched_off() -> None:
+    with ScriptedServer(response(b"down", 500)) as server:
+        with pytest.raises(AgentError):
+            answer(openai(server.url, retries=0))
+        assert len(server.requests) == 1
+
+
+def test_a_connection_that_is_cut_before_an_answer_is_tried_again() -> None:
+    with ScriptedServer(b"", GOOD) as server:
+        found = answer(openai(server.url))
+    assert found.output == "ok"
+    assert [attempt["status"] for attempt in found.attempts] == [None]
+
+
+def test_a_server_that_is_not_there_is_told_after_the_last_try() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        with pytest.raises(AgentError, match=r"No connection to 127.*\(try 4"):
+            answer(openai(url))
+
+
+def test_retry_after_is_obeyed() -> None:
+    with ScriptedServer(response(b"", 429, retry_after="0.3"), GOOD) as server:
+        started = time.perf_counter()
+        found = answer(openai(server.url))
+    assert time.perf_counter() - started >= 0.3
+    assert [span.kind for span in found.spans][0] == "llm"
+    assert sum(span.seconds for span in found.spans if span.kind == "queue") >= 0.29
+
+
+def test_retry_after_may_be_a_date() -> None:
+    now = datetime(2025, 1, 1, 12, 0, 0, tzinfo=UTC)
+    assert retry_after(format_datetime(now + timedelta(seconds=90), usegmt=True), now) == 90
+    assert retry_after(format_datetime(now - timedelta(seconds=90), usegmt=True), now) == 0
+    assert retry_after(None) is None
+
+
+@given(st.integers(1, 30), st.integers(0, 2**32))
+def test_backoff_grows_to_a_ceiling_with_full_jitter(tries: int, seed: int) -> None:
+    seconds = Backoff(0.5, Random(seed)).seconds(tries, None)
+    assert 0 <= seconds <= min(8.0, 0.5 * 2**tries)
+
+
+@given(st.floats(0, 1e6), st.integers(0, 2**32))
+def test_no_server_can_make_us_wait_for_ever(asked: float, seed: int) -> None:
+    seconds = Backoff(0.5, Random(seed)).seconds(1, asked)
+    assert min(asked, 60.0) <= seconds <= 60.5
+
+
+def test_under_a_rate_limit_all_are_answered_and_few_are_refused() -> None:
+    with SimServer(SimOptions(ttft=0.0, itl=0.0, rate_limit=40.0, skill=1.0), in_thread=True) as server:
+        agent = OpenAI("m", base_url=server.url + "/v1", backoff=0.1)
+        found = answers(agent, *(f"What is {n} + 1?" for n in range(60)), at_once=True)
+    assert [one.output for one in found] == [str(n + 1) for n in range(60)]
+
+
+def test_the_throttle_halves_at_a_refusal_and_grows_by_one_a_round() -> None:
+    async def go() -> list[float]:
+        throttle = Throttle()
+        for _ in range(16):
+            await throttle.enter()
+        throttle.refused(time.monotonic(), 0.0)
+        limits = [throttle.limit]
+        throttle.refused(0.0, 0.0)
+        limits.append(throttle.limit)
+        for _ in range(8):
+            throttle.succeeded()
+        limits.append(throttle.limit)
+        return limits
+
+    halved, unchanged, grown = asyncio.run(go())
+    assert (halved, unchanged) == (8, 8)
+    assert grown == pytest.approx(9, abs=0.1)
+
+
+def test_the_throttle_lets_no_more_through_than_its_limit() -> None:
+    async def go() -> int:
+        throttle, under_way, most = Throttle(), 0, 0
+        await throttle.enter()
+        throttle.refused(time.monotonic(), 0.0)
+        throttle.leave()
+
+        async def one() -> None:
+            nonlocal under_way, most
+            await throttle.enter()
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0)
+            under_way -= 1
+            throttle.leave()
+
+        await asyncio.gather(*(one() for _ in range(20)))
+        return most
+
+    assert asyncio.run(go()) == 1
+
+
+def test_one_that_gives_up_waiting_does_not_block_the_others() -> None:
+    async def go() -> bool:
+        throttle = Throttle()
+        await throttle.enter()
+        throttle.refused(time.monotonic(), 0.0)
+        first, second = (asyncio.ensure_future(throttle.enter()) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        throttle.leave()
+        await asyncio.wait_for(second, 1)
+        return second.done()
+
+    assert asyncio.run(go())
+
+
+def _echo(heard: Heard) -> bytes:
+    return response({"error": {"message": f"bad request: {json.dumps(heard.raw_headers)}"}}, 401)
+
+
+def _echo_again(heard: Heard) -> bytes:
+    return response(json.dumps(heard.raw_headers).encode(), 500)
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "http"])
+def test_a_key_that_a_server_echoes_is_in_no_error(kind: str) -> None:
+    with ScriptedServer(_echo) as server:
+        agent: Any = {
+            "openai": lambda: openai(server.url, headers={"X-Org": "org-secret-77"}),
+            "anthropic": lambda: Anthropic(
+                "m", base_url=server.url, api_key=KEY, headers={"X-Org": "org-secret-77"}
+            ),
+            "http": lambda: Http(
+                server.url, headers={"Authorization": f"Bearer {KEY}", "X-Org": "org-secret-77"}
+            ),
+        }[kind]()
+        with pytest.raises(AgentError) as caught:
+            answer(agent)
+    assert KEY in json.dumps(server.requests[0].raw_headers)
+    assert "HTTP 401" in str(caught.value)
+    assert KEY not in str(caught.value)
+    assert "org-secret-77" not in str(caught.value)
+
+
+def test_a_key_that_a_server_echoes_is_in_no_attempt() -> None:
+    with ScriptedServer(_echo_again, GOOD) as server:
+        found = answer(openai(server.url))
+    assert "[redacted]" in str(found.attempts)
+    assert KEY not in str(found.attempts)
+
+
+def test_a_key_in_a_broken_stream_is_in_no_error() -> None:
+    with ScriptedServer(events({"error": {"message": f"key {KEY} is bad"}})) as server:
+        with pytest.raises(AgentError, match="is bad") as caught:
+            answer(openai(server.url, stream=True))
+    assert KEY not in str(caught.value)
+
+
+def test_a_key_that_an_excerpt_cuts_in_two_is_not_shown_in_part() -> None:
+    with (
+        ScriptedServer(response(b"x" * 195 + KEY.encode() + b"y" * 500)) as server,
+        pytest.raises(InvalidAnswer) as caught,
+    ):
+        answer(openai(server.url))
+    assert KEY[:5] not in str(caught.value)
+
+
+def test_a_key_in_an_output_is_not_kept() -> None:
+    with ScriptedServer(response({"choices": [{"message": {"content": f"your key is {KEY}"}}]})) as server:
+        assert answer(openai(server.url)).output == "your key is [redacted]"
+
+
+def test_a_key_in_the_url_is_in_no_error() -> None:
+    with ScriptedServer(lambda heard: response(heard.line.encode(), 403)) as server:
+        with pytest.raises(AgentError, match="HTTP 403") as caught:
+            answer(Http(f"{server.url}/ask?key={KEY}"))
+    assert KEY not in str(caught.value)
+
+
+@given(st.text(alphabet='abc"\\/%é +=', min_size=4, max_size=20), st.text(max_size=20))
+def test_no_form_of_a_secret_is_left(secret: str, around: str) -> None:
+    clean = Redaction([secret]).clean
+    for form in (secret, json.dumps(secret), json.dumps(secret, ensure_ascii=False)):
+        assert secret not in clean(f"{around}|{form}|").replace("[redacted]", "")
+
+
+BROKEN: dict[str, tuple[str, bytes, type[AgentError], str]] = {
+    "no json": ("openai", response(b"<html>oops</html>"), InvalidAnswer, "not JSON: '<html>oops"),
+    "no object": ("openai", response([1]), InvalidAnswer, "not a chat completion"),
+    "no message": ("openai", response({"choices": []}), InvalidAnswer, "no message"),
+    "an error with status 200": ("openai", response({"error": {"message": "quota"}}), AgentError, "says: 'quota'"),
+    "invalid sse": ("openai", events(ends="data: {broken\n\n"), InvalidAnswer, "not JSON"),
+    "a list in sse": ("openai", events([1]), InvalidAnswer, "not a chat completion"),
+    "an error in sse": ("openai", events({"error": {"message": "overloaded"}}), AgentError, "overloaded"),
+    "an end too early": ("openai", events({"choices": [{"delta": {"content": "h"}}]}, ends=""), AgentError, "ended before"),
+    "a stream cut off": ("openai", broken_off(b"data: {}\n\n"), AgentError, "broke off half way"),
+    "invalid utf-8": ("openai", events(ends="") + b"data: \xff\xfe\n\n", InvalidAnswer, "not UTF-8"),
+    "bad arguments": (
+        "openai",
+        response({"choices": [{"message": {"tool_calls": [{"function": {"name": "f", "arguments": "{"}}]}}]}),
+        InvalidAnswer,
+        "arguments for tool 'f'",
+    ),
+    "no http": ("openai", b"hello\r\n\r\n", InvalidAnswer, "HTTP"),
+    "anthropic's error": ("anthropic", events({"type": "error", "error": {"message": "overloaded"}}), AgentError, "overloaded"),
+    "anthropic's end": ("anthropic", events({"type": "message_start", "message": {}}, ends=""), AgentError, "ended before"),
+    "anthropic's nonsense": ("anthropic", events(3, ends=""), InvalidAnswer, "not a message"),
+    "anthropic's emptiness": ("anthropic", response({}), InvalidAnswer, "no content"),
+    "ollama's error": ("ollama", lines({"error": "no such model"}), AgentError, "no such model"),
+    "ollama's end": ("ollama", lines({"message": {"content": "a"}, "done": False}), AgentError, "ended before"),
+    "ollama's nonsense": ("ollama", lines("x"), InvalidAnswer, "not an answer"),
+    "ollama's clock": ("ollama", lines({"done": True, "eval_duration": "long"}), InvalidAnswer, "must be a number"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_answer_is_told_as_what_it_is_and_not_asked_for_again(fault: str) -> None:
+    protocol, script, kind, problem = BROKEN[fault]
+    with ScriptedServer(script, GOOD) as server:
+        agent = {"openai": OpenAI, "anthropic": Anthropic, "ollama": Ollama}[protocol](
+            "m", base_url=server.url
+        )
+        (found,) = outcomes(agent, "x")
+        assert isinstance(found, AgentError)
+        assert isinstance(found, InvalidAnswer) == (kind is InvalidAnswer)
+        with pytest.raises(kind, match=problem):
+            raise found
+        assert len(server.requests) == 1
+
+
+def test_disconnects_in_mid_stream_are_failures_and_the_rest_is_answered() -> None:
+    options = SimOptions(ttft=0.0, itl=0.0, tokens=10, disconnect_rate=0.5, seed=3)
+    with SimServer(options, in_thread=True) as server:
+        found = outcomes(OpenAI("m", base_url=server.url + "/v1"), *(f"Tell me {n}." for n in range(20)))
+    failed = [one for one in found if isinstance(one, AgentError)]
+    assert 0 < len(failed) < 20
+    assert all("broke off half way" in str(one) for one in failed)
+
+
+def test_an_answer_that_is_too_large_is_refused() -> None:
+    with (
+        ScriptedServer(response({"output": "x" * 200_000})) as server,
+        pytest.raises(InvalidAnswer, match="100,000"),
+    ):
+        answer(Http(server.url, max_bytes=100_000))
+
+
+def test_lies_about_usage_are_passed_on_for_the_runner_to_judge() -> None:
+    usage = {"prompt_tokens": -1, "completion_tokens": "many"}
+    with ScriptedServer(response({"choices": [{"message": {"content": ""}}], "usage": usage})) as server:
+        assert answer(openai(server.url)).usage.input_tokens == -1
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"url": "ftp://host/x"}, "not a URL"),
+        ({"url": "http://127.0.0.1:1", "headers": {"X": "a\nb"}}, "cannot be sent"),
+        ({"url": "http://127.0.0.1:1", "retries": -1}, "'retries' must be"),
+    ],
+)
+def test_a_definition_that_cannot_work_is_told(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(BadAgent, match=problem):
+        Http(**options)
+
+
+def test_an_agent_that_was_not_opened_says_so() -> None:
+    with pytest.raises(AgentError, match="before it was opened"):
+        asyncio.run(openai("http://127.0.0.1:1").answer(Request("1", "x")))

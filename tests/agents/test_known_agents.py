@@ -1,0 +1,228 @@
+"""The agent types whose answers are known beforehand: oracle, nop, stub, recorded, simulated."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.agents.asking import answer, answers, answers_to, outcomes
+
+from assay.builtin.agents.fixed import Nop, Oracle, Stub
+from assay.builtin.agents.recorded import Recorded
+from assay.builtin.agents.simulated import WRONG, Simulated
+from assay.execute.agents import make_agent
+from assay.model import AgentUse, Answer, Request
+from assay.plugin.agent import Agent, AgentError, BadAgent
+
+TYPES = (
+    "anthropic",
+    "command",
+    "http",
+    "nop",
+    "ollama",
+    "openai",
+    "oracle",
+    "python",
+    "recorded",
+    "simulated",
+    "stub",
+)
+
+
+def _oracle(**request: object) -> Answer:
+    return answers_to(Oracle(), [Request("1", "x", **request)])[0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("expected", "output"),
+    [("42", "42"), (["yes", "yeah"], "yes"), ([1, 2], [1, 2]), ({"a": 1}, {"a": 1}), (None, None)],
+)
+def test_the_oracle_gives_the_right_output(expected: object, output: object) -> None:
+    assert _oracle(expected=expected).output == output
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [{"name": "f", "arguments": {"x": 1}}],
+        {"name": "f", "arguments": {"x": 1}},
+        [{"function": {"name": "f", "arguments": '{"x": 1}'}}],
+        '[{"name": "f", "arguments": {"x": 1}}]',
+    ],
+)
+def test_the_oracle_makes_the_expected_calls(listed: object) -> None:
+    (call,) = _oracle(params={"expected_calls": listed}).tool_calls
+    assert (call.name, dict(call.arguments)) == ("f", {"x": 1})
+
+
+def test_the_oracle_takes_calls_from_what_is_expected_where_tools_are_offered() -> None:
+    (call,) = _oracle(expected=[{"name": "f"}], tools=({"name": "f"},)).tool_calls
+    assert call.name == "f"
+
+
+def test_nop_says_nothing() -> None:
+    assert answer(Nop()).output == ""
+
+
+def test_a_stub_says_always_the_same_and_is_marked_simulated() -> None:
+    agent = make_agent(AgentUse("canned", "stub", {"answer": "42"}))
+    assert {one.output for one in answers(agent, 1, 2)} == {"42"}
+    assert agent.is_simulated
+    assert not Oracle.is_simulated
+    assert Stub(usage={"output_tokens": 3}).answer(Request("1", "x")).usage.output_tokens == 3
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    lines = [
+        {
+            "id": "case-0",
+            "output": "yes",
+            "seconds": 1.5,
+            "usage": {"input_tokens": 9},
+            "usd": 0.25,
+            "model": "m",
+        },
+        {"id": "case-1", "error": "rate limit"},
+        {"id": 7, "output": {"a": 1}},
+    ]
+    (tmp_path / "answers.jsonl").write_text("\n\n".join(json.dumps(line) for line in lines) + "\n")
+    return tmp_path
+
+
+def test_recorded_answers_are_found_by_id(recording: Path) -> None:
+    agent = Recorded("answers.jsonl", folder=str(recording))
+    found, error, absent = outcomes(agent, "x", "x", "x")
+    assert isinstance(found, Answer)
+    assert (found.output, found.usage.input_tokens, found.usd, found.model) == ("yes", 9, 0.25, "m")
+    assert isinstance(error, AgentError)
+    assert str(error) == "rate limit"
+    assert isinstance(absent, AgentError)
+    assert str(absent) == "no recorded answer"
+    assert agent.answer(Request("7", "x")).output == {"a": 1}
+
+
+def test_the_time_of_then_is_kept_apart_from_the_time_of_now(recording: Path) -> None:
+    found = Recorded("answers.jsonl", folder=str(recording)).answer(Request("case-0", "x"))
+    assert dict(found.durations) == {"recorded": 1.5}
+    assert found.first_token_seconds is None
+
+
+def test_every_bad_line_of_a_recording_is_told_at_once(tmp_path: Path) -> None:
+    bad = ['{"id": "a", "output": 1}', "nonsense", '{"output": 1}', '{"id": "a", "output": 2}', '{"id": "b"}',
+           '{"id": "c", "output": 1, "usage": 3}', '{"id": "d", "output": 1, "seconds": "long"}']  # fmt: skip
+    (tmp_path / "answers.jsonl").write_text("\n".join(bad))
+    with pytest.raises(BadAgent) as caught:
+        Recorded("answers.jsonl", folder=str(tmp_path))
+    told = str(caught.value)
+    assert [f"line {number}:" in told for number in range(1, 8)] == [False] + [True] * 6
+    assert "'a' was there before" in told
+
+
+def test_a_recording_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadAgent, match=r"'absent\.jsonl' cannot be read"):
+        Recorded("absent.jsonl", folder=str(tmp_path))
+
+
+def _run(requests: list[Request], **options: object) -> list[Answer | AgentError]:
+    import asyncio
+
+    agent = Simulated(**{"seconds": 0.0, **options})  # type: ignore[arg-type]
+
+    async def one(request: Request) -> Answer | AgentError:
+        try:
+            return await agent.answer(request)
+        except AgentError as error:
+            return error
+
+    async def all_of_them() -> list[Answer | AgentError]:
+        return [await one(request) for request in requests]
+
+    return asyncio.run(all_of_them())
+
+
+CASES = [Request(f"case-{number}", "one two three", expected="right") for number in range(1000)]
+
+
+@pytest.mark.parametrize("quality", [0.0, 0.3, 1.0])
+def test_the_quality_of_a_simulated_agent_is_as_given(quality: float) -> None:
+    found = [one.output for one in _run(CASES, quality=quality) if isinstance(one, Answer)]
+    # Four standard errors of a share of 1,000.
+    assert found.count("right") / 1000 == pytest.approx(
+        quality, abs=4 * (quality * (1 - quality) / 1000) ** 0.5
+    )
+    assert set(found) <= {"right", WRONG}
+
+
+def test_the_failures_of_a_simulated_agent_are_as_given() -> None:
+    failed = [one for one in _run(CASES, failure_rate=0.2) if isinstance(one, AgentError)]
+    assert len(failed) / 1000 == pytest.approx(0.2, abs=4 * (0.2 * 0.8 / 1000) ** 0.5)
+
+
+def test_a_simulated_agent_repeats_itself_whatever_the_order() -> None:
+    def by_id(found: list[Answer | AgentError], requests: list[Request]) -> dict[str, str]:
+        return {
+            request.id: str(getattr(one, "output", one)) for request, one in zip(requests, found, strict=True)
+        }
+
+    backwards = CASES[:50][::-1]
+    assert by_id(_run(CASES[:50], seed=5), CASES[:50]) == by_id(_run(backwards, seed=5), backwards)
+
+
+def test_repetitions_of_a_case_differ() -> None:
+    found = _run([CASES[0]] * 100, quality=0.5)
+    assert len({one.output for one in found if isinstance(one, Answer)}) == 2
+
+
+def test_a_simulated_agent_takes_its_time_and_costs_what_it_says() -> None:
+    agent = Simulated(quality=1.0, seconds=0.05, tokens=7, usd=0.25)
+    started = time.perf_counter()
+    found = answers(agent, *["one two"] * 20, at_once=True)
+    assert 0.05 <= time.perf_counter() - started < 0.5
+    assert {(one.usage.input_tokens, one.usage.output_tokens, one.usd) for one in found} == {(2, 7, 0.25)}
+
+
+@given(
+    st.one_of(
+        st.integers(), st.floats(allow_nan=False, allow_infinity=False, width=16), st.text(), st.booleans()
+    )
+)
+def test_a_wrong_answer_is_never_the_right_one(expected: object) -> None:
+    (found,) = _run([Request("1", "x", expected=expected)], quality=0.0)
+    assert isinstance(found, Answer)
+    assert found.output != expected or expected == WRONG
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"quality": 2.0}, "'quality' must be between 0 and 1"),
+        ({"seconds": -1.0}, "'seconds' must not be below 0"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(options: dict[str, float], problem: str) -> None:
+    with pytest.raises(BadAgent, match=problem):
+        Simulated(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("own_names")
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_type_is_an_agent(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "answers.jsonl").write_text("")
+    (tmp_path / "mine.py").write_text("def f(x): return x")
+    options: dict[str, dict[str, object]] = {
+        "python": {"target": "mine.py:f"},
+        "command": {"command": ["cat"]},
+        "http": {"url": "http://127.0.0.1:1"},
+        "openai": {"model": "m", "base_url": "http://127.0.0.1:1"},
+        "anthropic": {"model": "m", "base_url": "http://127.0.0.1:1"},
+        "ollama": {"model": "m"},
+        "recorded": {"answers": "answers.jsonl"},
+    }
+    agent = make_agent(AgentUse("a", kind, options.get(kind, {}), folder=str(tmp_path)))
+    assert isinstance(agent, Agent)
+    assert isinstance(agent.found_version(), str)
