@@ -71,7 +71,7 @@ class AssayInline(Assay):
     def __call__(self, *arguments: str | Path, cwd: Path | None = None, **variables: str) -> Done:
         from assay.cli.main import main
 
-        out, err = io.StringIO(), io.StringIO()
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
         with contextlib.ExitStack() as stack:
             stack.enter_context(_variables(environment(variables)))
             stack.enter_context(contextlib.chdir(cwd or self.folder))
@@ -81,7 +81,12 @@ class AssayInline(Assay):
                 main([str(argument) for argument in arguments])
             except SystemExit as end:
                 code = int(end.code or 0)
-        return Done(code, out.getvalue(), err.getvalue())
+        return Done(code, _written(out), _written(err))
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:

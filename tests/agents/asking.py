@@ -11,13 +11,13 @@ from assay.model import Answer, Request
 from assay.plugin.agent import AgentError
 
 
-def answers(agent: Any, *inputs: object, at_once: bool = False) -> list[Answer]:
+def answers(agent: Any, *inputs: object, at_once: bool = False) -> list[Any]:
     return answers_to(
         agent, [Request(f"case-{number}", value) for number, value in enumerate(inputs)], at_once
     )
 
 
-def answer(agent: Any, value: object = "hello") -> Answer:
+def answer(agent: Any, value: object = "hello") -> Any:
     return answers(agent, value)[0]
 
 
@@ -27,11 +27,11 @@ def outcomes(agent: Any, *inputs: object) -> list[Answer | AgentError]:
     return asyncio.run(_outcomes(agent, asked))
 
 
-def answers_to(agent: Any, requests: Sequence[Request], at_once: bool = False) -> list[Answer]:
+def answers_to(agent: Any, requests: Sequence[Request], at_once: bool = False) -> list[Any]:
     return asyncio.run(_asked(agent, requests, at_once))
 
 
-async def _asked(agent: Any, requests: Sequence[Request], at_once: bool) -> list[Answer]:
+async def _asked(agent: Any, requests: Sequence[Request], at_once: bool) -> list[Any]:
     await _settled(agent.open())
     try:
         if at_once:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,7 @@ def say(**answer):
 """
 ECHO = "for r in requests(): say(id=r['id'], output=r['input'])"
 
-Make = Callable[..., Command]
 
-
-def command(folder: Path, program: str, *words: str, **options: Any) -> Command:
+def command(folder: Path, program: str, *words: str, **options: Any) -> Any:
     (folder / "program.py").write_text(HEAD + program)
     return Command([sys.executable, "-S", "-E", "program.py", *words], folder=str(folder), **options)

@@ -20,6 +20,7 @@ from assay.plugin.agent import AgentError, BadAgent
 from assay.testing.sim_llm import SimOptions, SimServer
 
 PROTOCOLS = {"openai": (OpenAI, "/v1"), "anthropic": (Anthropic, ""), "ollama": (Ollama, "")}
+STORY = "Say [[expected: one two three four five six]]."
 SUM = "What is 17 + 25?"
 TOOL = {
     "name": "look_up",
@@ -66,8 +67,8 @@ def test_the_answer_comes_with_usage_and_the_model_that_gave_it(
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_first_token_is_timed_only_where_it_is_streamed(sim: SimServer, protocol: str) -> None:
-    streamed = answer(made(protocol, sim.url), "Tell me a story.")
-    whole = answer(made(protocol, sim.url, stream=False), "Tell me a story.")
+    streamed = answer(made(protocol, sim.url), STORY)
+    whole = answer(made(protocol, sim.url, stream=False), STORY)
     assert streamed.first_token_seconds is not None
     assert 0.045 <= streamed.first_token_seconds < streamed.spans[0].seconds
     assert whole.first_token_seconds is None
@@ -77,11 +78,11 @@ def test_the_first_token_is_timed_only_where_it_is_streamed(sim: SimServer, prot
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_tool_calls_are_put_together(sim: SimServer, protocol: str, stream: bool) -> None:
-    found = answers_to(made(protocol, sim.url, stream=stream), [Request("1", "Look up tea.", tools=(TOOL,))])[
-        0
-    ]
-    assert [call.name for call in found.tool_calls] == ["look_up"]
-    assert isinstance(found.tool_calls[0].arguments["word"], str)
+    found = answers_to(
+        made(protocol, sim.url, stream=stream),
+        [Request("1", '[[call: look_up {"word": "tea"}]]', tools=(TOOL,))],
+    )[0]
+    assert [(call.name, dict(call.arguments)) for call in found.tool_calls] == [("look_up", {"word": "tea"})]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -98,7 +99,7 @@ def test_many_are_asked_at_once(sim: SimServer, protocol: str) -> None:
 
 
 def test_ollamas_durations_are_in_seconds(sim: SimServer) -> None:
-    found = answer(made("ollama", sim.url), "Tell me a story.")
+    found = answer(made("ollama", sim.url), STORY)
     assert found.durations["prompt_eval"] == pytest.approx(0.05)
     assert found.durations["eval"] == pytest.approx(0.002 * 5)
     assert {"load", "total"} < found.durations.keys()

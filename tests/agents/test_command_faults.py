@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.agents.asking import answer, answers, outcomes
@@ -18,7 +19,7 @@ from assay.plugin.agent import AgentError, InvalidAnswer
 LOGGED = "for r in requests():\n    print('about to', file=sys.stderr, flush=True)\n    "
 
 
-def _misbehaving(tmp_path: Path, what: str, concurrency: int = 1, **options: object) -> Command:
+def _misbehaving(tmp_path: Path, what: str, concurrency: int = 1, **options: object) -> Any:
     """Does it once for the input "bad" and answers all others."""
     program = f"""for r in requests():
     if r['input'] == 'bad':
@@ -172,7 +173,7 @@ def test_an_answer_after_the_timeout_is_not_taken_for_the_next_one(tmp_path: Pat
 """
     agent = command(tmp_path, program, concurrency=2)
 
-    async def ask() -> Answer:
+    async def ask() -> Any:
         agent.open()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
@@ -188,9 +189,7 @@ class Interrupted(BaseException):
     pass
 
 
-def test_a_plain_call_that_is_broken_off_ends_the_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plain_call_that_is_broken_off_ends_the_program(tmp_path: Path) -> None:
     import signal
 
     def interrupt(*_: object) -> None:

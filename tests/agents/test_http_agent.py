@@ -67,9 +67,9 @@ def test_lines_are_streamed() -> None:
 
 
 def test_an_error_of_the_agent_is_a_failure() -> None:
-    with ScriptedServer(response({"output": None, "error": "out of paper"})) as server:
-        with pytest.raises(AgentError, match="out of paper"):
-            answer(Http(server.url))
+    script = response({"output": None, "error": "out of paper"})
+    with ScriptedServer(script) as server, pytest.raises(AgentError, match="out of paper"):
+        answer(Http(server.url))
 
 
 @pytest.mark.parametrize(

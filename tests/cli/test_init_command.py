@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 import yaml
 from tests.command import Assay, AssayInline

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import multiprocessing
 import os
 import random
 import signal
@@ -57,6 +58,22 @@ def _leave_a_daemon(context: ExperimentContext) -> None:
             time.sleep(60)
         os._exit(0)
     os.waitpid(child, 0)
+
+
+def _leave_a_daemon_by_a_library(context: ExperimentContext) -> None:
+    """Python does not know of this fork, so the child keeps all that the worker had open."""
+    library = ctypes.PyDLL(None)
+    if library.fork() == 0:
+        library.setsid()
+        library.sleep(60)
+
+
+def _end_a_child(context: ExperimentContext) -> dict[str, int]:
+    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    child.start()
+    child.terminate()
+    child.join()
+    return {"exitcode": child.exitcode or 0}
 
 
 def _fork_and_come_back_twice(context: ExperimentContext) -> dict[str, int]:
@@ -139,6 +156,8 @@ DEEDS: dict[str, Callable[[ExperimentContext], Any]] = {
     "leave a child": _leave_a_child,
     "leave a detached child": _leave_a_detached_child,
     "leave a daemon": _leave_a_daemon,
+    "leave a daemon by a library": _leave_a_daemon_by_a_library,
+    "end a child": _end_a_child,
     "fork and come back twice": _fork_and_come_back_twice,
     "flood": _flood,
     "print garbage": _print_garbage,

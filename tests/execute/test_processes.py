@@ -14,7 +14,10 @@ from assay.execute.log import KEPT_BYTES
 from assay.model import Isolation, Limits, Status
 
 
-@pytest.mark.parametrize("deed", ["leave a child", "leave a detached child", "leave a daemon"])
+@pytest.mark.parametrize(
+    "deed",
+    ["leave a child", "leave a detached child", "leave a daemon", "leave a daemon by a library"],
+)
 def test_a_child_that_outlives_its_experiment_is_ended_with_a_remark(carry: Carry, deed: str) -> None:
     carried = carry(trial(deed=deed, measured=2))
 
@@ -33,6 +36,13 @@ def test_a_fork_that_comes_back_from_the_experiment_reports_nothing(carry: Carry
 
     assert carried.places == [(0, 0, "measured", n) for n in range(5)]
     assert carried.values("is_child") == [0.0] * 5
+
+
+def test_a_child_of_the_experiment_dies_of_a_signal_like_any_other(carry: Carry) -> None:
+    carried = carry(trial(deed="end a child", measured=2))
+
+    assert carried.values("exitcode") == [-15.0] * 2
+    assert [execution.log for execution in carried.executions] == [None] * 2
 
 
 @pytest.mark.parametrize("deed", ["close 1 and 2", "close many descriptors", "take away standard output"])
@@ -59,7 +69,7 @@ def test_a_flood_of_output_is_cut_short_and_costs_the_runner_no_memory(carry: Ca
 
     grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert carried.statuses == [Status.OK]
-    assert "left out" in (carried.executions[0].log or "")
+    assert "MiB were printed; the beginning is left out" in (carried.executions[0].log or "")
     assert len(carried.executions[0].log or "") < 2 * KEPT_BYTES
     assert grown_kb < 20_000
 

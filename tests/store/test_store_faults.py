@@ -94,6 +94,20 @@ def test_a_damaged_file_is_said_to_be_damaged(tmp_path: Path) -> None:
         store.runs()
 
 
+def test_damage_that_is_met_in_the_middle_of_reading_is_said_to_be_damage(tmp_path: Path) -> None:
+    file = tmp_path / "assay.db"
+    with Store.open(f"sqlite:///{file}") as store:
+        run = begin(store)
+        store.add("run-1", batch(map(execution, range(20_000))))
+    with file.open("r+b") as damaged:
+        damaged.seek(file.stat().st_size * 3 // 4)
+        damaged.write(b"\xff" * (file.stat().st_size // 4))
+    with Store.open(f"sqlite:///{file}") as store:
+        for read in (store.series, store.case_table):
+            with pytest.raises(StoreError, match="is damaged"):
+                read(run.trials[0].id)
+
+
 def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     (tmp_path / "assay.db").touch()
     with Store.open(f"sqlite:///{tmp_path / 'assay.db'}") as store:

@@ -23,7 +23,8 @@ class Instruments:
         self.unmeasured: dict[str, str] = {}
         made = {use.name: instrument for use in uses if (instrument := self._made(use)) is not None}
         self._light = Watching({name: i for name, i in made.items() if not i.slows and name != "timing"})
-        self._slow = Watching({name: i for name, i in made.items() if i.slows})
+        self._slow = {name: Watching({name: i}) for name, i in made.items() if i.slows}
+        self._slow_names = [use.name for use in uses if slows(use.name)]
 
     def _made(self, use: InstrumentUse) -> Any:
         with blaming(use.name):
@@ -33,14 +34,20 @@ class Instruments:
                 self.unmeasured[use.name] = str(reason)
         return None
 
-    def for_phase(self, phase: Phase) -> Watching | None:
-        watching = self._slow if phase is Phase.PROFILED else self._light if phase is Phase.MEASURED else None
-        return watching if watching and watching.members else None
+    @property
+    def light(self) -> Watching | None:
+        """Those that may watch timed executions."""
+        return self._light if self._light.members else None
+
+    def slow(self, number: int) -> Watching | None:
+        """One that slows its subject, for the profiled execution of that number: they would spoil each other."""
+        return self._slow.get(self._slow_names[number])
 
     def costs(self, context: ExperimentContext) -> dict[str, float]:
         """Seconds that one start and stop of each takes: the best of three."""
         costs: dict[str, float] = {}
-        for name, member in {**self._light.members, **self._slow.members}.items():
+        slow = {name: watching.members[name] for name, watching in self._slow.items()}
+        for name, member in {**self._light.members, **slow}.items():
             with blaming(name):
                 costs[name] = _cost(member, context)
         return costs

@@ -138,5 +138,6 @@ def _planned(trial: Trial, process: int) -> Iterator[Stretch]:
         first_measured = 0
         yield Stretch(Phase.WARMUP, 0, trial.iterations.warmup)
         yield Stretch(Phase.MEASURED, 0, trial.iterations.measured)
-    if process == first_measured and any(slows(use.name) for use in trial.instruments):
-        yield Stretch(Phase.PROFILED, 0, 1)
+    slowing = sum(slows(use.name) for use in trial.instruments)
+    if process == first_measured and slowing:
+        yield Stretch(Phase.PROFILED, 0, slowing)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
 from assay.execute.clock import Timed, autoranged, time_await, time_call
-from assay.execute.instruments import Files, InstrumentFailed, Instruments
+from assay.execute.instruments import Files, InstrumentFailed, Instruments, Watching
 from assay.execute.outcome import Outcome, plain, sorted_out
 from assay.execute.told import summary, told
 from assay.model import Batch, Execution, Isolation, Job, Limits, Phase, Status
@@ -62,7 +62,7 @@ class Subject:
         self.loops = job.iterations.loops
         """Calls in one execution; None until `find_loops` has found it."""
         self._instruments = Instruments(job.instruments)
-        self._watching = {phase: self._instruments.for_phase(phase) for phase in Phase}
+        self._light = self._instruments.light
         self.files = Files(job)
         context.instruments = tuple(use.name for use in job.instruments)
 
@@ -70,6 +70,11 @@ class Subject:
         started = perf_counter()
         self._settle(self._experiment.setup(self.context))
         self._setup_seconds = perf_counter() - started
+
+    def _watching(self, phase: Phase, repetition: int) -> Watching | None:
+        if phase is Phase.MEASURED:
+            return self._light
+        return self._instruments.slow(repetition) if phase is Phase.PROFILED else None
 
     def about_instruments(self) -> Batch:
         """What each instrument costs, and which ones have nothing to measure here."""
@@ -87,7 +92,7 @@ class Subject:
     def execute(self, phase: Phase, repetition: int) -> Execution:
         started = time()
         try:
-            watching = self._watching[phase]
+            watching = self._watching(phase, repetition)
             states = watching.start(self.context) if watching else []
             status, outcome, error = self._ventured()
             if watching:

@@ -138,11 +138,12 @@ class Worker:
 
     def _until_garbled(self, lines: list[bytes]) -> list[Batch]:
         batches: list[Batch] = []
-        while not self._is_garbled:
+        for line in lines:
             try:
-                batches += decode_batches([lines[len(batches)]])
+                batches += decode_batches([line])
             except Garbled:
                 self._is_garbled = True
+                break
         self._end(Status.CRASHED, "the experiment wrote into the pipe for results")
         return batches
 

@@ -29,12 +29,12 @@ def main() -> None:
     pulse = _pulse(int(sys.argv[3]))
     cancellation = Cancellation(pulse)
     signal.signal(signal.SIGTERM, cancellation)
-    os.register_at_fork(after_in_child=partial(_leave_to_the_parent, results, pulse))
+    os.register_at_fork(after_in_child=partial(_become_a_stranger, pulse, results, log_fd))
     _prepare()
     job = decode_job(_standard_input())
     module, _, name = sys.argv[4].partition(":")
     attempt = getattr(importlib.import_module(module), name)
-    batches = attempt(job, pulse, partial(_printed, Log(log_fd), os.getpid()))
+    batches = attempt(job, pulse, partial(_printed, Log(log_fd)))
     try:
         for batch in batches:
             _write(results, encode_batch(batch), pulse)
@@ -81,17 +81,16 @@ def _pulse(fd: int) -> Pulse:
     return pulse
 
 
-def _leave_to_the_parent(results: int, pulse: Pulse) -> None:
-    """A fork of the experiment reports nothing, and does not keep the pipe open."""
+def _become_a_stranger(pulse: Pulse, *fds: int) -> None:
+    """A fork of the experiment is not the worker: it reports nothing, and a signal ends it as it would anybody."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     pulse.detach()
-    with contextlib.suppress(OSError):
-        os.close(results)
+    for fd in fds:
+        with contextlib.suppress(OSError):
+            os.close(fd)
 
 
-def _printed(log: Log, worker: int) -> str | None:
-    if os.getpid() != worker:
-        # A fork that came back from the experiment: what comes next is the worker's to do, once.
-        os._exit(0)
+def _printed(log: Log) -> str | None:
     _flush()
     try:
         return log.take()

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assay.errors import AssayError, PlanError, did_you_mean, no_such
+from assay.errors import AssayError, Mistake, PlanError, did_you_mean, no_such
 from assay.model import (
     Agent,
     AgentUse,
     Benchmark,
     Budget,
+    Case,
     InstrumentUse,
     Isolation,
     Iterations,
@@ -25,6 +26,7 @@ from assay.model import (
 )
 from assay.plan.sweep import points
 from assay.plugin import lookup
+from assay.spec.document import Document, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,7 @@ class SuiteOptions:
 
 
 def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions) -> Plan:
-    """All trials; PlanError when an agent or a scorer is not to be had, or no case is left."""
-    _check_names(suite, agents)
+    """All trials; PlanError when no case is left. Names have been looked up before: see `name_mistakes`."""
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
     chosen = {benchmark.id: options.cases.chosen(benchmark) for benchmark in suite.benchmarks}
     if not any(chosen.values()):
@@ -105,22 +106,23 @@ def _variants(agents: Iterable[AgentUse], options: SuiteOptions) -> list[tuple[A
     """Each agent, with the options set on the command line, at each point of the sweep."""
     axes = {name: list(values) for name, values in options.axes.items()}
     return [
-        (replace(use, options=_laid_over(use.options, {**options.agent_options, **point})), point)
+        (laid_over(use, {**options.agent_options, **point}), point)
         for use in agents
         for point in points(axes, "cartesian", None, 0)
     ]
 
 
-def _laid_over(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
-    """Options of the agent itself, or of its `params` where it has such a key of its own."""
-    result = dict(base)
-    for name, value in over.items():
-        inner = result.get("params")
-        if isinstance(inner, Mapping) and name not in result:
-            result["params"] = {**inner, name: value}
+def laid_over(use: AgentUse, given: Mapping[str, object]) -> AgentUse:
+    """The agent with options of its own or, by names that its type does not know, with `params` of its model."""
+    parameters = _parameters("agents", use.type)
+    changed = dict(use.options)
+    for name, value in given.items():
+        if name not in parameters and name not in changed and "params" in parameters:
+            inner = changed.get("params")
+            changed["params"] = {**(inner if isinstance(inner, Mapping) else {}), name: value}
         else:
-            result[name] = value
-    return result
+            changed[name] = value
+    return replace(use, options=changed)
 
 
 def _trial(
@@ -156,71 +158,111 @@ def _trial(
     )
 
 
-def _check_names(suite: Suite, agents: Sequence[AgentUse]) -> None:
-    """Every type of agent, scorer and experiment that the run needs, looked up now."""
-    problems: list[str] = []
-    if not agents:
-        problems.append(
-            f"Suite '{suite.name}' names no agent. Give one: --agent NAME (see: assay list agents)"
-        )
-    for use in agents:
-        problems += _problem(f"Agent '{use.name}'", "agents", use.type, {**use.options, "folder": ""})
-    for benchmark in suite.benchmarks:
-        for scorer in _scorers(benchmark):
-            problems += _problem(f"Benchmark '{benchmark.id}'", "scorers", scorer.name, scorer.options)
-    if problems:
-        raise PlanError("\n".join(dict.fromkeys(problems)))
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where something was written, so that what is wrong with it can be told with its line."""
+
+    document: Document
+    place: Place = ()
+
+    def mistake(self, problem: str) -> Mistake:
+        return self.document.mistake(self.place, problem)
 
 
-def _scorers(benchmark: Benchmark) -> list[ScorerUse]:
-    of_turns = [use for case in benchmark.cases for turn in case.turns for use in turn.scorers]
-    return [*benchmark.scorers, *of_turns]
+def scorer_mistakes(suite: Suite, places: Sequence[Written]) -> list[Mistake]:
+    """Scorers that there are not, and options that they do not have; `places` are those of the benchmarks."""
+    found = []
+    for benchmark, written in zip(suite.benchmarks, places, strict=True):
+        for index, use in enumerate(benchmark.scorers):
+            at = replace(written, place=(*written.place, "scorer", index))
+            found += [at.mistake(problem) for problem in _problems("scorers", use.name, use.options)]
+        for case, use in _of_turns(benchmark):
+            at = replace(written, place=(*written.place, "cases"))
+            problems = _problems("scorers", use.name, use.options)
+            found += [at.mistake(f"Case '{case}': {problem}") for problem in problems]
+    return found
 
 
-def _problem(who: str, kind: str, name: str, options: Mapping[str, object]) -> list[str]:
+def _of_turns(benchmark: Benchmark) -> list[tuple[str, ScorerUse]]:
+    return [(case.id, use) for case in benchmark.cases for turn in case.turns for use in turn.scorers]
+
+
+def agent_problems(use: AgentUse) -> list[str]:
+    """A type that there is not, or options that it does not have."""
+    return [f"Agent '{use.name}': {problem}" for problem in _problems("agents", use.type, use.options)]
+
+
+_OF_EVERY_AGENT = ("cassette",)
+_GIVEN_BY_THE_RUNNER = ("self", "stable", "folder")
+
+
+def _problems(kind: str, name: str, options: Mapping[str, object]) -> list[str]:
     try:
-        member = lookup.find(kind, name)
+        parameters = _parameters(kind, name)
     except AssayError as error:
-        return [f"{who}: {error}"]
-    parameters = inspect.signature(member).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()) or not inspect.isclass(member):
+        return [str(error)]
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return []
-    known = [parameter for parameter in parameters if parameter not in ("self", "stable")]
-    unknown = [key for key in options if key not in parameters and key != "folder"]
+    known = [parameter for parameter in parameters if parameter not in _GIVEN_BY_THE_RUNNER]
+    accepted = {*known, "folder", *(_OF_EVERY_AGENT if kind == "agents" else ())}
     return [
-        f"{who}: '{key}' is not an option of '{name}' ({', '.join(k for k in known if k != 'folder')}). {did_you_mean(key, known)}".strip()
-        for key in unknown
+        f"'{key}' is not an option of '{name}' ({', '.join(known) or 'it has none'}). {did_you_mean(key, known)}".strip()
+        for key in options
+        if key not in accepted
     ]
 
 
-def with_judges(suite: Suite, defined: Mapping[str, AgentUse]) -> Suite:
+def _parameters(kind: str, name: str) -> Mapping[str, inspect.Parameter]:
+    """What a plug-in can be given; a plain function of an output takes its first two from the runner."""
+    member = lookup.find(kind, name)
+    parameters = dict(inspect.signature(member).parameters)
+    if not inspect.isclass(member):
+        for first in list(parameters)[:2]:
+            del parameters[first]
+    return parameters
+
+
+@dataclass(slots=True)
+class Agents:
+    """Agents that can be named, where they are defined, and what is wrong with those that were asked for."""
+
+    defined: Mapping[str, AgentUse]
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def named(self, name: str, written: Written) -> AgentUse | None:
+        """The agent of that name; a type that needs no options may be named directly."""
+        if (use := self.defined.get(name)) is None:
+            if name not in lookup.known("agents"):
+                self.mistakes.append(
+                    written.mistake(no_such(name, "agents", {*self.defined, *lookup.known("agents")}))
+                )
+                return None
+            use = AgentUse(name, name)
+        self.mistakes += [written.mistake(problem) for problem in agent_problems(use)]
+        return use
+
+
+def with_judges(suite: Suite, agents: Agents, places: Sequence[Written]) -> Suite:
     """Judges that are named like an agent get its definition, so that the suite is complete in itself."""
 
-    def resolved(use: ScorerUse) -> ScorerUse:
-        agent = use.options.get("agent")
-        if not isinstance(agent, str):
+    def resolved(use: ScorerUse, written: Written) -> ScorerUse:
+        name = use.options.get("agent")
+        found = agents.named(name, written) if isinstance(name, str) else None
+        if found is None:
             return use
-        found = chosen_agents([agent], defined)[0]
         definition = {"name": found.name, "type": found.type, **found.options, "folder": found.folder}
         return replace(use, options={**use.options, "agent": definition})
 
-    return replace(
-        suite,
-        benchmarks=tuple(
-            replace(benchmark, scorers=tuple(resolved(use) for use in benchmark.scorers))
-            for benchmark in suite.benchmarks
-        ),
-    )
+    def judged(case: Case, written: Written) -> Case:
+        turns = tuple(
+            replace(turn, scorers=tuple(resolved(use, written) for use in turn.scorers))
+            for turn in case.turns
+        )
+        return replace(case, turns=turns)
 
+    def complete(benchmark: Benchmark, written: Written) -> Benchmark:
+        uses = tuple(resolved(use, written) for use in benchmark.scorers)
+        cases = tuple(judged(case, written) if case.turns else case for case in benchmark.cases)
+        return replace(benchmark, scorers=uses, cases=cases)
 
-def chosen_agents(wanted: Sequence[str], defined: Mapping[str, AgentUse]) -> list[AgentUse]:
-    """Agents by name; types that need no options may be named directly."""
-    found = []
-    for name in wanted:
-        if name in defined:
-            found.append(defined[name])
-        elif name in lookup.known("agents"):
-            found.append(AgentUse(name, name))
-        else:
-            raise PlanError(no_such(name, "agents", {*defined, *lookup.known("agents")}))
-    return found
+    return replace(suite, benchmarks=tuple(map(complete, suite.benchmarks, places)))

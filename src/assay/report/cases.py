@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from assay.errors import LookupFailed, did_you_mean
 from assay.model import Case, Execution, Phase, Report, Status, TrialReport
-from assay.report.contests import Contest, Entry, as_text, benchmark_of
+from assay.report.contests import Contest, Entry, as_text, benchmark_of, contests
 
 SHOWN = 600
 """Characters of an output that are kept."""
@@ -140,10 +141,43 @@ def case_rows(contest: Contest) -> list[CaseRow]:
     return sorted(rows, key=lambda row: 2.0 if row.mean is None else row.mean)
 
 
-def case_of(report: Report, contest: Contest) -> Mapping[str, Case]:
+def cases_of(report: Report, contest: Contest) -> Mapping[str, Case]:
     """The definitions of a contest's cases by id, where they are known."""
     defined = benchmark_of(report, contest.benchmark)
     return {case.id: case for case in defined.cases} if defined else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A case that was put to the agents of a contest, with all that they did."""
+
+    contest: Contest
+    definition: Case | None
+    answers: tuple[tuple[Entry, tuple[Execution, ...]], ...]
+
+
+def answers_to(report: Report, case: str) -> list[Asked]:
+    """Every contest in which a case was asked; LookupFailed when there is none."""
+    found: list[Asked] = []
+    others: dict[str, None] = {}
+    for contest in contests(report):
+        answers = [(entry, _done(entry.trial, case, others)) for entry in contest.entries]
+        if any(done for _, done in answers):
+            found.append(Asked(contest, cases_of(report, contest).get(case), tuple(answers)))
+    if not found:
+        raise LookupFailed(f"No case '{case}' was done in this run. {did_you_mean(case, others)}".strip())
+    return found
+
+
+def _done(trial: TrialReport, case: str, others: dict[str, None]) -> tuple[Execution, ...]:
+    """What was done of one case; the ids of the other cases are noted."""
+    kept = []
+    for execution in trial.executions:
+        if execution.case == case and execution.phase is Phase.MEASURED:
+            kept.append(execution)
+        elif execution.case:
+            others[execution.case] = None
+    return tuple(kept)
 
 
 def input_text(case: Case | None, limit: int = SHOWN) -> str:

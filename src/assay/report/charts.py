@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,43 +17,39 @@ from numpy.typing import NDArray
 
 from assay.model import AxisEffect, Estimate, Report, Series, TrialReport
 from assay.report.figures import Scale, interval_text, leading, scale_for, with_interval
-from assay.report.theme import config
+from assay.report.vega import (
+    Chart,
+    Spec,
+    Values,
+    axis_scale,
+    dot,
+    frame,
+    is_wide,
+    named_y,
+    quantity,
+    short,
+    tip,
+    whisker,
+)
 from assay.units import show
 
 POINTS = 2000
 """More executions than this are drawn as buckets of minimum, median and maximum."""
 
-Spec = dict[str, Any]
-Values = NDArray[np.float64]
-
 _STRIP = 60
 """Fewer values than this are shown one by one; a histogram of them would be guesswork."""
-_WIDE = 30
-"""Positive values that span more than this factor get a logarithmic scale."""
 _NAMED = 60
 """More trials than this are drawn by rank, for their names would not be legible."""
 _ROLLED = 5
 """Fewer places than this on the x axis get no rolling median."""
-_NUMBER = ",.4~r"
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A specification and the words that make its file name."""
-
-    name: str
-    spec: Spec
-
-
-def themed(spec: Spec, dark: bool) -> Spec:
-    """The specification with fonts and colours."""
-    return {**spec, "config": config(dark)}
 
 
 def run_charts(report: Report) -> list[Chart]:
-    """Charts of the run as a whole: trials side by side, axes of a sweep, failures."""
+    """Charts of the run as a whole: trials side by side, axes of a sweep, failures; contests have charts of their own."""
+    axes = report.axes
+    report = replace(report, trials=tuple(trial for trial in report.trials if trial.ratings is None))
     charts = [Chart("overview", overview(report))] if _comparable(report) else []
-    charts += [Chart(f"axis-{effect.axis}-{effect.metric.name}", axis(effect)) for effect in report.axes]
+    charts += [Chart(f"axis-{effect.axis}-{effect.metric.name}", axis(effect)) for effect in axes]
     if any(trial.ok < sum(trial.counts.values()) for trial in report.trials):
         charts.append(Chart("status", statuses(report)))
     return charts
@@ -65,15 +61,16 @@ def trial_charts(trial: TrialReport, points: int = POINTS) -> list[Chart]:
     charts = []
     if first is not None and _drawable(trial, first):
         name = f"{trial.name}-{first.metric.name}"
-        charts = [
-            Chart(f"distribution-{name}", distribution(trial, first)),
-            Chart(f"iterations-{name}", iterations(trial, first, points)),
-        ]
+        charts.append(Chart(f"distribution-{name}", distribution(trial, first)))
+        if trial.ratings is None:  # cases stand in no order
+            charts.append(Chart(f"iterations-{name}", iterations(trial, first, points)))
     return charts + _further(trial, first) + resources(trial, points)
 
 
 def _further(trial: TrialReport, first: Estimate | None) -> list[Chart]:
     varied = [e for e in trial.estimates if e is not first and _drawable(trial, e) and e.min != e.max]
+    if trial.ratings is not None:  # of scores the matrix of cases tells more
+        varied = [e for e in varied if not e.metric.name.startswith("score")]
     return [Chart(f"distribution-{trial.name}-{e.metric.name}", distribution(trial, e)) for e in varied]
 
 
@@ -92,10 +89,10 @@ def distribution(trial: TrialReport, estimate: Estimate) -> Spec:
     values = _finite(trial.series[estimate.metric.name].values)
     scale = scale_for(estimate.metric.unit, float(np.median(values)))
     shown = values / scale.factor
-    x = _quantity("value", scale.label, shown)
+    x = quantity("value", scale.label, shown)
     body = _strip(shown, x) if len(shown) < _STRIP else _histogram(shown, x)
     return {
-        **_frame(f"Distribution of {estimate.metric.name}", _behind(trial, estimate)),
+        **frame(f"Distribution of {estimate.metric.name}", _behind(trial, estimate)),
         "height": 110 if len(shown) < _STRIP else 200,
         "layer": [*_interval_band(estimate, scale, x), body, _median_rule(estimate, scale, x)],
     }
@@ -104,7 +101,7 @@ def distribution(trial: TrialReport, estimate: Estimate) -> Spec:
 def _strip(shown: Values, x: Spec) -> Spec:
     rows = [
         {"value": value, "height": height}
-        for value, height in zip(_short(shown), _spread(len(shown)), strict=True)
+        for value, height in zip(short(shown), _spread(len(shown)), strict=True)
     ]
     return {
         "data": {"values": rows},
@@ -117,7 +114,7 @@ def _strip(shown: Values, x: Spec) -> Spec:
                 "axis": None,
                 "scale": {"domain": [0, 1], "zero": False},
             },
-            "tooltip": [_tip("value", x["title"])],
+            "tooltip": [tip("value", x["title"])],
         },
     }
 
@@ -131,7 +128,7 @@ def _histogram(shown: Values, x: Spec) -> Spec:
     counts, edges = _bins(shown, wide=x["scale"]["type"] == "log")
     rows = [
         {"value": low, "to": high, "count": int(count), "floor": 0}
-        for low, high, count in zip(_short(edges[:-1]), _short(edges[1:]), counts, strict=True)
+        for low, high, count in zip(short(edges[:-1]), short(edges[1:]), counts, strict=True)
         if count
     ]
     return {
@@ -147,7 +144,7 @@ def _histogram(shown: Values, x: Spec) -> Spec:
                 "axis": {"tickCount": 4, "tickMinStep": 1},
             },
             "y2": {"field": "floor"},
-            "tooltip": [_tip("value", "from"), _tip("to", "to"), _tip("count", "executions")],
+            "tooltip": [tip("value", "from"), tip("to", "to"), tip("count", "executions")],
         },
     }
 
@@ -196,7 +193,7 @@ def iterations(trial: TrialReport, estimate: Estimate, points: int = POINTS) -> 
     order, processes, values = _in_order(trial.series[estimate.metric.name])
     scale = scale_for(estimate.metric.unit, float(np.median(values)))
     shown = values / scale.factor
-    y = _quantity("value", scale.label, shown)
+    y = quantity("value", scale.label, shown)
     several = len(np.unique(order)) > 1
     x = {
         "field": "order",
@@ -218,7 +215,7 @@ def iterations(trial: TrialReport, estimate: Estimate, points: int = POINTS) -> 
         )
     )
     return {
-        **_frame(f"{estimate.metric.name} by {x['title']}", note),
+        **frame(f"{estimate.metric.name} by {x['title']}", note),
         "height": 200,
         "layer": [layer for layer in layers if layer],
     }
@@ -238,9 +235,9 @@ def _dots(
 ) -> list[Spec]:
     rows = [
         {"order": int(at), "process": int(process), "value": value}
-        for at, process, value in zip(order, processes, _short(shown), strict=True)
+        for at, process, value in zip(order, processes, short(shown), strict=True)
     ]
-    tips = [_tip("value", y["title"]), _tip("order", x["title"]), _tip("process", "process")]
+    tips = [tip("value", y["title"]), tip("order", x["title"]), tip("process", "process")]
     encoding = {"x": x, "y": y, "tooltip": tips, **_process_colour(processes)}
     mark = {"type": "point", "style": "sample", "filled": True, "size": 26 if len(rows) < 400 else 14}
     return [{"data": {"values": rows}, "mark": mark, "encoding": encoding}, _rolling_line(order, shown, x, y)]
@@ -265,7 +262,7 @@ def _rolling_line(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec) -> 
         return {}
     rows = [
         {"order": int(place), "value": value}
-        for place, value in zip(places, _short(_rolling_median(middles)), strict=True)
+        for place, value in zip(places, short(_rolling_median(middles)), strict=True)
     ]
     return {
         "data": {"values": rows},
@@ -291,9 +288,9 @@ def _buckets(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec, points: 
     ]
     low, high = {**y, "field": "low"}, {"field": "high"}
     tips = [
-        _tip("order", f"{x['title']}, from"),
+        tip("order", f"{x['title']}, from"),
         *(
-            _tip(field, title)
+            tip(field, title)
             for field, title in (("low", "minimum"), ("value", "median"), ("high", "maximum"))
         ),
     ]
@@ -312,7 +309,7 @@ def _buckets(order: NDArray[np.int64], shown: Values, x: Spec, y: Spec, points: 
 
 
 def _span(part: Values) -> list[float]:
-    return _short(np.array([part.min(), np.median(part), part.max()]))
+    return short(np.array([part.min(), np.median(part), part.max()]))
 
 
 def resources(trial: TrialReport, points: int = POINTS) -> list[Chart]:
@@ -373,7 +370,7 @@ def _over_time(
     ]
     note = f"every {every}th of {len(found):,} samples" if every > 1 else f"{len(found):,} samples"
     return {
-        **_frame(title, note),
+        **frame(title, note),
         "height": 150,
         "data": {"values": values},
         "mark": {"type": "line", "style": "trace", "interpolate": "monotone"},
@@ -391,7 +388,7 @@ def _time_encoding(value: str, time: str, *, several: bool) -> Spec:
         },
         "y": {"field": "value", "type": "quantitative", "title": value, "axis": {"tickCount": 4}},
         "detail": {"field": "file", "type": "nominal"},
-        "tooltip": [_tip("at", time), _tip("value", value)],
+        "tooltip": [tip("at", time), tip("value", value)],
     }
     if several:
         encoding["color"] = {"field": "what", "type": "nominal", "legend": {"title": None}}
@@ -404,10 +401,10 @@ def axis(effect: AxisEffect) -> Spec:
     numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in effect.values)
     rows = [_axis_row(effect, number, scale, numeric) for number in range(len(effect.values))]
     x = _axis_x(effect, numeric)
-    y = _quantity("value", scale.label, np.array([row[end] for row in rows for end in ("low", "high")]))
+    y = quantity("value", scale.label, np.array([row[end] for row in rows for end in ("low", "high")]))
     tips = [{"field": "label", "title": effect.axis}, {"field": "text", "title": effect.metric.name}]
     return {
-        **_frame(f"{effect.metric.name} by {effect.axis}", _interval_note(effect.lows) + ", at each value"),
+        **frame(f"{effect.metric.name} by {effect.axis}", _interval_note(effect.lows) + ", at each value"),
         "height": 220,
         "data": {"values": rows},
         "layer": [
@@ -416,8 +413,8 @@ def axis(effect: AxisEffect) -> Spec:
                 if numeric
                 else []
             ),
-            _whisker("y", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "tooltip": tips}),
-            _dot({"x": x, "y": y, "tooltip": tips}),
+            whisker("y", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "tooltip": tips}),
+            dot({"x": x, "y": y, "tooltip": tips}),
         ],
     }
 
@@ -453,7 +450,7 @@ def _axis_x(effect: AxisEffect, numeric: bool) -> Spec:
             "axis": {"labelAngle": 0},
         }
     values = np.array([value for value in effect.values if isinstance(value, int | float)], dtype=float)
-    scale = {**_scale(wide=_is_wide(values)), "padding": 24}
+    scale = {**axis_scale(wide=is_wide(values)), "padding": 24}
     shown = {"values": sorted(values.tolist()), "format": "~s"} if len(values) <= 10 else {"format": "~s"}
     return {
         "field": "at",
@@ -471,18 +468,18 @@ def overview(report: Report) -> Spec:
     metric = shown[0][1].metric
     scale = scale_for(metric.unit, float(np.median([abs(e.median) for _, e in shown])))
     rows = [_overview_row(rank, label, e, scale) for rank, (label, e) in enumerate(shown, 1)]
-    x = _quantity("value", scale.label, np.array([row[end] for row in rows for end in ("low", "high")]))
+    x = quantity("value", scale.label, np.array([row[end] for row in rows for end in ("low", "high")]))
     x["axis"]["grid"] = True
     named = len(rows) <= _NAMED
-    y = _named_y() if named else _ranked_y(len(rows))
+    y = named_y() if named else _ranked_y(len(rows))
     tips = [{"field": "trial", "title": "trial"}, {"field": "text", "title": metric.name}]
     return {
-        **_frame(f"{metric.name}, all trials", _interval_note(e.low for _, e in shown) + ", lowest first"),
+        **frame(f"{metric.name}, all trials", _interval_note(e.low for _, e in shown) + ", lowest first"),
         "height": 26 * len(rows) if named else 460,
         "data": {"values": rows},
         "layer": [
-            _whisker("x", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "tooltip": tips}),
-            _dot({"x": x, "y": y, "tooltip": tips}, small=not named),
+            whisker("x", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "tooltip": tips}),
+            dot({"x": x, "y": y, "tooltip": tips}, small=not named),
         ],
     }
 
@@ -497,10 +494,6 @@ def _overview_row(rank: int, label: str, estimate: Estimate, scale: Scale) -> di
         "high": scale.of(estimate.median if high is None else high),
         "text": with_interval(estimate),
     }
-
-
-def _named_y() -> Spec:
-    return {"field": "trial", "type": "nominal", "sort": None, "title": None, "axis": {"grid": False}}
 
 
 def _ranked_y(count: int) -> Spec:
@@ -529,7 +522,7 @@ def statuses(report: Report) -> Spec:
     more = f", the first {_NAMED} of {len(failing)} trials" if len(failing) > _NAMED else ""
     most = max(sum(trial.counts.values()) - trial.ok for _, trial in failing)
     return {
-        **_frame("Failures", f"executions that were not ok{more}"),
+        **frame("Failures", f"executions that were not ok{more}"),
         "height": 30 * min(len(failing), _NAMED),
         "data": {"values": rows},
         "mark": {"type": "bar", "height": 14},
@@ -541,7 +534,7 @@ def _status_encoding(most: int) -> Spec:
     # A scale of few executions would otherwise be marked at halves.
     ticks: Spec = {"values": list(range(most + 1))} if most < 8 else {"tickCount": 6}
     return {
-        "y": _named_y(),
+        "y": named_y(),
         "x": {
             "field": "count",
             "type": "quantitative",
@@ -557,8 +550,8 @@ def _status_encoding(most: int) -> Spec:
         "tooltip": [
             {"field": "trial", "title": "trial"},
             {"field": "status", "title": "status"},
-            _tip("count", "executions"),
-            _tip("total", "of"),
+            tip("count", "executions"),
+            tip("total", "of"),
         ],
     }
 
@@ -572,22 +565,11 @@ def labels(report: Report) -> list[str]:
     ]
 
 
-def _frame(title: str, note: str) -> Spec:
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "description": f"{title}: {note}",
-        "title": {"text": _clipped(title), "subtitle": _clipped(note)},
-        "width": 620,
-    }
-
-
-def _clipped(text: str, limit: int = 80) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
 def _behind(trial: TrialReport, estimate: Estimate) -> str:
-    processes = len(set(trial.series[estimate.metric.name].processes))
-    made = f"{estimate.n:,} executions" + (f" in {processes:,} processes" if processes > 1 else "")
+    series = trial.series[estimate.metric.name]
+    units = len(set(series.processes))
+    place = "of {:,} cases" if series.unit == "case" else "in {:,} processes"
+    made = f"{estimate.n:,} executions" + (f" {place.format(units)}" if units > 1 else "")
     simulated = ", simulated" if estimate.metric.kind == "simulated" else ""
     return f"median {with_interval(estimate)}, {made}{simulated}"
 
@@ -596,52 +578,7 @@ def _level(estimate: Estimate) -> str:
     return show(estimate.level * 100, "%")
 
 
-def _quantity(field: str, title: str, shown: Values) -> Spec:
-    wide = _is_wide(shown)
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": title or "value",
-        "scale": {**_scale(wide=wide), "padding": 8},
-        "axis": {"values": _log_ticks(shown), "format": _NUMBER} if wide else {"tickCount": 5},
-    }
-
-
-def _scale(*, wide: bool) -> Spec:
-    return {"type": "log", "nice": False} if wide else {"type": "linear", "zero": False, "nice": False}
-
-
-def _log_ticks(shown: Values) -> list[float]:
-    """Powers of ten, with twos and fives between them where there are few."""
-    low, high = math.log10(shown.min()), math.log10(shown.max())
-    steps = (1, 2, 5) if high - low < 2.5 else (1,)
-    ticks = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
-    return [tick for tick in ticks if 10**low * 0.9 <= tick <= 10**high * 1.1]
-
-
-def _whisker(along: str, encoding: Spec) -> Spec:
-    return {"mark": {"type": "rule", "style": "whisker"}, "encoding": encoding, "name": f"interval_{along}"}
-
-
-def _dot(encoding: Spec, *, small: bool = False) -> Spec:
-    mark = {"type": "point", "style": "dot", "filled": True} | ({"size": 24} if small else {})
-    return {"mark": mark, "encoding": encoding}
-
-
-def _tip(field: str, title: str) -> Spec:
-    return {"field": field, "type": "quantitative", "title": title, "format": _NUMBER}
-
-
 def _finite(values: Sequence[float]) -> Values:
     numbers: Values = np.asarray(values, dtype=float)
     kept: Values = numbers[np.isfinite(numbers)]
     return kept
-
-
-def _is_wide(values: Values) -> bool:
-    return bool(len(values) and values.min() > 0 and values.max() / values.min() > _WIDE)
-
-
-def _short(values: Values) -> list[float]:
-    """Seven significant digits: more than a screen shows, half the size."""
-    return [float(f"{value:.7g}") for value in values]

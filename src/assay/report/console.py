@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from assay.model import Comparison, Doubt, Estimate, Report, RunState, TrialReport, Verdict
-from assay.report.contests import contests
 from assay.report.console_contests import print_contest
+from assay.report.contests import contests
 from assay.report.figures import (
     NOTHING,
     agents_text,
@@ -198,7 +198,9 @@ def _print_others(report: Report, console: Console) -> None:
         before = trial
     console.print(table)
     if len(rows) > _METRICS:
-        console.print(literal(f"… and {len(rows) - _METRICS} more, in every other format of the report", "dim"))
+        console.print(
+            literal(f"… and {len(rows) - _METRICS} more, in every other format of the report", "dim")
+        )
     console.print()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from assay.model import Rating, TrialReport
+from assay.report.cases import case_rows
 from assay.report.contests import (
     COLUMNS,
     UNKNOWN,
@@ -25,7 +26,6 @@ from assay.report.contests import (
     usd_text,
     value_text,
 )
-from assay.report.cases import case_rows
 from assay.report.figures import NOTHING, total
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
 from assay.units import count
@@ -41,7 +41,13 @@ _NAMED = 6
 _ONE_LINE = 150
 """From this width on a rating and its interval stand in one line."""
 _GOOD, _POOR = 0.75, 0.4
-_STYLES = {"pass": "green", "fail": "yellow", "agent error": "red", "limit": "red", "harness error": "magenta"}
+_STYLES = {
+    "pass": "green",
+    "fail": "yellow",
+    "agent error": "red",
+    "limit": "red",
+    "harness error": "magenta",
+}
 
 
 def print_contest(contest: Contest, console: Console) -> None:
@@ -167,4 +173,3 @@ def _unsolved(contest: Contest) -> Iterator[str]:
     if missed:
         who = "not solved" if len(contest.entries) == 1 else "solved by no agent"
         yield f"{count(len(missed))} of {count(len(rows))} cases were {who}: {listed(missed, _NAMED)}"
-

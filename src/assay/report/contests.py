@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from assay.model import DIMENSIONS, Benchmark, Estimate, Rating, Ratings, Report, TrialReport
@@ -116,7 +116,7 @@ def _contest(report: Report, name: str, simulated: bool, trials: Sequence[TrialR
     )
     key = "overall" if contest.is_comparable else "accuracy"
     ranked = sorted(entries, key=lambda one: _rank(one.rating(key).value))
-    return Contest(name, contest.title, simulated, contest.pass_mark, tuple(ranked))
+    return replace(contest, entries=tuple(ranked))
 
 
 def _rank(value: float | None) -> float:

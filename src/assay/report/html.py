@@ -6,9 +6,9 @@ import gzip
 import math
 import os
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -16,11 +16,14 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from assay.model import Better, Estimate, Kind, Report, TrialReport
-from assay.report import figures
-from assay.report.charts import POINTS, Chart, labels, run_charts, trial_charts
+from assay.model import Estimate, Kind, Report, TrialReport
+from assay.report import contests, figures
+from assay.report.charts import POINTS, labels, run_charts, trial_charts
 from assay.report.document import run_document, strict_json
+from assay.report.gallery import Gallery, Place
+from assay.report.html_contests import contest_views, details
 from assay.report.theme import config
+from assay.report.tiles import tiles
 from assay.units import count, seconds, show, significant, size
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -55,71 +58,68 @@ def page(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(seconds=seconds, size=size, count=count, fact=fact, show=show)
-    environment.globals.update(figures=figures)
+    environment.globals.update(figures=figures, words=contests)
     return environment.get_template("report.html.j2").render(_context(report))
 
 
 def _context(report: Report) -> dict[str, Any]:
-    trials = [_Section(label, trial) for label, trial in zip(labels(report), report.trials, strict=True)]
-    points = max(150, min(POINTS, _PAGE_POINTS // max(1, len(trials))))
-    of_run = run_charts(report)
-    of_trials = [trial_charts(section.trial, points) for section in trials]
-    numbered = [f"r{number}" for number in range(len(of_run))]
-    specs = dict(zip(numbered, (chart.spec for chart in of_run), strict=True))
-    for number, (section, charts) in enumerate(zip(trials, of_trials, strict=True)):
-        for place, chart in enumerate(charts):
-            specs[f"t{number}-{place}"] = chart.spec
-            section.charts.append(_figure(f"t{number}-{place}", chart))
-    drawings, runtime = packed(specs), b64encode(_runtime()).decode()
+    gallery = Gallery()
+    views = contest_views(report, gallery)
+    of_run = [gallery.hang(chart) for chart in run_charts(report)]
+    trials = _sections(report, gallery)
+    parts = {"specs": packed(gallery.specs), "runtime": b64encode(_runtime()).decode()}
+    if views:
+        parts["details"] = packed(details(report, views))
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
     return {
         "report": report,
         "run": report.run,
         "tiles": tiles(report),
+        "contests": views,
         "trials": trials,
-        "open": _OPEN,
-        "overview": [
-            _figure(i, c) for i, c in zip(numbered, of_run, strict=True) if c.name in ("overview", "status")
-        ],
-        "axes": _axes(report, dict(zip(numbered, of_run, strict=True))),
+        "unrated": [section for section in trials if section.trial.ratings is None],
+        "open": 0 if views else _OPEN,
+        "overview": [place for place in of_run if not place.name.startswith("axis-")],
+        "axes": _axes(report, [place for place in of_run if place.name.startswith("axis-")]),
         "simulated": _simulated(report),
         "configs": {"light": config(dark=False), "dark": config(dark=True)},
-        "specs": drawings,
-        "raw": raw_data(report, _PACKED - len(drawings) - len(runtime)),
-        "runtime": runtime,
+        "parts": parts,
+        "raw": raw_data(report, _PACKED - sum(map(len, parts.values()))),
         "css": (_TEMPLATES / "report.css").read_text(encoding="utf-8"),
         "script": script,
         "script_hashes": [_hash(script.encode()), _hash(gzip.decompress(_runtime()))],
     }
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Section:
     """A trial with what the page says about it."""
 
     label: str
     trial: TrialReport
-    charts: list[dict[str, Any]] = field(default_factory=list)
+    charts: list[Place]
 
     @property
     def leading(self) -> Estimate | None:
         return figures.leading(self.trial)
 
 
-def _figure(identity: str, chart: Chart) -> dict[str, Any]:
-    """A place for a chart; its height is kept free so that nothing jumps when it is drawn."""
-    return {"id": identity, "height": chart.spec["height"] + 96, "text": chart.spec["description"]}
+def _sections(report: Report, gallery: Gallery) -> list[_Section]:
+    points = max(150, min(POINTS, _PAGE_POINTS // max(1, len(report.trials))))
+    return [
+        _Section(label, trial, [gallery.hang(chart) for chart in trial_charts(trial, points)])
+        for label, trial in zip(labels(report), report.trials, strict=True)
+    ]
 
 
-def _axes(report: Report, charts: Mapping[str, Chart]) -> list[dict[str, Any]]:
-    drawn = [(identity, chart) for identity, chart in charts.items() if chart.name.startswith("axis-")]
+def _axes(report: Report, drawn: Sequence[Place]) -> list[dict[str, Any]]:
     return [
         {
             "effect": effect,
-            "figure": _figure(*pair),
+            "figure": place,
             "points": list(zip(effect.values, effect.medians, effect.lows, effect.highs, strict=True)),
         }
-        for effect, pair in zip(report.axes, drawn, strict=True)
+        for effect, place in zip(report.axes, drawn, strict=True)
     ]
 
 
@@ -127,84 +127,6 @@ def _simulated(report: Report) -> list[str]:
     """Names of metrics whose values nobody measured."""
     names = (e.metric.name for t in report.trials for e in t.estimates if e.metric.kind is Kind.SIMULATED)
     return list(dict.fromkeys(names))
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A key figure at the head of the page."""
-
-    label: str
-    value: str
-    note: str = ""
-
-
-def tiles(report: Report) -> list[Tile]:
-    """What the page leads with, all of it computed from the figures below."""
-    shown = [
-        (label, e)
-        for label, t in zip(labels(report), report.trials, strict=True)
-        if (e := figures.leading(t))
-    ]
-    findings = _one(shown[0][1]) if len(shown) == 1 else list(_several(shown))
-    return [*findings, _completion(report), _caution(report)]
-
-
-def _one(estimate: Estimate) -> list[Tile]:
-    level = significant(estimate.level * 100)
-    interval = (
-        f"{level} % interval of the median" if estimate.low is not None else "too few units for an interval"
-    )
-    return [
-        Tile(f"median {_kind(estimate)}{estimate.metric.name}", figures.with_interval(estimate), interval),
-        Tile("coefficient of variation", figures.cv_text(estimate), _behind(estimate)),
-    ]
-
-
-def _kind(estimate: Estimate) -> str:
-    return "" if estimate.metric.kind is Kind.MEASURED else f"{estimate.metric.kind.value} "
-
-
-def _behind(estimate: Estimate) -> str:
-    return f"{count(estimate.n)} executions, {count(estimate.units)} independent"
-
-
-def _several(shown: Sequence[tuple[str, Estimate]]) -> Iterator[Tile]:
-    metrics = {estimate.metric for _, estimate in shown}
-    if len(metrics) != 1:
-        return
-    metric = metrics.pop()
-    ranked = sorted(shown, key=lambda pair: pair[1].median, reverse=metric.better is Better.HIGHER)
-    best, worst = ranked[0], ranked[-1]
-    words = ("lowest", "highest") if metric.better is not Better.HIGHER else ("highest", "lowest")
-    yield Tile(f"{words[0]} {_kind(best[1])}{metric.name}", figures.with_interval(best[1]), best[0])
-    yield Tile(f"{words[1]} {_kind(worst[1])}{metric.name}", figures.with_interval(worst[1]), worst[0])
-    low, high = sorted((best[1].median, worst[1].median))
-    if low > 0:
-        yield Tile("spread of the trials", f"{significant(high / low)} ×", _separation(ranked))
-
-
-def _separation(ranked: Sequence[tuple[str, Estimate]]) -> str:
-    """Whether the first is apart from the second, by their intervals alone."""
-    first, second = ranked[0][1], ranked[1][1]
-    if None in (first.low, first.high, second.low, second.high):
-        return "too few units to tell the first two apart"
-    apart = max(first.low or 0, second.low or 0) > min(first.high or 0, second.high or 0)
-    return "intervals of the first two are apart" if apart else "intervals of the first two overlap"
-
-
-def _completion(report: Report) -> Tile:
-    ok = sum(trial.ok for trial in report.trials)
-    made = sum(figures.total(trial) for trial in report.trials)
-    # Rounded down: a single failure among many must not read as all.
-    share = (
-        f"{significant(math.floor(1000 * ok / made) / 10)} % of {count(made)}" if made else "none was made"
-    )
-    return Tile("executions ok", count(ok), share)
-
-
-def _caution(report: Report) -> Tile:
-    doubts = len(figures.doubts_of(report)) + sum(len(figures.estimate_doubts(t)) for t in report.trials)
-    return Tile("warnings", count(doubts), "read them beside the figures" if doubts else "nothing to doubt")
 
 
 def fact(value: object, key: str = "") -> str:

@@ -6,8 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from assay.model import Report
-from assay.report.charts import Chart, run_charts, themed, trial_charts
+from assay.report.cases import case_rows
+from assay.report.charts import run_charts, trial_charts
+from assay.report.contest_charts import contest_charts
+from assay.report.contests import contests
 from assay.report.document import safe_name
+from assay.report.vega import Chart, themed
 
 _IN_FULL = 20
 
@@ -30,6 +34,8 @@ class Png:
 
 
 def _charts(report: Report) -> Iterator[Chart]:
+    for contest in contests(report):
+        yield from contest_charts(contest, case_rows(contest))
     yield from run_charts(report)
     if len(report.trials) <= _IN_FULL:
         for trial in report.trials:

@@ -27,7 +27,12 @@ def preview_document(plan: Plan) -> dict[str, Any]:
         "seed": plan.seed,
         "executions": sum(executions_of(trial) for trial in plan.trials),
         "trials": [
-            {"name": t.name, "parameters": dict(t.params), "processes": t.processes, "executions": executions_of(t)}
+            {
+                "name": t.name,
+                "parameters": dict(t.params),
+                "processes": t.processes,
+                "executions": executions_of(t),
+            }
             for t in plan.trials
         ],
     }
@@ -42,7 +47,9 @@ def print_preview(plan: Plan, console: Console) -> None:
     for trial in plan.trials[:50]:
         how = trial.iterations
         measured = f"up to {how.measured}" if how.until else count(how.measured)
-        table.add_row(trial.name, str(trial.processes), count(how.warmup), measured, count(executions_of(trial)))
+        table.add_row(
+            trial.name, str(trial.processes), count(how.warmup), measured, count(executions_of(trial))
+        )
     console.print(table)
     if len(plan.trials) > 50:
         console.print(f"… and {count(len(plan.trials) - 50)} more")

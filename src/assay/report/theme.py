@@ -21,6 +21,10 @@ class Palette:
     bad: str
     series: tuple[str, ...]
     ramp: tuple[str, ...]
+    scores: tuple[str, ...]
+    """From 0 to 1."""
+    outcomes: tuple[str, ...]
+    """pass, fail, agent error, limit, harness error, unscored."""
 
 
 LIGHT = Palette(
@@ -33,6 +37,8 @@ LIGHT = Palette(
     bad="#b3402e",
     series=("#2f6fa7", "#d08a1d", "#1f8f70", "#b35f92", "#5aa9d6", "#c2571a", "#8a8f2a", "#5d6675"),
     ramp=("#2b4a7f", "#2c7a8c", "#3fa37c", "#9cba4f"),
+    scores=("#c2571a", "#eab988", "#f1ede6", "#9dc3df", "#2f6fa7"),
+    outcomes=("#2f6fa7", "#e3a94a", "#b3402e", "#b35f92", "#8b93a1", "#d5dae2"),
 )
 
 DARK = Palette(
@@ -45,6 +51,8 @@ DARK = Palette(
     bad="#ee8272",
     series=("#6ea6dc", "#e3a94a", "#4fc3a1", "#d68fb8", "#9fd2ee", "#f0955a", "#c4c95e", "#98a2b3"),
     ramp=("#6f8fd0", "#4fb3c4", "#6fce9f", "#d3e27a"),
+    scores=("#e07a3c", "#8a5333", "#2c3240", "#3f6f9d", "#7fb8ec"),
+    outcomes=("#6ea6dc", "#d79a3c", "#e06a57", "#c77fac", "#7b8597", "#3a4252"),
 )
 
 
@@ -66,6 +74,8 @@ def config(dark: bool) -> dict[str, Any]:
             "ordinal": list(palette.ramp),
             "ramp": list(palette.ramp),
             # Vega-Lite names its ranges; this one is ours for what became of failed executions.
+            "outcomes": list(palette.outcomes),
+            "heatmap": list(palette.scores),
             "diverging": [palette.bad, *palette.series[1:2], *palette.series[3:4], *palette.series[6:]],
         },
         "style": _styles(palette),
@@ -140,4 +150,14 @@ def _styles(palette: Palette) -> dict[str, Any]:
         "thread": {"color": palette.accent, "strokeWidth": 1.4, "opacity": 0.5},
         "trace": {"color": palette.accent, "strokeWidth": 1.6},
         "band": {"color": palette.accent, "opacity": 0.28},
+        "web": {"color": palette.muted, "strokeWidth": 1, "opacity": 0.28},
+        "note": {"color": palette.muted, "fontSize": 12},
+        "fill": {"fillOpacity": 0.1, "strokeWidth": 0},
+        "outline": {"strokeWidth": 2, "strokeJoin": "round"},
+        "corner": {"size": 46, "opacity": 1},
+        "place": {"opacity": 0.9, "stroke": palette.surface, "strokeWidth": 1.2},
+        "reach": {"strokeWidth": 1.6, "opacity": 0.5},
+        "share": {"stroke": palette.surface, "strokeWidth": 0.8},
+        "cell": {"stroke": palette.surface, "strokeWidth": 0.6},
+        "unjudged": {"color": palette.grid, "stroke": palette.surface, "strokeWidth": 0.6},
     }

@@ -2,49 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import AliasChoices, BeforeValidator, Field, PositiveFloat, PositiveInt
 
 from assay.errors import Mistake, SpecError
-from assay.model import Benchmark, Case, Iterations, Limits, Rubric, ScorerUse, Suite, Turn
-from assay.spec.document import Document, Place, read_document, read_text
+from assay.model import Benchmark, Case, Iterations, Limits, Rubric, ScorerUse, Suite
+from assay.spec import cases, scorers
+from assay.spec.document import Document, Place, read_document
 from assay.spec.load import validated
 from assay.spec.schema import Count, LimitsSection, Names, Section
-
-CATEGORIES = ("speed", "accuracy", "cost", "reliability", "scalability", "comprehensive")
-DIMENSIONS = ("accuracy", "speed", "efficiency", "cost", "reliability")
-
-_INPUT = ("input", "question", "prompt")
-_EXPECTED = ("expected", "answer", "target", "ideal")
-_OWN = frozenset({"id", *_INPUT, *_EXPECTED, "turns", "tools", "files", "tags"})
-
-
-class ScorerSection(Section):
-    """A scorer by name; `as` names its score, the other keys are its options."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
-
-    name: str
-    weight: PositiveFloat = Field(1.0, description="Its share in the score of a case.")
-    label: str = Field("", alias="as", description="What its score is called, e.g. correctness.")
-
-
-def _scorer(value: Any) -> Any:
-    return {"name": value} if isinstance(value, str) else value
-
-
-def _listed(value: Any) -> Any:
-    return value if isinstance(value, list) or value is None else [value]
-
-
-Scorer = Annotated[ScorerSection, BeforeValidator(_scorer)]
-Scorers = Annotated[list[Scorer], BeforeValidator(_listed)]
+from assay.spec.scorers import Scorers, scorer_use
 
 
 class SuiteIterationsSection(Section):
@@ -86,8 +58,8 @@ class BenchmarkSection(Section):
     name: str | None = None
     description: str = ""
     test_type: Literal["synthetic", "real_world", "stress", "edge_case", "regression"] = "synthetic"
-    experiment: str = Field("ask", description="How a case is put to the agent.")
-    cases: str | list[dict[str, Any]] = Field(
+    experiment: Literal["ask"] = Field("ask", description="How a case is put to the agent.")
+    cases: str | list[Any] = Field(
         description="A file (.jsonl, .csv, .yaml, .json) or the cases themselves."
     )
     expected_outputs: list[Any] | None = Field(
@@ -129,7 +101,7 @@ class SuiteFile(Section):
         "comprehensive"
     )
     description: str = ""
-    benchmarks: list[dict[str, Any]] = Field(min_length=1, description="See below.")
+    benchmarks: list[Any] = Field(min_length=1, description="See below.")
     baseline_scores: list[BaselineSection] = Field(default_factory=list)
     schedule: str | None = Field(None, description="Cron; the server runs it.")
     created_at: Any = None
@@ -172,76 +144,112 @@ class SuiteSpec(Section):
     output_dir: str | None = None
 
 
-def read_suite(path: Path) -> tuple[Suite, SuiteFile, Document]:
+class ReadSuite(NamedTuple):
+    """A suite with the mistakes found so far: planning adds its own, so that all are told at once."""
+
+    suite: Suite
+    file: SuiteFile
+    document: Document
+    folder: Path
+    places: tuple[Place, ...]
+    """Where each benchmark of the suite stands in the document."""
+    mistakes: tuple[Mistake, ...]
+
+
+def read_suite(path: Path) -> ReadSuite:
     """The suite that a file holds; SpecError with every mistake in it and in its cases."""
-    document = read_document(path)
-    return suite_of(document, path.resolve().parent)
+    read = suite_of(read_document(path), path.resolve().parent)
+    if read.mistakes:
+        raise SpecError(read.mistakes)
+    return read
 
 
-def suite_of(document: Document, folder: Path) -> tuple[Suite, SuiteFile, Document]:
-    mistakes = list(document.mistakes)
+def suite_of(document: Document, folder: Path) -> ReadSuite:
     if not isinstance(document.value, dict):
         raise SpecError([document.mistake((), "holds no keys. A suite begins: suite: NAME")])
-    file = validated(SuiteFile, document.value, document, (), mistakes)
-    benchmarks = []
-    for index, raw in enumerate(file.benchmarks if file is not None else ()):
-        place: Place = ("benchmarks", index)
-        section = validated(BenchmarkSection, raw, document, place, mistakes)
-        if section is not None:
-            benchmarks.append(_benchmark(section, document, place, folder, mistakes))
-    mistakes += _duplicates([benchmark.id for benchmark in benchmarks], document)
-    if mistakes or file is None:
-        raise SpecError(mistakes)
+    mistakes = list(document.mistakes)
+    file = validated(SuiteFile, document.value, document, (), mistakes) or _without_keys()
+    found = {
+        place: _benchmark(section, document, place, folder, mistakes)
+        for place, section in _sections(document, mistakes)
+    }
+    mistakes += _duplicates(found, document)
     suite = Suite(
         name=file.suite,
         version=file.version,
         category=file.category,
-        benchmarks=tuple(benchmarks),
+        benchmarks=tuple(found.values()),
         description=file.description,
         baseline_scores={one.agent_id: one.scores for one in file.baseline_scores},
         schedule=file.schedule,
-        hash=_hash([benchmark.hash for benchmark in benchmarks]),
+        hash=_hash([benchmark.hash for benchmark in found.values()]),
     )
-    return suite, file, document
+    return ReadSuite(suite, file, document, folder, tuple(found), tuple(mistakes))
 
 
-def _duplicates(ids: list[str], document: Document) -> list[Mistake]:
-    return [
-        document.mistake(("benchmarks", index, "id"), f"'{name}' stands for another benchmark already.")
-        for index, name in enumerate(ids)
-        if name in ids[:index]
-    ]
+def _without_keys() -> SuiteFile:
+    """Stands in for a file whose own keys are so wrong that only its benchmarks can be looked at."""
+    return SuiteFile.model_validate({"suite": "?", "benchmarks": [{}]})
+
+
+def _sections(document: Document, mistakes: list[Mistake]) -> Iterator[tuple[Place, BenchmarkSection]]:
+    written = document.value.get("benchmarks")
+    for index, value in enumerate(written if isinstance(written, list) else ()):
+        place: Place = ("benchmarks", index)
+        if not isinstance(value, dict):
+            mistakes.append(document.mistake(place, "must be a mapping that begins: id: NAME"))
+            continue
+        section = validated(BenchmarkSection, value, document, place, mistakes)
+        if section is not None:
+            yield place, section
+
+
+def _duplicates(found: dict[Place, Benchmark], document: Document) -> Iterator[Mistake]:
+    seen: set[str] = set()
+    for place, benchmark in found.items():
+        if benchmark.id in seen:
+            problem = f"'{benchmark.id}' is the id of another benchmark already."
+            yield document.mistake((*place, "id"), problem)
+        seen.add(benchmark.id)
 
 
 def _benchmark(
     section: BenchmarkSection, document: Document, place: Place, folder: Path, mistakes: list[Mistake]
 ) -> Benchmark:
-    cases = _cases(section, document, place, folder, mistakes)
-    scorers = tuple(_scorer_use(one) for one in section.scorer) or (ScorerUse("exact"),)
+    found = _cases(section, document, place, folder, mistakes)
+    uses = tuple(map(scorer_use, section.scorer)) or (ScorerUse("exact"),)
+    mistakes += _scores_called_alike(uses, document, place)
     limits = _limits(section)
-    plain = [_plain(case) for case in cases]
     identity = [
         section.id,
         section.experiment,
-        plain,
-        [_use(s) for s in scorers],
+        [cases.identity_of(case) for case in found],
+        [scorers.identity_of(use) for use in uses],
         [limits.seconds, limits.tokens, limits.usd],
     ]
     return Benchmark(
         id=section.id,
         name=section.name or section.id,
-        cases=tuple(cases),
+        cases=tuple(found),
         description=section.description,
         test_type=section.test_type,
         experiment=section.experiment,
-        scorers=scorers,
+        scorers=uses,
         iterations=_iterations(section),
         limits=limits,
         rubric=_rubric(section.rubric),
-        dataset={"size": len(cases), **section.dataset},
+        dataset={"size": len(found), **section.dataset},
         metrics_measured=tuple(section.metrics_measured),
         hash=_hash(identity),
     )
+
+
+def _scores_called_alike(uses: tuple[ScorerUse, ...], document: Document, place: Place) -> Iterator[Mistake]:
+    names = [use.score_name for use in uses]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            problem = f"Two scores are called '{name}'. Name one of them: as: NAME"
+            yield document.mistake((*place, "scorer", index), problem)
 
 
 def _iterations(section: BenchmarkSection) -> Iterations:
@@ -268,152 +276,25 @@ def _rubric(section: RubricSection) -> Rubric:
     )
 
 
-def _scorer_use(section: ScorerSection) -> ScorerUse:
-    return ScorerUse(section.name, section.weight, dict(section.model_extra or {}), section.label)
-
-
-def _use(scorer: ScorerUse) -> list[Any]:
-    return [scorer.name, scorer.weight, dict(scorer.options), scorer.label]
-
-
 def _cases(
     section: BenchmarkSection, document: Document, place: Place, folder: Path, mistakes: list[Mistake]
 ) -> list[Case]:
     """The cases of a benchmark, each checked; a bad one is named with its line."""
     before = len(mistakes)
+    here = (*place, "cases")
     if isinstance(section.cases, str):
-        rows, root = _rows(folder / section.cases, mistakes), (folder / section.cases).parent
+        root = (folder / section.cases).parent
+        rows = cases.rows_in_file(folder / section.cases, mistakes)
     else:
-        rows = [
-            (document.file, document.line((*place, "cases", index)), row)
-            for index, row in enumerate(section.cases)
-        ]
-        root = folder
-    cases: list[Case] = []
-    seen: dict[str, int | None] = {}
-    for number, (file, line, row) in enumerate(rows):
-        try:
-            case = _case(row, number, _nth(section.expected_outputs, number), root)
-        except ValueError as problem:
-            mistakes.append(Mistake(file, line, "", str(problem)))
-            continue
-        if case.id in seen:
-            mistakes.append(Mistake(file, line, "id", f"'{case.id}' stands on line {seen[case.id]} already."))
-        seen[case.id] = line
-        cases.append(case)
-    if not cases and before == len(mistakes):
-        mistakes.append(document.mistake((*place, "cases"), "holds no case."))
-    return cases
-
-
-def _nth(values: list[Any] | None, number: int) -> Any:
-    return values[number] if values is not None and number < len(values) else None
-
-
-def _case(row: Any, number: int, expected: Any, root: Path) -> Case:
-    """A case; ValueError says what is wrong with the row."""
-    if not isinstance(row, dict):
-        raise ValueError("is not a case: a mapping with 'input' is needed.")
-    turns = row.get("turns")
-    found = next((row[key] for key in _INPUT if row.get(key) is not None), None)
-    if found is None and not turns:
-        raise ValueError("has no 'input'.")
-    own_expected = next((row[key] for key in _EXPECTED if key in row), expected)
-    files = {str(name): str((root / str(path)).resolve()) for name, path in _pairs(row.get("files"))}
-    missing = [name for name, path in files.items() if not Path(path).is_file()]
-    if missing:
-        raise ValueError(f"names files that do not exist: {', '.join(missing)}.")
-    return Case(
-        id=str(row.get("id", number + 1)),
-        input=found,
-        expected=own_expected,
-        turns=tuple(_turn(turn) for turn in turns or ()),
-        tools=tuple(row.get("tools") or ()),
-        files=files,
-        tags=tuple(str(tag) for tag in _tags(row.get("tags"))),
-        metadata={key: value for key, value in row.items() if key not in _OWN},
-    )
-
-
-def _tags(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else str(value).split() if value else []
-
-
-def _pairs(value: Any) -> Iterator[tuple[Any, Any]]:
-    if isinstance(value, Mapping):
-        yield from value.items()
-    elif isinstance(value, list):
-        yield from ((Path(str(path)).name, path) for path in value)
-    elif value:
-        yield Path(str(value)).name, value
-
-
-def _turn(turn: Any) -> Turn:
-    if not isinstance(turn, dict):
-        return Turn(turn)
-    found = next((turn[key] for key in (*_INPUT, "user", "content") if key in turn), "")
-    expected = next((turn[key] for key in _EXPECTED if key in turn), None)
-    scorers = _listed(turn.get("scorer")) or []
-    uses = tuple(_scorer_use(ScorerSection.model_validate(_scorer(one))) for one in scorers)
-    return Turn(found, expected, uses)
-
-
-Row = tuple[str, int | None, Any]
-
-
-def _rows(path: Path, mistakes: list[Mistake]) -> list[Row]:
-    try:
-        if path.suffix in (".jsonl", ".ndjson"):
-            return list(_jsonl(path, mistakes))
-        if path.suffix == ".csv":
-            return list(_csv(path, mistakes))
-        if path.suffix in (".yaml", ".yml", ".json"):
-            return list(_yaml(path))
-    except SpecError as error:
-        mistakes += error.mistakes
-        return []
-    mistakes.append(Mistake(str(path), None, "", "is not a file of cases: .jsonl, .csv, .yaml or .json."))
-    return []
-
-
-def _jsonl(path: Path, mistakes: list[Mistake]) -> Iterator[Row]:
-    for number, line in enumerate(read_text(path, limit=None).splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            yield str(path), number, json.loads(line)
-        except (ValueError, RecursionError) as error:
-            mistakes.append(Mistake(str(path), number, "", f"is not JSON: {error}"))
-
-
-def _csv(path: Path, mistakes: list[Mistake]) -> Iterator[Row]:
-    reader = csv.DictReader(read_text(path, limit=None).splitlines(keepends=True))
-    for row in reader:
-        if None in row or None in row.values():
-            mistakes.append(
-                Mistake(str(path), reader.line_num, "", "has another number of cells than the heading.")
-            )
-            continue
-        yield str(path), reader.line_num, row
-
-
-def _yaml(path: Path) -> Iterator[Row]:
-    document = read_document(path)
-    if document.mistakes:
-        raise SpecError(document.mistakes)
-    value = document.value
-    prefix: Place = ()
-    if isinstance(value, dict) and isinstance(value.get("cases"), list):
-        value, prefix = value["cases"], ("cases",)
-    if not isinstance(value, list):
-        raise SpecError([document.mistake((), "is not a list of cases.")])
-    for index, row in enumerate(value):
-        yield str(path), document.line((*prefix, index)), row
-
-
-def _plain(case: Case) -> list[Any]:
-    turns = [[turn.input, turn.expected] for turn in case.turns]
-    return [case.id, case.input, case.expected, turns, list(case.tools), sorted(case.files), list(case.tags)]
+        root, rows = folder, cases.rows_written(section.cases, document, here)
+    outputs = section.expected_outputs
+    if rows and outputs is not None and len(outputs) != len(rows):
+        problem = f"There are {len(outputs)} right outputs for {len(rows)} cases."
+        mistakes.append(document.mistake((*place, "expected_outputs"), problem))
+    found = cases.cases_of(rows, outputs, root, mistakes)
+    if not found and before == len(mistakes):
+        mistakes.append(document.mistake(here, "holds no case."))
+    return found
 
 
 def _hash(value: Any) -> str:

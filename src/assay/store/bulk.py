@@ -49,6 +49,11 @@ def fetch_rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Row
     """A long result in chunks, its values as the driver gives them: for numbers and text only."""
     streaming = connection.execution_options(stream_results=True, max_row_buffer=_FETCHED)
     with streaming.execute(query) as result, _wrapped(connection, str(query)):
+        # SQLAlchemy takes the first row of a streamed result from the driver at once: it has to be asked for that one.
+        first = result.fetchone()
+        if first is None:
+            return
+        yield [tuple(first)]
         cursor: Any = result.cursor
         while chunk := cursor.fetchmany(_FETCHED):
             yield chunk

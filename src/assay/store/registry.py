@@ -70,7 +70,9 @@ def keep_suite(connection: sa.Connection, suite: Suite, created: datetime) -> in
 def _insert_suite(connection: sa.Connection, row: dict[str, Any]) -> int:
     insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     key = ["workspace_id", "name", "version", "hash", "digest"]
-    statement = insert(suites).values(row).on_conflict_do_update(key, set_={"digest": row["digest"]})
+    statement = (
+        insert(suites).values(row).on_conflict_do_update(index_elements=key, set_={"digest": row["digest"]})
+    )
     suite_id: int = connection.scalars(statement.returning(suites.c.id)).one()
     return suite_id
 

@@ -115,7 +115,10 @@ class Store:
             with engine.begin() as connection:
                 yield connection
         except sa.exc.DBAPIError as error:
-            raise faults.fault(error.orig or error, self._address) or error from error
+            fault = faults.fault(error.orig or error, self._address)
+            if fault is None:
+                raise
+            raise fault from error
 
     def _read_ledger(self, run_id: str) -> writing.Ledger:
         last = (

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from assay.builtin.agents.protocol import decoded
 from assay.builtin.agents.redaction import Redaction
-from assay.builtin.agents.retrying import Backoff, Refusal, retry_after
+from assay.builtin.agents.retrying import LONGEST_WAIT, Backoff, Refusal, retry_after
 from assay.builtin.agents.throttle import Throttle
 from assay.execute.http import (
     BadRequest,
@@ -94,18 +94,21 @@ class Caller:
         sent, started = monotonic(), perf_counter()
         try:
             outcome = await self._send(body, read, course)
+            self._take_note(outcome, sent)
         except AgentError as error:
             raise type(error)(self._redaction.clean(str(error))) from None
         finally:
             self._throttle.leave()
             course.called(started)
+        if isinstance(outcome, Refusal):
+            course.add(outcome, perf_counter() - started)
+        return outcome
+
+    def _take_note(self, outcome: Answer | Refusal, sent: float) -> None:
         if isinstance(outcome, Answer):
             self._throttle.succeeded()
-        else:
-            course.add(outcome, perf_counter() - started)
-            if outcome.status == 429:
-                self._throttle.refused(sent, outcome.retry_after or 0.0)
-        return outcome
+        elif outcome.status == 429:
+            self._throttle.refused(sent, min(LONGEST_WAIT, outcome.retry_after or 0.0))
 
     async def _send(self, body: bytes, read: Read, course: _Course) -> Answer | Refusal:
         if self._client is None:

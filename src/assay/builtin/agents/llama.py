@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -55,6 +56,7 @@ class Llama:
             "stream": True, "stream_options": {"include_usage": True},
         }  # fmt: skip
         self._server: Any = None
+        self._thread = ThreadPoolExecutor(1, "llama")
 
     def open(self) -> None:
         engine: Any = importlib.import_module("xllamacpp")
@@ -74,14 +76,21 @@ class Llama:
             raise AgentError(f"the model '{self._file.name}' cannot be loaded: {error}") from None
 
     def close(self) -> None:
+        self._thread.shutdown()
         self._server = None
 
     def found_version(self) -> str:
         return self._file.stem
 
     def answer(self, request: Request) -> Answer:
+        """In a thread: a signal that comes while the engine is calling us back would be lost in it."""
         heard = _Heard()
-        self._server.handle_chat_completions(self._body(request), heard)
+        done = self._thread.submit(self._server.handle_chat_completions, self._body(request), heard)
+        try:
+            done.result()
+        except BaseException:
+            heard.is_stopped = True
+            raise
         return heard.answer()
 
     def _body(self, request: Request) -> dict[str, object]:
@@ -96,18 +105,19 @@ class _Heard:
     """Called by the engine with each chunk; what is raised here would be lost, so it is kept and ends the answer."""
 
     def __init__(self) -> None:
+        self.is_stopped = False
         self._chat = Chat(perf_counter())
         self._timings: Mapping[str, Any] = {}
-        self._problem: BaseException | None = None
+        self._problem: AgentError | None = None
 
     def __call__(self, chunk: Mapping[str, Any]) -> bool:
         """Whether to stop."""
         try:
             self._chat.take_chunk(chunk, perf_counter())
             self._timings = chunk.get("timings") or self._timings
-        except BaseException as problem:
+        except AgentError as problem:
             self._problem = problem
-        return self._problem is not None
+        return self.is_stopped or self._problem is not None
 
     def answer(self) -> Answer:
         if self._problem is not None:

@@ -14,7 +14,8 @@ ANSWER_KEYS = frozenset(
 )
 _EXCERPT = 200
 _BARE = frozenset(("id", "output"))
-_NO_USAGE = Usage()
+NO_USAGE = Usage()
+"""Shared, because making one takes as long as the rest of a short answer."""
 _USAGE_KEYS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "api_calls")
 
 
@@ -113,7 +114,9 @@ def answer_of(document: Mapping[str, Any], pieces: Pieces | None = None, log: st
     if output is None and pieces:
         output = pieces.text
     if document.keys() <= _BARE:
-        return Answer(output, first_token_seconds=pieces.first_seconds if pieces else None, log=log)
+        return Answer(
+            output, (), NO_USAGE, first_token_seconds=pieces.first_seconds if pieces else None, log=log
+        )
     return Answer(
         output,
         tuple(map(_tool_call, _items(document, "tool_calls"))),
@@ -129,7 +132,7 @@ def answer_of(document: Mapping[str, Any], pieces: Pieces | None = None, log: st
 
 def usage_of(usage: object) -> Usage:
     if usage is None:
-        return _NO_USAGE
+        return NO_USAGE
     if not isinstance(usage, Mapping):
         raise InvalidAnswer(f"'usage' must be an object, not {excerpt(repr(usage))}")
     return Usage(*(usage.get(key) for key in _USAGE_KEYS))

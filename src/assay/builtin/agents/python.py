@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar
 
-from assay.builtin.agents.protocol import ANSWER_KEYS, Pieces, answer_of
+from assay.builtin.agents.protocol import ANSWER_KEYS, NO_USAGE, Pieces, answer_of
 from assay.builtin.agents.version import version_of
 from assay.errors import AssayError
 from assay.model import Answer, Request
@@ -63,7 +63,7 @@ class Python:
 
     def _answer(self, request: Request) -> Answer:
         value = self._call(request)
-        return Answer(value) if type(value) is str else _read(value)
+        return Answer(value, (), NO_USAGE) if type(value) is str else _read(value)
 
     async def _answer_async(self, request: Request) -> Answer:
         return _read(await self._call(request))
@@ -109,7 +109,7 @@ def _read(value: Any) -> Answer:
         raise InvalidAnswer(f"the function returned {type(value).__name__}: declare it async, or a generator")
     if isinstance(value, Mapping) and value.keys() <= ANSWER_KEYS and value.keys() & {"output", "tool_calls"}:
         return answer_of(value)
-    return Answer(value)
+    return Answer(value, (), NO_USAGE)
 
 
 def _found(target: str, folder: Path) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""How many requests of one agent may be under way: fewer after each refusal, slowly more after successes."""
+"""How many requests of one agent may be under way, and how soon after one another they are sent."""
 
 from __future__ import annotations
 
@@ -8,51 +8,68 @@ from collections import deque
 from time import monotonic
 
 _CUT = 0.5
+_FIRST_GAP = 0.005
+_SHRINK = 0.99
 
 
 class Throttle:
-    """Additive increase, multiplicative decrease; unlimited until the server refuses for the first time.
+    """Unlimited until the server refuses for the first time; from then on slower at each refusal, quicker at successes.
 
-    `enter` before a request and `leave` after it. Refusals of requests that were sent before the last cut say nothing
-    new: the cut had not had its effect yet.
+    The number under way is halved at a refusal and grows by one a round. Where answers come at once that is not
+    enough to keep within a rate, so the gap between two requests is doubled, too, and shrinks slowly.
+    `enter` before a request and `leave` after it.
     """
 
     def __init__(self) -> None:
         self.limit = math.inf
+        self.gap = 0.0
         self._under_way = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._shut_until = 0.0
-        self._cut_at = 0.0
+        self._next_at = 0.0
+        self._slowed_at = 0.0
 
     async def enter(self) -> None:
-        while (pause := self._shut_until - monotonic()) > 0:
-            await asyncio.sleep(pause)
         while self._under_way >= self.limit:
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                self._wake_next()
-                raise
+            await self._turn()
         self._under_way += 1
+        try:
+            while (pause := self._next_at - monotonic()) > 0:
+                await asyncio.sleep(pause)
+        except asyncio.CancelledError:
+            self.leave()
+            raise
+        self._next_at = monotonic() + self.gap
 
     def leave(self) -> None:
         self._under_way -= 1
         self._wake_next()
 
     def succeeded(self) -> None:
+        self.gap *= _SHRINK
         if self.limit < math.inf:
             self.limit += 1 / self.limit
             self._wake_next()
 
     def refused(self, sent: float, pause: float) -> None:
-        """The server wants fewer: `sent` is when the request began (monotonic), `pause` what it asks to wait."""
+        """The server wants fewer: `sent` is when the request began (monotonic), `pause` what it asks to wait.
+
+        Refusals of what was sent before the last slowing down say nothing new: it had not had its effect yet.
+        """
         now = monotonic()
-        self._shut_until = max(self._shut_until, now + pause)
-        if sent >= self._cut_at:
-            self._cut_at = now
+        self._next_at = max(self._next_at, now + pause)
+        if sent >= self._slowed_at:
+            self._slowed_at = self._next_at
             self.limit = max(1.0, _CUT * min(self.limit, self._under_way))
+            self.gap = max(_FIRST_GAP, 2 * self.gap)
+
+    async def _turn(self) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self._wake_next()
+            raise
 
     def _wake_next(self) -> None:
         """As many as may go; each looks again for itself, because another may have been quicker."""

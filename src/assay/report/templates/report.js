@@ -18,6 +18,7 @@
 
   const specs = once(async () => JSON.parse(await unpacked("specs")));
   const raw = once(async () => JSON.parse(await unpacked("raw")));
+  const details = once(async () => JSON.parse(await unpacked("details")));
   const runtime = once(async () => {
     const script = document.createElement("script");
     script.textContent = await unpacked("runtime");
@@ -37,11 +38,45 @@
     config.title.limit = config.title.subtitleLimit = width - 8;
     config.padding = { left: 0, right: 8, top: 4, bottom: 4 };
     const { $schema, ...chart } = all[figure.dataset.chart];
-    const spec = { ...chart, width: "container", autosize: { type: "fit-x", contains: "padding" } };
+    const spec = fitted(chart, width);
     drawn.get(figure)?.finalize();
     const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false, config, tooltip: { theme: dark ? "dark" : "light" } };
-    drawn.set(figure, await window.vegaEmbed(figure, spec, options));
+    const result = await window.vegaEmbed(figure, spec, options);
+    drawn.set(figure, result);
+    if (figure.dataset.contest) result.view.addEventListener("click", (_, item) => pick(figure.dataset.contest, item?.datum?.case));
     figure.dataset.drawn = root.dataset.theme;
+  }
+
+  // A chart of fixed shape only shrinks; all others take the width that there is.
+  function fitted(chart, width) {
+    if (!chart.usermeta?.fixed) return { ...chart, width: "container", autosize: { type: "fit-x", contains: "padding" } };
+    const scale = Math.min(1, (width - 24) / chart.width);
+    return { ...chart, width: chart.width * scale, height: chart.height * scale };
+  }
+
+  // Texts come from agents and cases: they are only ever set as text.
+  function element(tag, text = "", parts = []) {
+    const made = document.createElement(tag);
+    if (text) made.textContent = text;
+    made.append(...parts);
+    return made;
+  }
+
+  function labelled(name, text) {
+    return text ? [element("p", name), element("pre", text)] : [];
+  }
+
+  async function pick(contest, id) {
+    const found = id !== undefined && (await details())[contest]?.[id];
+    if (!found) return;
+    const told = (answer) => Object.entries(answer.outcomes).map(([name, number]) => `${number} ${name.replace("_", " ")}`).join(", ");
+    const rows = found.answers.map((answer) => element("div", "", [
+      element("h3", `${answer.agent}: ${answer.score === null ? "not scored" : "score " + answer.score.toFixed(2)}, ${told(answer)}`),
+      ...labelled("output", answer.output), ...labelled("why", answer.why),
+    ]));
+    const place = [...document.querySelectorAll("[data-picked]")].find((item) => item.dataset.picked === contest);
+    place.replaceChildren(element("h3", id), ...labelled("input", found.input), ...labelled("expected", found.expected), ...rows);
+    place.hidden = false;
   }
 
   function drawOrSay(figure) {
@@ -111,10 +146,19 @@
         index: table.repetition[row], process, phase: table.phase[row], status: table.status[row], started: table.started[row],
         duration_s: table["metrics.seconds"]?.[row] ?? null, loops: table.loops[row], metrics: Object.fromEntries(values),
       };
-      if (table.case[row]) entry.case = table.case[row];
+      if (table.case[row]) withScores(Object.assign(entry, { case: table.case[row] }));
       if (table.error[row]) entry.error = table.error[row];
       return entry;
     });
+  }
+
+  function withScores(entry) {
+    const { score, ...metrics } = entry.metrics;
+    if (score !== undefined) entry.score = score;
+    const named = Object.keys(metrics).filter((name) => name.startsWith("score."));
+    if (named.length) entry.scores = Object.fromEntries(named.map((name) => [name.slice(6), metrics[name]]));
+    for (const name of named) delete metrics[name];
+    entry.metrics = metrics;
   }
 
   function json({ document: run, columns }) {

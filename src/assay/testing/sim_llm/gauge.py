@@ -92,7 +92,11 @@ def served_per_second(url: str, *, connections: int = 64, seconds: float = 2.0) 
 
 
 async def punctuality(url: str, *, ttft: float, itl: float, rate: float, seconds: float = 3.0) -> Punctuality:
-    """Streams at a constant rate, whether or not earlier ones have ended; those that open connections do not count."""
+    """Streams at a constant rate, whether or not earlier ones have ended; those that open connections do not count.
+
+    Choose a rate whose interval is no simple multiple of the ITL: at 200/s and 5 ms every stream's tokens fall due at
+    the same instants, and all but one of them wait for the others.
+    """
     seen: list[tuple[float, Sequence[Piece]]] = []
     body = question(is_streamed=True)
     async with HttpClient(max_connections=10_000) as client:

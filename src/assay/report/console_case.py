@@ -1,0 +1,148 @@
+"""One case of a suite for the terminal: what was asked, and what every agent made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from assay.model import Case, Execution, Report
+from assay.report.cases import answers_to, expected_text, input_text, outcome_of
+from assay.report.contests import OUTCOMES, as_text, heading
+from assay.report.figures import first_lines, last_lines
+from assay.report.screen import joined, literal
+from assay.units import count, seconds, usd
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+_TEXT = 2000
+_LOG = 1200
+_BAR = 32
+"""Columns of a waterfall's bars."""
+_STYLES = {"pass": "green", "fail": "yellow", "unscored": "yellow", "harness_error": "magenta"}
+_SPANS = {"llm": "cyan", "tool": "magenta", "queue": "yellow", "harness": "dim"}
+
+
+def print_case(report: Report, case: str, console: Console) -> None:
+    """The case of this id in every benchmark that has it; LookupFailed when none has."""
+    for asked in answers_to(report, case):
+        title = literal(heading(asked.contest), "dim")
+        console.print(joined(literal(case, "bold"), literal("  "), title))
+        console.print(_sheet(_question(asked.definition)))
+        for entry, executions in asked.answers:
+            for execution in executions:
+                console.print()
+                mark = " (simulated)" if asked.contest.is_simulated else ""
+                outcome = outcome_of(execution, asked.contest.pass_mark)
+                console.print(_headline(entry.label + mark, execution, outcome))
+                console.print(_sheet(_answer(execution)))
+        console.print()
+
+
+def _question(case: Case | None) -> Iterator[tuple[str, str | Text]]:
+    if case is None:
+        return
+    yield "input", input_text(case, _TEXT)
+    yield "expected", expected_text(case, _TEXT)
+    yield "tools", ", ".join(str(tool.get("name", tool)) for tool in case.tools)
+    yield "files", ", ".join(case.files)
+    yield "tags", ", ".join(case.tags)
+
+
+def _headline(label: str, execution: Execution, outcome: str) -> Text:
+    measured = execution.measurements
+    facts = [
+        f"repetition {execution.repetition}" if execution.phase == "measured" else execution.phase.value,
+        *([f"score {measured['score']:.2f}"] if "score" in measured else []),
+        *([seconds(measured["seconds"])] if "seconds" in measured else []),
+        *([f"first token {seconds(measured['ttft'])}"] if "ttft" in measured else []),
+        *([f"{count(measured['tokens'])} tokens"] if "tokens" in measured else []),
+        *([usd(measured["usd"]) if measured["usd"] else "free"] if "usd" in measured else []),
+    ]
+    style = _STYLES.get(outcome, "red")
+    told = OUTCOMES.get(outcome, outcome)
+    return joined(
+        literal(label, "bold"), literal(f"  {told}", style), literal(f"  {' · '.join(facts)}", "dim")
+    )
+
+
+def _answer(execution: Execution) -> Iterator[tuple[str, str | Text]]:
+    detail = execution.detail or {}
+    for number, output in enumerate(_list(detail.get("turns")), 1):
+        yield f"turn {number}", as_text(output, _TEXT)
+    yield "output", as_text(execution.output, _TEXT)
+    yield "error", first_lines(execution.error, _TEXT)
+    yield "scores", "\n".join(_scores(execution))
+    yield "tools", "\n".join(_call(call) for call in _list(detail.get("tool_calls")))
+    yield "attempts", "\n".join(_attempt(one) for one in _list(detail.get("attempts")))
+    if spans := [
+        span for span in _list(detail.get("spans")) if isinstance(span, Sequence) and len(span) == 4
+    ]:
+        yield "spans", _waterfall(spans)
+    yield "log", last_lines(execution.log, _LOG)
+
+
+def _scores(execution: Execution) -> Iterator[str]:
+    """Each named score with its reason; what could not be judged says so."""
+    detail = execution.detail or {}
+    given = detail.get("reasons")
+    reasons = given if isinstance(given, Mapping) else {}
+    values = {name[6:]: v for name, v in execution.measurements.items() if name.startswith("score.")}
+    for name in dict.fromkeys((*values, *map(str, _list(detail.get("unscored"))))):
+        value = f"{values[name]:.2f}" if name in values else "unscored"
+        reason = f"  {as_text(reasons[name])}" if name in reasons else ""
+        yield f"{value}  {name}{reason}"
+
+
+def _call(call: Any) -> str:
+    if not isinstance(call, Mapping):
+        return as_text(call)
+    return f"{call.get('name')} {as_text(call.get('arguments') or {})}"
+
+
+def _attempt(attempt: Any) -> str:
+    if not isinstance(attempt, Mapping):
+        return as_text(attempt)
+    took = attempt.get("seconds")
+    after = f" after {seconds(took)}" if isinstance(took, int | float) else ""
+    return f"{as_text(attempt.get('error'))}{after}"
+
+
+def _list(value: object) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _waterfall(spans: Sequence[Sequence[Any]]) -> Text:
+    """A line a span: its name, a bar where it lay, how long it took."""
+    timed = [(str(name)[:20], str(kind), float(start), float(took)) for name, kind, start, took in spans]
+    whole = max(start + took for _, _, start, took in timed) or 1.0
+    width = max(len(name) for name, *_ in timed)
+    lines = []
+    for name, kind, start, took in timed:
+        before = min(_BAR - 1, max(0, round(start / whole * _BAR)))
+        bar = "━" * max(1, min(_BAR - before, round(took / whole * _BAR)))
+        lines.append(
+            joined(
+                literal(f"{name:<{width}}  {kind:<8}"),
+                literal(f"{' ' * before}{bar:<{_BAR - before}}", _SPANS.get(kind, "blue")),
+                literal(f"  {seconds(took)}", "dim"),
+            )
+        )
+    from rich.text import Text
+
+    return Text("\n").join(lines)
+
+
+def _sheet(rows: Iterable[tuple[str, str | Text]]) -> Table:
+    """Names at the left, values beside them; empty ones are left out."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True, min_width=8)
+    grid.add_column(overflow="fold")
+    for name, value in rows:
+        if value:
+            grid.add_row(name, literal(value) if isinstance(value, str) else value)
+    return grid

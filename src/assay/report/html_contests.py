@@ -1,0 +1,123 @@
+"""What the page shows of a contest: its charts, what is doubtful, and the cases that were missed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.model import Case, Report
+from assay.report.cases import CaseRow, CaseTally, case_rows, cases_of, expected_text, input_text
+from assay.report.contest_charts import contest_charts, shown_cases
+from assay.report.contests import Contest, Entry, as_text, contests, rating_doubts
+from assay.report.figures import trial_doubts
+from assay.report.gallery import Gallery, Place
+
+MISSED = 50
+"""Rows of missed cases for each contest; the other formats have them all."""
+_TEXT = 400
+_DETAILS = 1_500_000
+"""Characters that the details of all cases share, so that they stay a small part of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A case that an agent did not pass."""
+
+    case: str
+    entry: Entry
+    score: float
+    output: str
+    expected: str
+    why: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContestView:
+    """A contest as the page shows it."""
+
+    contest: Contest
+    rows: Sequence[CaseRow]
+    places: Mapping[str, Place]
+    doubts: tuple[str, ...]
+    missed: tuple[Missed, ...]
+    missed_in_all: int
+
+
+def contest_views(report: Report, gallery: Gallery) -> list[ContestView]:
+    return [_view(report, contest, gallery) for contest in contests(report)]
+
+
+def _view(report: Report, contest: Contest, gallery: Gallery) -> ContestView:
+    rows = case_rows(contest)
+    defined = cases_of(report, contest)
+    missed = [(row.case, entry, tally) for row in rows for entry, tally in row.missed_by(contest)]
+    charts = contest_charts(contest, rows)
+    return ContestView(
+        contest=contest,
+        rows=rows,
+        places={chart.name.partition("-")[0]: gallery.hang(chart) for chart in charts},
+        doubts=tuple(_doubts(report, contest)),
+        missed=tuple(
+            _missed(case, entry, tally, defined.get(case)) for case, entry, tally in missed[:MISSED]
+        ),
+        missed_in_all=len(missed),
+    )
+
+
+def _doubts(report: Report, contest: Contest) -> list[str]:
+    """Those of the ratings, then those of the agents' trials."""
+    of_trials = [
+        f"{entry.label}: {doubt.message} {doubt.hint}".strip()
+        for entry in contest.entries
+        for doubt in trial_doubts(report, entry.trial)
+    ]
+    return [*rating_doubts(contest), *of_trials]
+
+
+def _missed(case: str, entry: Entry, tally: CaseTally, definition: Case | None) -> Missed:
+    told = tally.telling
+    return Missed(
+        case=case,
+        entry=entry,
+        score=tally.mean or 0.0,
+        output=as_text(told.output, _TEXT) if told else "",
+        expected=expected_text(definition, _TEXT),
+        why=as_text(told.why, _TEXT) if told else "",
+        outcome=told.outcome if told else "",
+    )
+
+
+def details(report: Report, views: Sequence[ContestView]) -> dict[str, Any]:
+    """Case by case what was asked and answered, for the cases in the matrices; by contest and id."""
+    cells = sum(len(shown_cases(view.rows)) * len(view.contest.entries) for view in views)
+    limit = min(_TEXT, max(40, _DETAILS // max(1, 3 * cells)))
+    return {view.contest.key: _details(report, view, limit) for view in views}
+
+
+def _details(report: Report, view: ContestView, limit: int) -> dict[str, Any]:
+    defined = cases_of(report, view.contest)
+    return {
+        row.case: {
+            "input": input_text(defined.get(row.case), limit),
+            "expected": expected_text(defined.get(row.case), limit),
+            "answers": [
+                _answer(entry.label, tally, limit)
+                for entry, tally in zip(view.contest.entries, row.tallies, strict=True)
+                if tally is not None
+            ],
+        }
+        for row in shown_cases(view.rows)
+    }
+
+
+def _answer(agent: str, tally: CaseTally, limit: int) -> dict[str, Any]:
+    told = tally.telling
+    return {
+        "agent": agent,
+        "score": tally.mean,
+        "outcomes": dict(tally.outcomes),
+        "output": as_text(told.output, limit) if told else "",
+        "why": as_text(told.why, limit) if told else "",
+    }

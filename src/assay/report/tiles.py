@@ -1,0 +1,140 @@
+"""Key figures at the head of the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from assay.model import Better, Estimate, Kind, Rating, Report
+from assay.report import figures
+from assay.report.charts import labels
+from assay.report.contests import Contest, Entry, contests, marked, rating_doubts, rating_text, usd_text
+from assay.units import count, significant
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A key figure at the head of the page."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+def tiles(report: Report) -> list[Tile]:
+    """What the page leads with, all of it computed from the figures below."""
+    if any(trial.ratings is not None for trial in report.trials):
+        return [*_of_contests(contests(report)), _completion(report), _caution(report)]
+    shown = [
+        (label, e)
+        for label, t in zip(labels(report), report.trials, strict=True)
+        if (e := figures.leading(t))
+    ]
+    findings = _one(shown[0][1]) if len(shown) == 1 else list(_several(shown))
+    return [*findings, _completion(report), _caution(report)]
+
+
+def _one(estimate: Estimate) -> list[Tile]:
+    level = significant(estimate.level * 100)
+    interval = (
+        f"{level} % interval of the median" if estimate.low is not None else "too few units for an interval"
+    )
+    return [
+        Tile(f"median {_kind(estimate)}{estimate.metric.name}", figures.with_interval(estimate), interval),
+        Tile("coefficient of variation", figures.cv_text(estimate), _behind(estimate)),
+    ]
+
+
+def _kind(estimate: Estimate) -> str:
+    return "" if estimate.metric.kind is Kind.MEASURED else f"{estimate.metric.kind.value} "
+
+
+def _behind(estimate: Estimate) -> str:
+    return f"{count(estimate.n)} executions, {count(estimate.units)} independent"
+
+
+def _several(shown: Sequence[tuple[str, Estimate]]) -> Iterator[Tile]:
+    metrics = {estimate.metric for _, estimate in shown}
+    if len(metrics) != 1:
+        return
+    metric = metrics.pop()
+    ranked = sorted(shown, key=lambda pair: pair[1].median, reverse=metric.better is Better.HIGHER)
+    best, worst = ranked[0], ranked[-1]
+    words = ("lowest", "highest") if metric.better is not Better.HIGHER else ("highest", "lowest")
+    yield Tile(f"{words[0]} {_kind(best[1])}{metric.name}", figures.with_interval(best[1]), best[0])
+    yield Tile(f"{words[1]} {_kind(worst[1])}{metric.name}", figures.with_interval(worst[1]), worst[0])
+    low, high = sorted((best[1].median, worst[1].median))
+    if low > 0:
+        yield Tile("spread of the trials", f"{significant(high / low)} ×", _separation(ranked))
+
+
+def _separation(ranked: Sequence[tuple[str, Estimate]]) -> str:
+    """Whether the first is apart from the second, by their intervals alone."""
+    first, second = ranked[0][1], ranked[1][1]
+    if None in (first.low, first.high, second.low, second.high):
+        return "too few units to tell the first two apart"
+    apart = max(first.low or 0, second.low or 0) > min(first.high or 0, second.high or 0)
+    return "intervals of the first two are apart" if apart else "intervals of the first two overlap"
+
+
+def _completion(report: Report) -> Tile:
+    ok = sum(trial.ok for trial in report.trials)
+    made = sum(figures.total(trial) for trial in report.trials)
+    # Rounded down: a single failure among many must not read as all.
+    share = (
+        f"{significant(math.floor(1000 * ok / made) / 10)} % of {count(made)}" if made else "none was made"
+    )
+    return Tile("executions ok", count(ok), share)
+
+
+def _caution(report: Report) -> Tile:
+    doubts = len(figures.doubts_of(report)) + sum(len(figures.estimate_doubts(t)) for t in report.trials)
+    doubts += sum(len(rating_doubts(contest)) for contest in contests(report))
+    return Tile("warnings", count(doubts), "read them beside the figures" if doubts else "nothing to doubt")
+
+
+def _of_contests(held: Sequence[Contest]) -> Iterator[Tile]:
+    """Of one contest its leaders; several have no common scale, so only their size is told."""
+    real = [contest for contest in held if not contest.is_simulated] or held
+    if len(real) == 1:
+        yield from _leaders(real[0])
+        return
+    agents = dict.fromkeys(
+        entry.trial.stored.trial.agent.name for contest in real for entry in contest.entries
+    )
+    asked = sum(max(entry.ratings.cases for entry in contest.entries) for contest in real)
+    solved = sum(entry.ratings.solved for contest in real for entry in contest.entries)
+    done = sum(entry.ratings.cases for contest in real for entry in contest.entries)
+    yield Tile("agents", count(len(agents)), ", ".join(agents))
+    yield Tile("cases", count(asked), f"in {count(len(real))} benchmarks")
+    yield Tile(
+        "cases solved", f"{significant(100 * solved / done) if done else 0} %", "of all that were put to them"
+    )
+
+
+def _leaders(contest: Contest) -> Iterator[Tile]:
+    for name in ("overall", "accuracy") if contest.is_comparable else ("accuracy",):
+        ranked = sorted(contest.entries, key=lambda entry: -(entry.rating(name).value or 0.0))
+        note = f"{marked(ranked[0], contest)}{_apart([entry.rating(name) for entry in ranked])}"
+        yield Tile(f"highest {name}", rating_text(ranked[0].rating(name)), note)
+    if timed := [(e.median, entry, e) for entry in contest.entries if (e := entry.estimate("seconds"))]:
+        _, entry, estimate = min(timed, key=lambda item: item[0])
+        yield Tile("shortest median time", figures.with_interval(estimate), marked(entry, contest))
+    if cheapest := _cheapest(contest):
+        yield Tile("cheapest solved case", usd_text(cheapest.ratings), marked(cheapest, contest))
+
+
+def _apart(ranked: Sequence[Rating]) -> str:
+    """Whether the first is apart from the second, by their intervals alone."""
+    if len(ranked) < 2 or ranked[0].low is None or ranked[1].high is None:
+        return ""
+    return "; its interval is apart" if ranked[0].low > ranked[1].high else "; its interval overlaps the next"
+
+
+def _cheapest(contest: Contest) -> Entry | None:
+    """None while a cost is unknown: it might be lower."""
+    costs = [entry.ratings.usd_per_solved for entry in contest.entries]
+    if len(costs) < 2 or any(cost is None for cost in costs) or not any(costs):
+        return None
+    return min(contest.entries, key=lambda entry: entry.ratings.usd_per_solved or 0.0)

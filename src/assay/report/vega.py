@@ -1,0 +1,103 @@
+"""What Vega-Lite specifications are made of.
+
+A specification carries no colours: `themed` adds them. Field names are fixed and texts are literals, so nothing that a
+user named is ever read as an expression.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.report.theme import config
+
+Spec = dict[str, Any]
+Values = NDArray[np.float64]
+
+_WIDE = 30
+"""Positive values that span more than this factor get a logarithmic scale."""
+_NUMBER = ",.4~r"
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A specification and the words that make its file name."""
+
+    name: str
+    spec: Spec
+
+
+def themed(spec: Spec, dark: bool) -> Spec:
+    """The specification with fonts and colours."""
+    return {**spec, "config": config(dark)}
+
+
+def frame(title: str, note: str) -> Spec:
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "description": f"{title}: {note}",
+        "title": {"text": _clipped(title), "subtitle": _clipped(note)},
+        "width": 620,
+    }
+
+
+def _clipped(text: str, limit: int = 80) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def quantity(field: str, title: str, shown: Values) -> Spec:
+    wide = is_wide(shown)
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": title or "value",
+        "scale": {**axis_scale(wide=wide), "padding": 8},
+        "axis": {"values": _log_ticks(shown), "format": _NUMBER} if wide else {"tickCount": 5},
+    }
+
+
+def axis_scale(*, wide: bool) -> Spec:
+    return {"type": "log", "nice": False} if wide else {"type": "linear", "zero": False, "nice": False}
+
+
+def _log_ticks(shown: Values) -> list[float]:
+    """Powers of ten, with twos and fives between them where there are few."""
+    low, high = math.log10(shown.min()), math.log10(shown.max())
+    steps = (1, 2, 5) if high - low < 2.5 else (1,)
+    ticks = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
+    return [tick for tick in ticks if 10**low * 0.9 <= tick <= 10**high * 1.1]
+
+
+def whisker(along: str, encoding: Spec) -> Spec:
+    return {"mark": {"type": "rule", "style": "whisker"}, "encoding": encoding, "name": f"interval_{along}"}
+
+
+def dot(encoding: Spec, *, small: bool = False) -> Spec:
+    mark = {"type": "point", "style": "dot", "filled": True} | ({"size": 24} if small else {})
+    return {"mark": mark, "encoding": encoding}
+
+
+def tip(field: str, title: str) -> Spec:
+    return {"field": field, "type": "quantitative", "title": title, "format": _NUMBER}
+
+
+def named_y() -> Spec:
+    return {"field": "trial", "type": "nominal", "sort": None, "title": None, "axis": {"grid": False}}
+
+
+def agent_colour(legend: Spec | None) -> Spec:
+    """The same colour for an agent in every chart of a contest."""
+    return {"field": "trial", "type": "nominal", "sort": None, "legend": legend}
+
+
+def is_wide(values: Values) -> bool:
+    return bool(len(values) and values.min() > 0 and values.max() / values.min() > _WIDE)
+
+
+def short(values: Values) -> list[float]:
+    """Seven significant digits: more than a screen shows, half the size."""
+    return [float(f"{value:.7g}") for value in values]

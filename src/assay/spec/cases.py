@@ -1,0 +1,235 @@
+"""Files of cases, and cases written in a suite, become Case; a bad row is named with its line."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pydantic import ValidationError
+
+from assay.errors import Mistake, SpecError
+from assay.model import Case, Turn
+from assay.spec.document import Document, Place, read_document, read_text
+from assay.spec import scorers
+from assay.spec.scorers import ScorerSection, as_list, as_scorer, scorer_use
+
+_INPUT = ("input", "question", "prompt")
+_EXPECTED = ("expected", "answer", "target", "ideal")
+_OWN = frozenset({"id", *_INPUT, *_EXPECTED, "turns", "tools", "files", "tags"})
+_LARGEST_CELL = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What stands for one case, and where."""
+
+    file: str
+    line: int | None
+    key: str
+    value: Any
+
+    def mistake(self, problem: str, key: str = "") -> Mistake:
+        return Mistake(self.file, self.line, ".".join(part for part in (self.key, key) if part), problem)
+
+
+def rows_in_file(path: Path, mistakes: list[Mistake]) -> list[Row]:
+    try:
+        if path.suffix in (".jsonl", ".ndjson"):
+            return list(_jsonl(path, mistakes))
+        if path.suffix == ".csv":
+            return list(_csv(path, mistakes))
+        if path.suffix == ".json":
+            return list(_json(path))
+        if path.suffix in (".yaml", ".yml"):
+            return list(_yaml(path))
+    except SpecError as error:
+        mistakes += error.mistakes
+        return []
+    mistakes.append(Mistake(str(path), None, "", "is not a file of cases: .jsonl, .csv, .yaml or .json."))
+    return []
+
+
+def rows_written(values: Iterable[Any], document: Document, place: Place) -> list[Row]:
+    """Cases that stand in the suite itself."""
+    return [
+        Row(
+            document.file, document.line((*place, index)), ".".join(map(str, (*place, str(index)))), value
+        )
+        for index, value in enumerate(values)
+    ]
+
+
+def _jsonl(path: Path, mistakes: list[Mistake]) -> Iterator[Row]:
+    # Not splitlines(): JSON may hold characters that count as line ends there.
+    for number, line in enumerate(read_text(path, limit=None).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield Row(str(path), number, "", json.loads(line, parse_constant=_no_number))
+        except (ValueError, RecursionError) as error:
+            mistakes.append(Mistake(str(path), number, "", f"is not JSON: {error}"))
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"there is no number {word}.")
+
+
+def _csv(path: Path, mistakes: list[Mistake]) -> Iterator[Row]:
+    csv.field_size_limit(_LARGEST_CELL)
+    reader = csv.DictReader(io.StringIO(read_text(path, limit=None), newline=""), strict=True)
+    line = 0
+    try:
+        for row in reader:
+            line, before = reader.line_num, max(line, 1)
+            if None in row or None in row.values():
+                problem = "has another number of cells than the heading."
+                mistakes.append(Mistake(str(path), before + 1, "", problem))
+            else:
+                # An empty cell says nothing; a case whose input is empty can be written in JSON.
+                yield Row(str(path), before + 1, "", {k: v for k, v in row.items() if v != ""})
+    except csv.Error as error:
+        mistakes.append(Mistake(str(path), reader.line_num, "", f"is not CSV: {error}."))
+
+
+def _json(path: Path) -> Iterator[Row]:
+    try:
+        value = json.loads(read_text(path, limit=None), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else None
+        raise SpecError([Mistake(str(path), line, "", f"is not JSON: {error}")]) from None
+    yield from _listed(value, Document(str(path), value))
+
+
+def _yaml(path: Path) -> Iterator[Row]:
+    document = read_document(path)
+    if document.mistakes:
+        raise SpecError(document.mistakes)
+    yield from _listed(document.value, document)
+
+
+def _listed(value: Any, document: Document) -> list[Row]:
+    """A list of cases, or a mapping that has one under `cases`."""
+    place: Place = ()
+    if isinstance(value, dict) and isinstance(value.get("cases"), list):
+        value, place = value["cases"], ("cases",)
+    if not isinstance(value, list):
+        raise SpecError([document.mistake((), "is not a list of cases.")])
+    return rows_written(value, document, place)
+
+
+def cases_of(
+    rows: Iterable[Row], expected_outputs: list[Any] | None, root: Path, mistakes: list[Mistake]
+) -> list[Case]:
+    """Every row that is a case; `expected_outputs` are for those that have no right output of their own."""
+    cases: list[Case] = []
+    seen: dict[str, Row] = {}
+    for number, row in enumerate(rows):
+        expected = expected_outputs[number] if expected_outputs and number < len(expected_outputs) else None
+        try:
+            case = _case(row.value, number, expected, root)
+        except ValueError as problem:
+            mistakes.append(row.mistake(str(problem)))
+            continue
+        if (before := seen.get(case.id)) is not None:
+            where = before.key if before.line is None else f"line {before.line}"
+            mistakes.append(row.mistake(f"'{case.id}' is the id of the case on {where} already.", "id"))
+        seen.setdefault(case.id, row)
+        cases.append(case)
+    return cases
+
+
+def _case(row: Any, number: int, expected: Any, root: Path) -> Case:
+    """A case; ValueError says what is wrong with the row."""
+    if not isinstance(row, dict):
+        raise ValueError("is not a case: a mapping with 'input' is needed.")
+    turns = row.get("turns")
+    if turns is not None and not (isinstance(turns, list) and turns):
+        raise ValueError("'turns' must be a list of at least one turn.")
+    found = next((row[key] for key in _INPUT if row.get(key) is not None), None)
+    if found is None and not turns:
+        raise ValueError("has no 'input'.")
+    return Case(
+        id=_id(row.get("id"), number),
+        input=found,
+        expected=next((row[key] for key in _EXPECTED if row.get(key) is not None), expected),
+        turns=tuple(_turn(turn, place) for place, turn in enumerate(turns or (), 1)),
+        tools=_tools(row.get("tools")),
+        files=_files(row.get("files"), root),
+        tags=_tags(row.get("tags")),
+        metadata={key: value for key, value in row.items() if key not in _OWN},
+    )
+
+
+def _id(value: Any, number: int) -> str:
+    if value is None:
+        return str(number + 1)
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)) or value == "":
+        raise ValueError(f"'id' must be text or a number, not {value!r}.")
+    return str(value)
+
+
+def _tools(value: Any) -> tuple[Mapping[str, object], ...]:
+    tools = value or []
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) and tool.get("name") for tool in tools):
+        raise ValueError("'tools' must be a list of tools, each with a 'name'.")
+    return tuple(tools)
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    if isinstance(value, list):
+        return tuple(str(tag) for tag in value)
+    return tuple(tag for tag in re.split(r"[\s,;]+", str(value or "")) if tag)
+
+
+def _files(value: Any, root: Path) -> dict[str, str]:
+    files = {str(name): str((root / str(path)).resolve()) for name, path in _named(value)}
+    missing = [name for name, path in files.items() if not Path(path).is_file()]
+    if missing:
+        raise ValueError(f"names files that do not exist: {', '.join(missing)}.")
+    return files
+
+
+def _named(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, Mapping):
+        yield from value.items()
+    else:
+        paths = value if isinstance(value, list) else [value] if value else []
+        yield from ((Path(str(path)).name, path) for path in paths)
+
+
+def _turn(turn: Any, number: int) -> Turn:
+    if not isinstance(turn, dict):
+        return Turn(turn)
+    found = next((turn[key] for key in (*_INPUT, "user", "content") if turn.get(key) is not None), None)
+    if found is None:
+        raise ValueError(f"turn {number} has no 'input'.")
+    expected = next((turn[key] for key in _EXPECTED if turn.get(key) is not None), None)
+    try:
+        uses = [ScorerSection.model_validate(as_scorer(one)) for one in as_list(turn.get("scorer"))]
+    except ValidationError:
+        raise ValueError(f"turn {number} has a scorer without a name, or with a wrong weight.") from None
+    return Turn(found, expected, tuple(map(scorer_use, uses)))
+
+
+def identity_of(case: Case) -> list[Any]:
+    """What makes a case what it is: two with the same identity are the same question."""
+    turns = [[turn.input, turn.expected, list(map(scorers.identity_of, turn.scorers))] for turn in case.turns]
+    files = {name: _digest(Path(path)) for name, path in case.files.items()}
+    return [
+        case.id, case.input, case.expected, turns, list(case.tools), files, list(case.tags), dict(case.metadata),
+    ]  # fmt: skip
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise SpecError([Mistake(str(path), None, "", f"cannot be read: {error.strerror}.")]) from None

@@ -1,0 +1,44 @@
+"""Scorers as they are written, in a benchmark or in a turn of a case."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ConfigDict, Field, PositiveFloat
+
+from assay.model import ScorerUse
+from assay.spec.schema import Section
+
+
+class ScorerSection(Section):
+    """A scorer by name; `as` names its score, the other keys are its options."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    name: str
+    weight: PositiveFloat = Field(1.0, description="Its share in the score of a case.")
+    label: str = Field("", alias="as", description="What its score is called, e.g. correctness.")
+
+
+def as_scorer(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+def as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+Scorers = Annotated[
+    list[Annotated[ScorerSection, BeforeValidator(as_scorer)]],
+    BeforeValidator(as_list),
+]
+
+
+def scorer_use(section: ScorerSection) -> ScorerUse:
+    return ScorerUse(section.name, section.weight, dict(section.model_extra or {}), section.label)
+
+
+def identity_of(scorer: ScorerUse) -> list[Any]:
+    return [scorer.name, scorer.weight, dict(scorer.options), scorer.label]
