@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,12 +24,13 @@ from assay.errors import AssayError, LookupFailed, MissingExtra, PlanError, no_s
 from assay.execute.agents import agent_key, make_agent
 from assay.execute.environment import environment
 from assay.execute.jobs import Assignment
-from assay.execute.judging import judged_again
+from assay.execute.judging import judged_again, make_scorer
 from assay.execute.runner import carry_out, interruptible
 from assay.execute.spending import Spending
 from assay.model import (
     Artifact,
     Batch,
+    Budget,
     CaseTable,
     Comparison,
     Contender,
@@ -45,9 +47,11 @@ from assay.model import (
     Suite,
     TrialReport,
 )
-from assay.plan.target import Registry, Request, plan_target
+from assay.plan.suite import scorers_of
+from assay.plan.target import Registry, Request, checked_suite, contents_of, plan_target
 from assay.plugin import lookup
 from assay.report.document import read_result, seed_result, trial_folder, write_output_dir
+from assay.spec.agents import read_agents
 from assay.spec.settings import Settings, find_settings
 from assay.store.listing import TrialSummary
 from assay.store.store import Store
@@ -83,10 +87,54 @@ def prepare(request: Request | str, settings: Settings, store: Store | None = No
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     asked = Request(request) if isinstance(request, str) else request
-    plan = plan_target(asked, settings, Registry(store.agents() if store is not None else {}))
-    for use in {agent_key(t.agent_use): t.agent_use for t in plan.trials if t.agent_use is not None}.values():
-        make_agent(use)
+    plan = plan_target(asked, settings, _registry(store))
+    _check_makeable(plan)
     return plan
+
+
+def _registry(store: Store | None) -> Registry:
+    if store is None:
+        return Registry()
+
+    def registered(name: str) -> Suite | None:
+        return store.suite(name) if any(one.name == name for one in store.suites()) else None
+
+    return Registry(store.agents(), registered)
+
+
+def _check_makeable(plan: Plan) -> None:
+    """Make each agent and scorer once, unopened, so that what is wrong with any of them is told before anything runs."""
+    agents = {agent_key(t.agent_use): t.agent_use for t in plan.trials if t.agent_use is not None}
+    makings: list[Callable[[], object]] = [partial(make_agent, use) for use in agents.values()]
+    if plan.suite is not None:
+        makings += [partial(make_scorer, use) for use in scorers_of(plan.suite)]
+    problems: dict[str, None] = {}
+    for make in makings:
+        try:
+            make()
+        except AssayError as error:
+            problems[str(error)] = None
+    if problems:
+        raise PlanError("\n".join(problems))
+
+
+def check(target: str, settings: Settings, store: Store | None = None) -> str:
+    """What a spec, a suite or a file of agents holds, in a few words, if all of it is fine."""
+    contents = contents_of(Path(target))
+    if contents == "agents":
+        uses = read_agents(Path(target))
+        for use in uses.values():
+            make_agent(use)
+        return _counted(len(uses), "agent")
+    if contents == "suite without agents":
+        suite = checked_suite(target, settings)
+        cases = sum(len(benchmark.cases) for benchmark in suite.benchmarks)
+        return f"{_counted(len(suite.benchmarks), 'benchmark')}, {_counted(cases, 'case')}"
+    return _counted(len(prepare(target, settings, store).trials), "trial")
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def run_plan(plan: Plan, store: Store, watch: Watch = unwatched) -> Run:
@@ -106,6 +154,7 @@ def resume(ref: str, store: Store, watch: Watch = unwatched) -> Run:
     plan = plan_of(found, store)
     for file in plan.load:
         lookup.load_file(Path(file))
+    _check_makeable(plan)
     reopened = store.reopen(found.id, owner())
     return _carried_out(reopened, plan, store, store.progress(found.id), watch)
 
@@ -191,7 +240,7 @@ def check_suite(target: str, settings: Settings, store: Store) -> SuiteHealth:
     ):
         changes = {"iterations": {"measured": 1, "warmup": 0}}
         request = Request(target, changes, agents=("oracle", "nop"))
-        plan = prepare(request, settings)
+        plan = replace(prepare(request, settings, store), output_dir=None, budget=Budget())
         assert plan.suite is not None
         done = run_plan(plan, aside)
         tables = {(t.trial.agent.name, t.trial.benchmark): aside.case_table(t.id) for t in done.trials}
@@ -234,17 +283,27 @@ def _board(store: Store, suite: str, trials: Sequence[TrialSummary], metric: str
 def _final_state(store: Store, begun: Run, is_interrupted: bool, spending: Spending) -> RunState:
     if is_interrupted:
         return RunState.INTERRUPTED
-    if spending.is_over:
+    counts = [store.counts(stored.id) for stored in begun.trials]
+    if spending.is_over and not _is_all_done(begun, counts):
         return RunState.OVER_BUDGET
-    has_failed = any(not store.counts(stored.id).get("ok") for stored in begun.trials)
+    has_failed = any(not count.get("ok") for count in counts)
     return RunState.FAILED if has_failed else RunState.COMPLETED
+
+
+def _is_all_done(begun: Run, counts: Sequence[Mapping[str, int]]) -> bool:
+    """Whether the budget was used up by the very last execution, so that nothing is missing."""
+    planned = (
+        t.trial.iterations.measured * (len(t.trial.cases) if t.trial.cases else t.trial.processes)
+        for t in begun.trials
+    )
+    return all(sum(count.values()) >= number for count, number in zip(counts, planned, strict=True))
 
 
 def _remark_on_split_processes(
     begun: Run, plan: Plan, progress: Mapping[tuple[int, int, str], int], store: Store
 ) -> None:
     """A process that is resumed in the middle is really two: say so beside its figures."""
-    for trial in plan.trials:
+    for trial in (trial for trial in plan.trials if trial.agent_use is None):
         split = [p for (index, p, phase), done in progress.items()
                  if (index, phase) == (trial.index, "measured") and 0 < done < trial.iterations.measured]  # fmt: skip
         if split and trial.isolation != "cold" and not trial.iterations.until:

@@ -141,8 +141,8 @@ def test_once_starts_a_process_for_each_case(tmp_path: Path) -> None:
 
 
 def test_once_takes_plain_text_if_told_to(tmp_path: Path) -> None:
-    program = "r = json.loads(sys.stdin.readline())\nprint('the answer')\nprint(r['input'] * 2)"
-    assert answer(command(tmp_path, program, mode="once", plain=True), 21).output == "the answer\n42"
+    program = "r = json.loads(sys.stdin.readline())\nprint('the answer\\n')\nprint(r['input'] * 2)"
+    assert answer(command(tmp_path, program, mode="once", plain=True), 21).output == "the answer\n\n42"
 
 
 def test_once_streams(tmp_path: Path) -> None:

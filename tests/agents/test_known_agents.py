@@ -185,7 +185,7 @@ def test_a_simulated_agent_takes_its_time_and_costs_what_it_says() -> None:
     agent = Simulated(quality=1.0, seconds=0.05, tokens=7, usd=0.25)
     started = time.perf_counter()
     found = answers(agent, *["one two"] * 20, at_once=True)
-    assert 0.05 <= time.perf_counter() - started < 0.5
+    assert 0.05 <= time.perf_counter() - started < 0.9
     assert {(one.usage.input_tokens, one.usage.output_tokens, one.usd) for one in found} == {(2, 7, 0.25)}
 
 

@@ -100,8 +100,8 @@ def test_damage_that_is_met_in_the_middle_of_reading_is_said_to_be_damage(tmp_pa
         run = begin(store)
         store.add("run-1", batch(map(execution, range(20_000))))
     with file.open("r+b") as damaged:
-        damaged.seek(file.stat().st_size * 3 // 4)
-        damaged.write(b"\xff" * (file.stat().st_size // 4))
+        damaged.seek(file.stat().st_size // 2)
+        damaged.write(b"\xff" * 4096 * 40)
     with Store.open(f"sqlite:///{file}") as store:
         for read in (store.series, store.case_table):
             with pytest.raises(StoreError, match="is damaged"):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.store.examples import GPT, NOP, begin, small_suite, suite_plan
 
 from assay.store.store import Store
 
@@ -49,6 +51,27 @@ def test_processes_that_open_and_write_at_once_lose_nothing(url: str) -> None:
         for run in store.runs():
             (trial,) = store.run(run.id).trials
             assert list(store.series(trial.id)["seconds"].repetitions) == list(range(2000))
+
+
+def _come_and_go(url: str, name: str) -> None:
+    with Store.open(url) as store:
+        for number in range(12):
+            begin(store, f"{name}{number}", suite_plan(small_suite(), GPT, NOP))
+            if number % 4 == 0:
+                store.register_suite(small_suite(hash=f"s{number}"))
+                store.register_agents([NOP, GPT])
+            assert store.suite_of(f"{name}{number}") == small_suite()
+            store.delete(f"{name}{number}")
+
+
+def test_runs_that_come_and_go_at_once_do_not_take_each_others_suite_away(url: str) -> None:
+    Store.open(url).close()
+    with ThreadPoolExecutor(3) as threads:
+        for ended in [threads.submit(_come_and_go, url, name) for name in "abc"]:
+            ended.result()
+    with Store.open(url) as store:
+        assert store.suite("small") == small_suite(hash="s8")
+        assert store.runs() == []
 
 
 @pytest.mark.parametrize("stored", [50, 700])

@@ -265,7 +265,6 @@ def _finish(session: Session, run_id: str, reporters: list[str], out: Path | Non
         return 130
     if report.run.state is RunState.OVER_BUDGET:
         session.say("The budget is used up. What was finished is kept.")
-    session.next(
-        f"assay show {run_id}", f"assay report {run_id} --format html", f"assay baseline set main {run_id}"
-    )
+    follow = "assay leaderboard" if report.run.suite else f"assay baseline set main {run_id}"
+    session.next(f"assay show {run_id}", f"assay report {run_id} --format html", follow)
     return 1 if report.run.state in (RunState.FAILED, RunState.OVER_BUDGET) else 0

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @common
 def validate(session: Session, files: tuple[str, ...]) -> int:
-    """Check specs as `run` would read them: keys, types, names, params. Nothing is run."""
-    trials, mistakes = _checked(session, files)
+    """Check specs, suites and agents as `run` would read them: keys, types, names, params, cases. Nothing is run."""
+    fine, mistakes = _checked(session, files)
     if session.is_json:
         session.emit({"valid": not mistakes, "mistakes": [asdict(mistake) for mistake in mistakes]})
         return 2 if mistakes else 0
-    for file, number in trials.items():
-        click.echo(f"{file}: fine, {number} {'trial' if number == 1 else 'trials'}")
+    for file, contents in fine.items():
+        click.echo(f"{file}: fine, {contents}")
     for mistake in mistakes:
         click.echo(str(mistake), err=True)
     if mistakes:
@@ -34,19 +34,19 @@ def validate(session: Session, files: tuple[str, ...]) -> int:
     return 0
 
 
-def _checked(session: Session, files: tuple[str, ...]) -> tuple[dict[str, int], list[Mistake]]:
-    """The number of trials of each file that is fine, and the mistakes of the others."""
+def _checked(session: Session, files: tuple[str, ...]) -> tuple[dict[str, str], list[Mistake]]:
+    """What each file holds that is fine, and the mistakes of the others."""
     from assay import pipeline
     from assay.errors import AssayError, Mistake, SpecError
 
     settings = session.settings
-    trials: dict[str, int] = {}
+    fine: dict[str, str] = {}
     mistakes: list[Mistake] = []
     for file in files:
         try:
-            trials[file] = len(pipeline.prepare(file, settings).trials)
+            fine[file] = pipeline.check(file, settings)
         except SpecError as error:
             mistakes += error.mistakes
         except AssayError as error:
             mistakes.append(Mistake(file, None, "", str(error)))
-    return trials, mistakes
+    return fine, mistakes

@@ -20,8 +20,12 @@ class Account(Protocol):
         """Whether nothing is due any more."""
         ...
 
-    def rest(self) -> Job | None:
-        """The job that is left for another process; None when nothing is due."""
+    def rest(self, warm_up: bool = True) -> Job | None:
+        """The job that is left for another process, which warms up again or not; None when nothing is due."""
+        ...
+
+    def is_rehearsal(self, phase: Phase) -> bool:
+        """Whether executions of this phase are made only to get warm, and nothing of them is kept."""
         ...
 
     def stand_in(
@@ -52,9 +56,12 @@ class ByRepetition:
     def is_closed(self) -> bool:
         return first_due(left(self._job.stretches, self._done)) is None
 
-    def rest(self) -> Job | None:
+    def rest(self, warm_up: bool = True) -> Job | None:
         stretches = left(self._job.stretches, self._done)
         return replace(self._job, stretches=stretches) if first_due(stretches) else None
+
+    def is_rehearsal(self, phase: Phase) -> bool:
+        return False
 
     def stand_in(
         self,
@@ -79,6 +86,8 @@ class ByCase:
         self._job = job
         self._places = {case.id: index for index, case in enumerate(job.cases)}
         self._done: dict[str, set[int]] = {Phase.WARMUP: set(), Phase.MEASURED: set(job.done)}
+        self._failed_to_warm = False
+        """A warm-up ended its process; it would do the same to the next."""
 
     def take(self, execution: Execution) -> None:
         number = execution.repetition * len(self._job.cases) + self._places[execution.case]
@@ -87,17 +96,25 @@ class ByCase:
     def is_closed(self) -> bool:
         return next(self._due(), None) is None
 
-    def rest(self) -> Job | None:
-        """One case at a time: whatever ended the process, the next time it is known which case it was."""
+    def rest(self, warm_up: bool = True) -> Job | None:
+        """Those that may have ended the process come first, one at a time: then it is seen which case it was."""
         if self.is_closed():
             return None
-        warm = bool(self._done[Phase.WARMUP])
-        stretches = tuple(
-            replace(s, kept=s.kept and not (s.phase == Phase.WARMUP and warm)) for s in self._job.stretches
+        stretches = (
+            replace(s, kept=s.kept and not self._done[Phase.WARMUP]) if s.phase == Phase.WARMUP else s
+            for s in self._job.stretches
+            if s.phase != Phase.WARMUP or (warm_up and not self._failed_to_warm)
         )
+        # Twice as many as can be under way: some may have ended without a chance to say so.
         return replace(
-            self._job, stretches=stretches, done=frozenset(self._done[Phase.MEASURED]), concurrency=1
+            self._job,
+            stretches=tuple(stretches),
+            done=frozenset(self._done[Phase.MEASURED]),
+            cautious=2 * self._job.concurrency,
         )
+
+    def is_rehearsal(self, phase: Phase) -> bool:
+        return not any(s.kept for s in self._job.stretches if s.phase == phase)
 
     def stand_in(
         self,
@@ -107,6 +124,7 @@ class ByCase:
         log: str | None = None,
     ) -> Execution:
         phase, number = next(self._due())
+        self._failed_to_warm = self._failed_to_warm or phase is Phase.WARMUP
         repetition, place = divmod(number, len(self._job.cases))
         case = self._job.cases[place].id
         execution = Execution(

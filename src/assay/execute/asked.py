@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
-from time import monotonic
 
 from assay.errors import AssayError
 from assay.execute.account import account_of
 from assay.execute.agents import Stable
 from assay.execute.asking import Asker
 from assay.execute.patience import patience_for
-from assay.execute.pulse import Pulse, Stage
+from assay.execute.pulse import MANY, Pulse, Stage
 from assay.execute.subject import INTERRUPTED, Cancelled
 from assay.execute.told import told
 from assay.model import Batch, Execution, Job, Phase, Status
@@ -22,7 +20,6 @@ from assay.plugin import lookup
 
 LogReader = Callable[[], str | None]
 SLICE_SECONDS = 0.05
-SLICE_EXECUTIONS = 500
 BEAT_SECONDS = 0.2
 
 
@@ -31,16 +28,7 @@ def asked(job: Job, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
     pulse.enter(Stage.SETUP)
     stable = Stable()
     try:
-        for file in job.load:
-            lookup.load_file(Path(file))
-        asker = Asker(job, stable)
-    except BaseException as error:
-        yield _unopened(job, error, read_log())
-        stable.close()
-        return
-    try:
-        yield Batch(versions={job.trial: asker.version} if asker.version else {})
-        yield from _asked(job, asker, pulse, read_log, stable)
+        yield from _asked(job, stable, pulse, read_log)
     finally:
         pulse.enter(Stage.TEARDOWN)
         stable.close()
@@ -48,33 +36,73 @@ def asked(job: Job, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
     yield Batch(settled=((job.trial, job.process),))
 
 
+def _asked(job: Job, stable: Stable, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
+    try:
+        for file in job.load:
+            lookup.load_file(Path(file))
+        asker = Asker(job, stable)
+        version = asker.version
+    except BaseException as error:
+        yield _unopened(job, error, read_log())
+        return
+    try:
+        asker.call_scorers()
+    except BaseException as error:
+        yield _unjudged(job, error, read_log())
+        return
+    yield Batch(versions={job.trial: version} if version else {})
+    yield from _answered(job, asker, stable, pulse, read_log)
+    if asker.version != version:
+        yield Batch(versions={job.trial: asker.version})
+
+
 def _unopened(job: Job, error: BaseException, log: str | None) -> Batch:
     """An agent that cannot be opened ends its trial: the next process would fare no better."""
     if isinstance(error, Cancelled):
-        execution = account_of(job).stand_in(Status.CANCELLED, INTERRUPTED, log=log)
-        return Batch((execution,), settled=((job.trial, job.process),))
+        return Batch((account_of(job).stand_in(Status.CANCELLED, INTERRUPTED, log=log),))
     text = str(error) if isinstance(error, AssayError) else told(error)
     execution = account_of(job).stand_in(Status.FAILED, f"the agent could not be opened: {text}", log=log)
     reason = f"the agent could not be opened: {text.splitlines()[0]}"
-    return Batch((execution,), stopped={job.trial: reason}, settled=((job.trial, job.process),))
+    return Batch((execution,), stopped={job.trial: reason})
 
 
-def _asked(job: Job, asker: Asker, pulse: Pulse, read_log: LogReader, stable: Stable) -> Iterator[Batch]:
-    if job.concurrency > 1:
-        executions = _at_once(job, asker, pulse, stable)
-    else:
-        executions = ([one] for one in asker.one_by_one(_numbers(job), pulse, read_log))
+def _unjudged(job: Job, error: BaseException, log: str | None) -> Batch:
+    if isinstance(error, Cancelled):
+        return Batch((account_of(job).stand_in(Status.CANCELLED, INTERRUPTED, log=log),))
+    text = f"the scorers could not be made: {told(error)}"
+    return Batch((account_of(job).stand_in(Status.HARNESS_ERROR, text, log=log),))
+
+
+def _answered(job: Job, asker: Asker, stable: Stable, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
     warmups_kept = any(s.kept for s in job.stretches if s.phase == Phase.WARMUP)
     patience = patience_for(is_suite=True)
-    for made in executions:
-        kept = tuple(one for one in made if one.phase is Phase.MEASURED or warmups_kept)
-        yield Batch(tuple(replace(one, process=job.process) for one in kept))
+    for made in _executions(job, asker, stable, pulse, read_log):
+        yield Batch(tuple(one for one in made if one.phase is Phase.MEASURED or warmups_kept))
         if any(one.status is Status.CANCELLED for one in made):
             return
         for one in made:
             if reason := patience.see(one):
                 yield Batch(stopped={job.trial: reason})
                 return
+
+
+def _executions(
+    job: Job, asker: Asker, stable: Stable, pulse: Pulse, read_log: LogReader
+) -> Iterator[list[Execution]]:
+    """A plain function is asked one thing at a time, whatever the concurrency: there is nothing to wait for in it."""
+    numbers = _numbers(job)
+    if not asker.is_async:
+        yield from ([one] for one in asker.one_by_one(numbers, pulse, read_log))
+        return
+    beating = stable.runner.get_loop().create_task(_beat(pulse, asker, job.limits.seconds))
+    try:
+        alone = islice(numbers, job.cautious) if job.concurrency > 1 else numbers
+        yield from ([one] for one in asker.one_by_one(alone, pulse, read_log))
+        if job.concurrency > 1:
+            pulse.begin(Phase.MEASURED, MANY)
+            yield from _at_once(asker, numbers, job.concurrency, stable)
+    finally:
+        beating.cancel()
 
 
 def _numbers(job: Job) -> Iterator[tuple[Phase, int]]:
@@ -85,37 +113,39 @@ def _numbers(job: Job) -> Iterator[tuple[Phase, int]]:
                 yield phase, number
 
 
-def _at_once(job: Job, asker: Asker, pulse: Pulse, stable: Stable) -> Iterator[list[Execution]]:
+async def _beat(pulse: Pulse, asker: Asker, limit: float | None) -> None:
+    """While the loop turns, nobody holds it up; when it stands still, the supervisor sees since when."""
+    pause = min(BEAT_SECONDS, limit / 4) if limit is not None else BEAT_SECONDS
+    while not asker.is_held_up:
+        pulse.again()
+        await asyncio.sleep(pause)
+
+
+def _at_once(
+    asker: Asker, numbers: Iterator[tuple[Phase, int]], concurrency: int, stable: Stable
+) -> Iterator[list[Execution]]:
     """Executions in slices of time: the event loop is left only now and then, to hand over what has ended."""
-    running = asker.at_once(_numbers(job))
-    runner = stable.runner
-    beating = runner.get_loop().create_task(_beat(pulse))
+    ended: list[Execution] = []
+    loop = stable.runner.get_loop()
+    asking = [loop.create_task(asker.keep_asking(numbers, ended)) for _ in range(concurrency)]
     try:
-        while made := runner.run(_slice(running)):
-            yield made
+        while asking:
+            stable.runner.run(_slice(asking))
+            yield [*ended]
+            ended.clear()
+            asking = [task for task in asking if not _is_over(task)]
+    except Cancelled:
+        yield [*ended]
+        raise
     finally:
-        beating.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            runner.run(_ended(beating))
-        runner.run(running.aclose())  # type: ignore[attr-defined]
+        for task in asking:
+            task.cancel()
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
-    await task
+def _is_over(task: asyncio.Task[None]) -> bool:
+    """Raises what the task raised."""
+    return task.done() and task.result() is None
 
 
-async def _beat(pulse: Pulse) -> None:
-    """As long as the loop turns, no execution holds it up; when it stands still, the supervisor sees since when."""
-    while True:
-        pulse.begin(Phase.MEASURED, 0)
-        await asyncio.sleep(BEAT_SECONDS)
-
-
-async def _slice(running: AsyncIterator[Execution]) -> list[Execution]:
-    made: list[Execution] = []
-    until = monotonic() + SLICE_SECONDS
-    async for execution in running:
-        made.append(execution)
-        if len(made) >= SLICE_EXECUTIONS or monotonic() >= until:
-            break
-    return made
+async def _slice(asking: list[asyncio.Task[None]]) -> None:
+    await asyncio.wait(asking, timeout=SLICE_SECONDS)

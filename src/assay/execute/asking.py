@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -14,8 +14,9 @@ from typing import Any
 from assay.execute.agents import Stable
 from assay.execute.judging import Panel, score_detail, score_measurements
 from assay.execute.outcome import plain
+from assay.execute.patience import DEFAULT_SECONDS
 from assay.execute.price import Price
-from assay.execute.pulse import Pulse
+from assay.execute.pulse import Pulse, Stage
 from assay.execute.subject import INTERRUPTED, Cancelled
 from assay.execute.told import told
 from assay.model import (
@@ -31,10 +32,18 @@ from assay.model import (
     ToolCall,
     Turn,
 )
-from assay.plugin.agent import Agent, InvalidAnswer
+from assay.plugin.agent import Agent, AgentError, InvalidAnswer
 
 LogReader = Callable[[], str | None]
+Ending = tuple[Status, str | None]
+"""How an execution ended, and what went wrong."""
+WELL: Ending = (Status.OK, None)
 MOST_TOKENS = 10**9
+GRACE_SECONDS = 1.0
+
+
+class _TimeIsUp(Exception):
+    """The limit of seconds; an agent may raise TimeoutError for reasons of its own."""
 
 
 @dataclass(slots=True)
@@ -55,85 +64,103 @@ class Asker:
         self._job = job
         self._stable = stable
         self.agent: Agent = stable.opened(job.agent, job.concurrency)
-        self._panel = Panel(job.scorers, stable)
         self._price = Price(job.agent, self.agent)
+        self._seconds_allowed = job.limits.seconds or DEFAULT_SECONDS
         self.is_async = inspect.iscoroutinefunction(self.agent.answer)
         self._is_local = bool(getattr(self.agent, "is_local", False))
-        self.version = job.agent.version or self.agent.found_version()
+        self._under_way: dict[int, float] = {}
+        """Numbers of executions to when they began, the oldest first."""
+
+    def call_scorers(self) -> None:
+        """Made after the agent: what goes wrong with them is not its fault."""
+        self._panel = Panel(self._job.scorers, self._stable)
+
+    @property
+    def version(self) -> str:
+        assert self._job.agent is not None
+        return self._job.agent.version or self.agent.found_version()
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether an agent takes no notice of its time being up; a while is granted for it to clean up."""
+        oldest = next(iter(self._under_way.values()), None)
+        return oldest is not None and perf_counter() - oldest > self._seconds_allowed + GRACE_SECONDS
 
     def one_by_one(
         self, numbers: Iterator[tuple[Phase, int]], pulse: Pulse, read_log: LogReader
     ) -> Iterator[Execution]:
         """Sequential: a plain call for a sync agent, no thread and no event loop between it and the clock."""
+        converse = self._converse_on_loop if self.is_async else self._converse
         for phase, number in numbers:
             case, repetition = self._case(number)
-            pulse.begin(phase, number)
             started, talk = time.time(), Talk()
+            pulse.begin(phase, number)
             try:
-                if self.is_async:
-                    self._stable.runner.run(self._converse_async(case, talk))
-                else:
-                    self._converse(case, talk)
-                ending: tuple[Status, str | None] = (Status.OK, None)
+                converse(number, case, talk)
+                ending = WELL
             except BaseException as error:
                 ending = _ending(error)
-            pulse.end()
-            if ending[0] is Status.OK:
+            if ending is WELL:
+                pulse.enter(Stage.JUDGING)
                 self._stable.settled(self._panel.judge(case, talk.answers, talk.scores))
+            pulse.end()
             execution = self._execution(phase, case, repetition, started, talk, ending)
             log = read_log()
             yield replace(execution, log=log) if log else execution
 
-    async def at_once(self, numbers: Iterator[tuple[Phase, int]]) -> AsyncIterator[Execution]:
-        """Concurrent: as many cases in flight as the trial allows, each with its own deadline."""
-        pending: set[asyncio.Task[Execution]] = set()
+    async def keep_asking(self, numbers: Iterator[tuple[Phase, int]], ended: list[Execution]) -> None:
+        """One after the other; as many of these at a time as the trial allows share the numbers."""
         for phase, number in numbers:
-            pending.add(asyncio.ensure_future(self._one(phase, number)))
-            if len(pending) >= self._job.concurrency:
-                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    yield task.result()
-        while pending:
-            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                yield task.result()
-
-    async def _one(self, phase: Phase, number: int) -> Execution:
-        case, repetition = self._case(number)
-        started, talk = time.time(), Talk()
-        try:
-            async with asyncio.timeout(self._job.limits.seconds):
-                await self._converse_async(case, talk)
-            ending: tuple[Status, str | None] = (Status.OK, None)
-        except TimeoutError:
-            ending = (Status.TIMEOUT, f"took longer than {self._job.limits.seconds:g} s")
-        except Exception as error:
-            ending = _ending(error)
-        if ending[0] is Status.OK:
-            await self._panel.judged(case, talk.answers, talk.scores)
-        return self._execution(phase, case, repetition, started, talk, ending)
+            case, repetition = self._case(number)
+            started, talk = time.time(), Talk()
+            try:
+                await self._converse_in_time(number, case, talk)
+                ending = WELL
+            except (Exception, SystemExit, KeyboardInterrupt) as error:
+                ending = _ending(error)
+            if ending is WELL:
+                await self._panel.judged(case, talk.answers, talk.scores)
+            ended.append(self._execution(phase, case, repetition, started, talk, ending))
 
     def _case(self, number: int) -> tuple[Case, int]:
         repetition, index = divmod(number, len(self._job.cases))
         return self._job.cases[index], repetition
 
-    def _converse(self, case: Case, talk: Talk) -> None:
+    def _converse(self, number: int, case: Case, talk: Talk) -> None:
         cpu = time.process_time() if self._is_local else 0.0
         for request in _requests(case, talk, self._job.limits):
             start = perf_counter()
-            answer = self.agent.answer(request)
-            talk.seconds += perf_counter() - start
+            try:
+                answer = self.agent.answer(request)
+            finally:
+                talk.seconds += perf_counter() - start
             talk.answers.append(_valid(answer))
         if self._is_local:
             talk.cpu_seconds = time.process_time() - cpu
 
+    def _converse_on_loop(self, number: int, case: Case, talk: Talk) -> None:
+        self._stable.runner.run(self._converse_in_time(number, case, talk))
+
+    async def _converse_in_time(self, number: int, case: Case, talk: Talk) -> None:
+        """Cancelled when its time is up."""
+        self._under_way[number] = perf_counter()
+        try:
+            async with asyncio.timeout(self._seconds_allowed) as deadline:
+                await self._converse_async(case, talk)
+        except TimeoutError:
+            if deadline.expired():
+                raise _TimeIsUp(f"took longer than {self._seconds_allowed:g} s") from None
+            raise
+        finally:
+            del self._under_way[number]
+
     async def _converse_async(self, case: Case, talk: Talk) -> None:
         for request in _requests(case, talk, self._job.limits):
             start = perf_counter()
-            answer = self.agent.answer(request)
-            if inspect.isawaitable(answer):
-                answer = await answer
-            talk.seconds += perf_counter() - start
+            try:
+                answer = await self.agent.answer(request)  # type: ignore[misc]
+            finally:
+                talk.seconds += perf_counter() - start
             talk.answers.append(_valid(answer))
 
     def _execution(
@@ -143,7 +170,7 @@ class Asker:
         repetition: int,
         started: float,
         talk: Talk,
-        ending: tuple[Status, str | None],
+        ending: Ending,
     ) -> Execution:
         status, error = ending
         measurements = _measurements(talk, self._price)
@@ -152,7 +179,7 @@ class Asker:
         last = talk.answers[-1] if talk.answers else None
         return Execution(
             self._job.trial,
-            0,
+            self._job.process,
             phase,
             repetition,
             status,
@@ -167,13 +194,15 @@ class Asker:
         )
 
 
-def _ending(error: BaseException) -> tuple[Status, str]:
+def _ending(error: BaseException) -> Ending:
     if isinstance(error, Cancelled):
         return Status.CANCELLED, INTERRUPTED
     if isinstance(error, InvalidAnswer):
         return Status.INVALID_OUTPUT, str(error)
-    if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
-        return Status.TIMEOUT, str(error) or "timed out"
+    if isinstance(error, _TimeIsUp):
+        return Status.TIMEOUT, str(error)
+    if isinstance(error, AgentError):
+        return Status.FAILED, str(error)
     if not isinstance(error, (Exception, SystemExit, KeyboardInterrupt)):
         raise error
     return Status.FAILED, told(error)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from assay.model import Execution, Status
 
+DEFAULT_SECONDS = 600.0
+"""How long an execution may take where no limit says so."""
 FAILURES_IN_A_ROW = 3
 FAILURES_OF_AN_AGENT = 10
 """An agent may fail at a few cases that follow each other; one that fails at so many is out of order."""

@@ -12,6 +12,8 @@ from time import monotonic_ns
 from assay.model import Phase
 
 _SIZE = 64
+MANY = -1
+"""Stands for the number of an execution where several are under way."""
 _PHASES = tuple(Phase)
 _CODES = {phase: code for code, phase in enumerate(_PHASES)}
 
@@ -26,6 +28,8 @@ class Stage(IntEnum):
     """The pipe for results is gone, so there is no other way to say anything."""
     BROKEN = 6
     """The harness itself failed; its traceback is in the log."""
+    JUDGING = 7
+    """An answer has come and scorers are at work: what goes wrong now is not the agent's fault."""
 
 
 _STAGES = frozenset(map(int, Stage))
@@ -67,6 +71,10 @@ class Pulse:
         numbers[1] = repetition
         numbers[3] = 2  # Stage.EXECUTING: reading it from the class would take as long as all the rest
         numbers[2] = monotonic_ns()
+
+    def again(self) -> None:
+        """What is under way goes on, and its time begins anew: a loop that turns is held up by nobody."""
+        self._numbers[2] = monotonic_ns()
 
     def end(self) -> None:
         self._numbers[2] = 0

@@ -16,14 +16,14 @@ from assay.execute.account import account_of
 from assay.execute.attempt import remark, teardown_failed
 from assay.execute.guardian import Guardian
 from assay.execute.log import Log
-from assay.execute.pulse import Beat, Pulse, Stage, memory_file, shared_memory
+from assay.execute.patience import DEFAULT_SECONDS
+from assay.execute.pulse import MANY, Beat, Pulse, Stage, memory_file, shared_memory
 from assay.execute.subject import INTERRUPTED
 from assay.execute.tree import MARK, kill_all, tree_rss
 from assay.execute.wire import Garbled, decode_batches, encode_job
 from assay.model import Batch, Job, Status
 from assay.units import size
 
-DEFAULT_SECONDS = 600.0
 START_SECONDS = 60.0
 SETUP_SECONDS = 60.0
 """Setup and teardown may always take this long, and ten times the limit of an execution if that is longer."""
@@ -215,9 +215,15 @@ class Worker:
             return Remains([], self._account.rest())
         if beat.stage in (Stage.STARTING, Stage.BROKEN):
             return Remains([self._instead(replace(ending, status=Status.HARNESS_ERROR))])
-        if self.job.concurrency > 1:
+        if beat.repetition == MANY:
             # Any of those under way may have done it: asked one by one, it will be seen which.
             return Remains([], self._account.rest())
+        if beat.stage is Stage.JUDGING:
+            return Remains(
+                [self._instead(replace(ending, status=Status.HARNESS_ERROR))], self._account.rest()
+            )
+        if self._account.is_rehearsal(beat.phase):
+            return Remains([], self._account.rest(warm_up=False))
         after = [self._instead(ending)]
         return Remains(after, self._account.rest() if beat.stage is not Stage.SETUP else None)
 

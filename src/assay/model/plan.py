@@ -172,3 +172,5 @@ class Job:
     done: frozenset[int] = frozenset()
     """Numbers of the measured stretch that are stored already."""
     concurrency: int = 1
+    cautious: int = 0
+    """How many to ask one at a time first, whatever the concurrency: one of them ended the process before."""

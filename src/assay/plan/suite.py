@@ -73,14 +73,17 @@ class SuiteOptions:
 
 
 def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions) -> Plan:
-    """All trials; PlanError when no case is left. Names have been looked up before: see `name_mistakes`."""
+    """All trials; PlanError when no case is left, or for options that an agent does not have."""
+    variants = _variants(agents, options)
+    if problems := dict.fromkeys(problem for use, _ in variants for problem in agent_problems(use)):
+        raise PlanError("\n".join(problems))
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
     chosen = {benchmark.id: options.cases.chosen(benchmark) for benchmark in suite.benchmarks}
     if not any(chosen.values()):
         raise PlanError(f"No case of suite '{suite.name}' is left by --limit, --case, --tag and --failed.")
     trials: list[Trial] = []
     for benchmark in suite.benchmarks:
-        for use, point in _variants(agents, options):
+        for use, point in variants:
             if chosen[benchmark.id]:
                 trials.append(
                     _trial(len(trials), suite, benchmark, use, point, chosen[benchmark.id], options)
@@ -181,6 +184,16 @@ def scorer_mistakes(suite: Suite, places: Sequence[Written]) -> list[Mistake]:
             problems = _problems("scorers", use.name, use.options)
             found += [at.mistake(f"Case '{case}': {problem}") for problem in problems]
     return found
+
+
+def scorers_of(suite: Suite) -> list[ScorerUse]:
+    """All of them, those of single turns as well; each once."""
+    uses = [
+        use
+        for benchmark in suite.benchmarks
+        for use in (*benchmark.scorers, *(use for _, use in _of_turns(benchmark)))
+    ]
+    return list({repr(use): use for use in uses}.values())
 
 
 def _of_turns(benchmark: Benchmark) -> list[tuple[str, ScorerUse]]:

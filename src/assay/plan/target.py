@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,23 @@ from typing import Any
 from assay.errors import LookupFailed, Mistake, PlanError, SpecError, no_such
 from assay.model import AgentUse, Budget, Isolation, Order, Plan, Suite
 from assay.plan.expand import expand
-from assay.plan.suite import CaseFilter, SuiteOptions, chosen_agents, expand_suite, with_judges
+from assay.plan.suite import (
+    Agents,
+    CaseFilter,
+    SuiteOptions,
+    Written,
+    expand_suite,
+    scorer_mistakes,
+    with_judges,
+)
 from assay.plugin import lookup
 from assay.spec.agents import agents_in, read_agents
 from assay.spec.document import Document, read_document
 from assay.spec.files import matching
-from assay.spec.load import Spec, load_spec, overlaid, spec_of, validated
+from assay.spec.load import REQUEST, Spec, load_spec, spec_of, validated
 from assay.spec.settings import Settings
 from assay.spec.shipped import shipped_specs, shipped_suites
-from assay.spec.suite import SuiteFile, SuiteSpec, suite_of
+from assay.spec.suite import ReadSuite, SuiteFile, SuiteSpec, suite_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +44,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Agents that are known by name beyond the files of the project: those registered in the store."""
+    """What is known by name beyond the files of the project: agents and suites registered in the store."""
 
     agents: Mapping[str, AgentUse] = field(default_factory=dict)
+    suite: Callable[[str], Suite | None] = lambda name: None
 
 
 def plan_target(request: Request, settings: Settings, registry: Registry) -> Plan:
@@ -61,9 +70,9 @@ def _planned(request: Request, settings: Settings, registry: Registry) -> Plan:
     if target in shipped_specs():
         plan = _expanded(load_spec(shipped_specs()[target], request.changes), request)
         return replace(plan, output_dir=_here(request.changes.get("output_dir")))
-    suite = _suite_named(target, settings)
-    if suite is not None:
-        return _planned_suite(*suite, request, settings, registry)
+    read = _suite_named(target, settings, registry)
+    if read is not None:
+        return _planned_suite(read, request, settings, registry)
     known = {*lookup.known("experiments"), *shipped_specs(), *suite_names(settings)}
     raise LookupFailed(
         no_such(target, "experiments, specs and suites", known) + " A file ends in .yaml, .json or .py."
@@ -75,7 +84,7 @@ def _planned_from_document(
 ) -> Plan:
     value = document.value if isinstance(document.value, dict) else {}
     if "benchmarks" in value:
-        return _planned_suite(document, folder, request, settings, registry)
+        return _planned_suite(_read(document, folder), request, settings, registry)
     if "suite" in value or "suite_id" in value:
         return _planned_suite_spec(document, folder, request, settings, registry)
     return _expanded(load_spec(Path(request.target), request.changes), request)
@@ -117,76 +126,117 @@ def _planned_from_python(request: Request) -> Plan:
     return replace(plan, load=tuple(dict.fromkeys((str(path.resolve()), *plan.load))))
 
 
-def _suite_named(target: str, settings: Settings) -> tuple[Document, Path] | None:
-    """A suite by its name: one of the project's files, or a shipped one."""
+def _suite_named(target: str, settings: Settings, registry: Registry) -> ReadSuite | None:
+    """A suite by its name: one of the project's files, a shipped one, or one that was registered."""
     for file in (*settings.suite_files(), *shipped_suites().values()):
         document = read_document(file)
         value = document.value if isinstance(document.value, dict) else {}
         if target in (file.stem, value.get("suite"), value.get("suite_id")):
-            return document, file.resolve().parent
-    return None
+            return _read(document, file.resolve().parent)
+    registered = registry.suite(target)
+    if registered is None:
+        return None
+    places = tuple(("benchmarks", index) for index in range(len(registered.benchmarks)))
+    keys = SuiteFile.model_validate({"suite": registered.name, "benchmarks": [{}]})
+    return ReadSuite(registered, keys, Document(target, {}), Path.cwd(), places, ())
+
+
+def _read(document: Document, folder: Path) -> ReadSuite:
+    """What the suite loads is loaded first: its scorers may be defined there."""
+    value = document.value if isinstance(document.value, dict) else {}
+    _loaded(folder, value.get("load"))
+    return suite_of(document, folder)
 
 
 def suite_names(settings: Settings) -> list[str]:
     return [file.stem for file in (*settings.suite_files(), *shipped_suites().values())]
 
 
-def find_suite(target: str, settings: Settings) -> tuple[Suite, SuiteFile, Document, Path]:
-    """A suite by file or by name."""
+def find_suite(target: str, settings: Settings, registry: Registry | None = None) -> ReadSuite:
+    """A suite by file or by name, as far as it can be read."""
     path = Path(target)
-    found = (read_document(path), path.resolve().parent) if path.suffix else _suite_named(target, settings)
-    if found is None:
+    if path.suffix:
+        return _read(read_document(path), path.resolve().parent)
+    read = _suite_named(target, settings, registry or Registry())
+    if read is None:
         raise LookupFailed(no_such(target, "suites", suite_names(settings)))
-    document, folder = found
-    return *suite_of(document, folder), folder
+    return read
 
 
-def _planned_suite(
-    document: Document, folder: Path, request: Request, settings: Settings, registry: Registry
-) -> Plan:
-    """A suite file: with no --agent, every agent that it names."""
-    file_value = document.value if isinstance(document.value, dict) else {}
-    load = _loaded(folder, file_value.get("load"))
-    suite, file, document = suite_of(document, folder)
-    defined = {**known_agents(settings, registry), **_inline(document, file.agents, folder)}
-    wanted = (
-        list(request.agents) or [_name_of(item) for item in file.agents] or list(_project_agents(settings))
-    )
+def contents_of(path: Path) -> str:
+    """What a file is for: "agents", "suite without agents", or anything that can be run."""
+    value = read_document(path).value if path.suffix in (".yaml", ".yml", ".json") else None
+    if not isinstance(value, dict):
+        return "something to run"
+    if "benchmarks" in value:
+        return "something to run" if value.get("agents") else "suite without agents"
+    is_only_agents = "agents" in value and not value.keys() & {"suite", "experiment", "experiments"}
+    return "agents" if is_only_agents else "something to run"
+
+
+def checked_suite(target: str, settings: Settings) -> Suite:
+    """A suite by file or by name, without an agent; SpecError with every mistake in it."""
+    read = find_suite(target, settings)
+    mistakes = list(read.mistakes)
+    inline = agents_in(read.document, ("agents",), read.file.agents, read.folder, mistakes)
+    return _complete(read, Agents({**known_agents(settings, Registry()), **inline}), mistakes)
+
+
+def _complete(read: ReadSuite, agents: Agents, mistakes: list[Mistake]) -> Suite:
+    """The suite with its judges; SpecError where it, or anything else noted so far, has mistakes."""
+    places = [Written(read.document, place) for place in read.places]
+    mistakes += scorer_mistakes(read.suite, places)
+    suite = with_judges(read.suite, agents, places)
+    mistakes += agents.mistakes
+    if mistakes:
+        raise SpecError(dict.fromkeys(mistakes))
+    return suite
+
+
+def _planned_suite(read: ReadSuite, request: Request, settings: Settings, registry: Registry) -> Plan:
+    """A suite file: with no --agent, every agent that it names, or else every one of the project."""
+    file, mistakes = read.file, list(read.mistakes)
+    inline = agents_in(read.document, ("agents",), file.agents, read.folder, mistakes)
+    agents = Agents({**known_agents(settings, registry), **inline})
+    uses = _wanted(request, file.agents, read.document, agents)
+    if not uses and not agents.mistakes:
+        uses = list(_project_agents(settings).values())
     options = SuiteOptions(
         concurrency=request.concurrency or file.concurrency,
         order=Order(file.order),
         seed=file.seed,
         tags=tuple(file.tags),
         notes=file.notes,
-        output_dir=str(folder / file.output_dir) if file.output_dir else None,
-        load=load,
-        source={"suite": suite.name, "version": suite.version, "hash": suite.hash},
+        output_dir=str(read.folder / file.output_dir) if file.output_dir else None,
+        load=_loaded(read.folder, file.load),
+        source={"suite": read.suite.name, "version": read.suite.version, "hash": read.suite.hash},
     )
-    judged = with_judges(suite, defined)
-    return expand_suite(judged, chosen_agents(wanted, defined), _asked_for(options, request))
+    suite = _complete(read, agents, mistakes)
+    return expand_suite(suite, _some(uses, suite), _asked_for(options, request))
 
 
 def _planned_suite_spec(
     document: Document, folder: Path, request: Request, settings: Settings, registry: Registry
 ) -> Plan:
     """A spec that names a suite and the agents to put through it."""
-    mistakes: list[Mistake] = []
-    spec = validated(SuiteSpec, overlaid(document.value, {}), document, (), mistakes)
-    if mistakes or spec is None:
+    mistakes = list(document.mistakes)
+    spec = validated(SuiteSpec, document.value, document, (), mistakes)
+    if spec is None:
         raise SpecError(mistakes)
-    target = str(folder / spec.suite) if (folder / spec.suite).is_file() else spec.suite
     load = _loaded(folder, spec.load)
-    suite, _, suite_document, suite_folder = find_suite(target, settings)
-    defined = {
-        **known_agents(settings, registry),
-        **_inline(suite_document, suite_document.value.get("agents", ()), suite_folder),
-        **_inline(document, spec.agents, folder),
+    target = str(folder / spec.suite) if (folder / spec.suite).is_file() else spec.suite
+    read = find_suite(target, settings, registry)
+    inline = {
+        **agents_in(read.document, ("agents",), read.file.agents, read.folder, mistakes),
+        **agents_in(document, ("agents",), spec.agents, folder, mistakes),
     }
+    agents = Agents({**known_agents(settings, registry), **inline})
+    uses = _wanted(request, spec.agents, document, agents)
     iterations = spec.iterations
     options = SuiteOptions(
         repetitions=iterations.measured if iterations else None,
         warmup=iterations.warmup if iterations else None,
-        concurrency=request.concurrency or spec.concurrency or 1,
+        concurrency=request.concurrency or spec.concurrency or read.file.concurrency,
         isolation=Isolation(spec.isolation),
         seed=spec.seed,
         order=Order(spec.order),
@@ -195,15 +245,36 @@ def _planned_suite_spec(
         budget=Budget(spec.budget.usd, spec.budget.tokens),
         agent_options=spec.params,
         axes=spec.sweep,
-        load=load,
+        load=(*_loaded(read.folder, read.file.load), *load),
         output_dir=str(folder / spec.output_dir) if spec.output_dir else None,
         tags=tuple(spec.tags),
         notes=spec.notes,
         source=dict(document.value),
     )
-    wanted = list(request.agents) or [_name_of(item) for item in spec.agents]
-    judged = with_judges(suite, defined)
-    return expand_suite(judged, chosen_agents(wanted, defined), _asked_for(options, request))
+    suite = _complete(read, agents, [*mistakes, *read.mistakes])
+    return expand_suite(suite, _some(uses, suite), _asked_for(options, request))
+
+
+def _wanted(request: Request, items: Iterable[Any], document: Document, agents: Agents) -> list[AgentUse]:
+    """The agents asked for on the command line, else those that the file names."""
+    if request.agents:
+        written = Written(Document(REQUEST, {}), ("agent",))
+        found = [agents.named(name, written) for name in request.agents]
+    else:
+        found = [
+            agents.named(_name_of(item), Written(document, ("agents", index)))
+            for index, item in enumerate(items)
+            if _name_of(item) in agents.defined or isinstance(item, str)
+        ]
+    return [use for use in found if use is not None]
+
+
+def _some(uses: list[AgentUse], suite: Suite) -> list[AgentUse]:
+    if not uses:
+        raise PlanError(
+            f"Suite '{suite.name}' names no agent. Give one: --agent NAME (see: assay list agents)"
+        )
+    return uses
 
 
 def _asked_for(options: SuiteOptions, request: Request) -> SuiteOptions:
@@ -250,15 +321,9 @@ def _found(folder: Path, pattern: str) -> list[Path]:
 
 
 def _name_of(item: Any) -> str:
-    return item if isinstance(item, str) else str(item.get("name", ""))
-
-
-def _inline(document: Document, items: Any, folder: Path) -> dict[str, AgentUse]:
-    mistakes: list[Mistake] = []
-    found = agents_in(document, ("agents",), items, folder, mistakes)
-    if mistakes:
-        raise SpecError(mistakes)
-    return found
+    """Of an agent that is named or defined; "" for what is neither, which has been told."""
+    name = item.get("name", "") if isinstance(item, Mapping) else item
+    return name if isinstance(name, str) else ""
 
 
 def _project_agents(settings: Settings) -> dict[str, AgentUse]:

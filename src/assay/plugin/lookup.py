@@ -78,8 +78,8 @@ def find(kind: str, name: str) -> Any:
 
 
 def _plain_function(kind: str, name: str) -> Any:
-    """Instruments and reporters may be plain functions of a loaded file, known by their own names."""
-    if kind not in ("instruments", "reporters"):
+    """Instruments, reporters and scorers may be plain functions of a loaded file, known by their own names."""
+    if kind not in ("instruments", "reporters", "scorers"):
         return None
     found = (getattr(module, name, None) for module in reversed(_loaded.values()))
     return next((function for function in found if callable(function)), None)

@@ -193,6 +193,7 @@ def expected_text(case: Case | None, limit: int = SHOWN) -> str:
     if case is None:
         return ""
     if case.turns:
-        wanted = (as_text(turn.expected, limit) for turn in case.turns if turn.expected is not None)
-        return as_text("\n".join(f"› {text}" for text in wanted) or case.expected, limit)
+        wanted = [as_text(turn.expected, limit) for turn in case.turns if turn.expected is not None]
+        told = wanted if len(wanted) == 1 else [f"› {text}" for text in wanted]
+        return as_text("\n".join(told) or case.expected, limit)
     return as_text(case.expected, limit)

@@ -36,7 +36,7 @@ def contest_charts(contest: Contest, rows: Sequence[CaseRow]) -> list[Chart]:
     charts = [Chart(f"outcomes-{contest.key}", outcomes(contest))]
     if len(contest.shared) >= 3:
         charts.append(Chart(f"ratings-{contest.key}", radar(contest)))
-    if any(_has_place(entry) for entry in contest.entries):
+    if sum(_has_place(entry) for entry in contest.entries) > 1:
         charts.append(Chart(f"tradeoff-{contest.key}", tradeoff(contest)))
     if rows:
         charts.append(Chart(f"cases-{contest.key}", matrix(contest, rows)))
@@ -187,7 +187,7 @@ def outcomes(contest: Contest) -> Spec:
                 "field": "outcome",
                 "type": "nominal",
                 "scale": {"domain": [*OUTCOMES.values(), "unscored"], "range": "outcomes"},
-                "legend": {"title": None, "columns": 6},
+                "legend": {"title": None},
             },
             "tooltip": [
                 {"field": "trial", "title": "agent"},
@@ -237,6 +237,7 @@ def matrix(contest: Contest, rows: Sequence[CaseRow]) -> Spec:
     return {
         **frame(f"Cases, {heading(contest)}", f"{thinned}mean score of each, hardest first"),
         "height": max(60, 30 * len(contest.entries)),
+        "usermeta": {"labels": "wide"},
         "layer": layers,
     }
 

@@ -111,7 +111,7 @@ def _contest(report: Report, name: str, simulated: bool, trials: Sequence[TrialR
         benchmark=name,
         title=defined.name if defined else name,
         is_simulated=simulated,
-        pass_mark=defined.rubric.pass_mark if defined else _PASS_MARK,
+        pass_mark=pass_mark_of(report, name),
         entries=tuple(entries),
     )
     key = "overall" if contest.is_comparable else "accuracy"
@@ -126,6 +126,12 @@ def _rank(value: float | None) -> float:
 def benchmark_of(report: Report, name: str) -> Benchmark | None:
     defined = report.suite.benchmarks if report.suite else ()
     return next((benchmark for benchmark in defined if benchmark.id == name), None)
+
+
+def pass_mark_of(report: Report, name: str) -> float:
+    """The score from which a case of a benchmark counts as passed."""
+    defined = benchmark_of(report, name)
+    return defined.rubric.pass_mark if defined else _PASS_MARK
 
 
 def is_simulated(trial: TrialReport) -> bool:

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from assay.errors import ReportError
-from assay.model import AxisEffect, Estimate, Execution, Phase, Report, TrialReport
+from assay.model import AxisEffect, Budget, Estimate, Execution, Phase, Rating, Ratings, Report, TrialReport
+from assay.report.cases import answers_to
+from assay.report.contests import benchmark_of, is_simulated
 from assay.report.figures import doubts_of
 from assay.report.markdown import sweep_summary, trial_page
 
@@ -25,7 +27,7 @@ TRIAL = "assay.trial/1"
 def run_document(report: Report, *, with_executions: bool = True) -> dict[str, Any]:
     """One run as plain data that JSON can hold, without NaN or infinity; `result_schema` describes it."""
     document = _frame(report)
-    document["trials"] = [_trial(trial) for trial in report.trials]
+    document["trials"] = [_trial(report, trial) for trial in report.trials]
     if with_executions:
         for entry, trial in zip(document["trials"], report.trials, strict=True):
             entry["iteration_metrics"] = list(_executions(trial))
@@ -36,12 +38,34 @@ def write_document(report: Report, stream: TextIO) -> None:
     """Write what `run_document` returns execution by execution, so that memory does not grow with the run."""
     stream.write(strict_json(_frame(report), indent=1)[:-2] + ',\n "trials": [')
     for number, trial in enumerate(report.trials):
-        head = strict_json(_trial(trial))[:-1]
+        head = strict_json(_trial(report, trial))[:-1]
         stream.write(f'{"," if number else ""}\n  {head}, "iteration_metrics": [')
         for place, execution in enumerate(_executions(trial)):
             stream.write(f"{',' if place else ''}\n   {strict_json(execution)}")
         stream.write("]}")
     stream.write("\n ]\n}\n")
+
+
+def case_document(report: Report, case: str) -> list[dict[str, Any]]:
+    """One case as plain data: what was asked, and every execution of it; an entry for each benchmark that has it."""
+    return [
+        {
+            "case": case,
+            "benchmark": asked.contest.benchmark,
+            "input": plain(asked.definition.input) if asked.definition else None,
+            "expected": plain(asked.definition.expected) if asked.definition else None,
+            "turns": [
+                {"input": plain(turn.input), "expected": plain(turn.expected)}
+                for turn in (asked.definition.turns if asked.definition else ())
+            ],
+            "answers": [
+                {"agent": entry.label, "simulated": asked.contest.is_simulated}
+                | {"executions": [_execution(execution) for execution in done]}
+                for entry, done in asked.answers
+            ],
+        }
+        for asked in answers_to(report, case)
+    ]
 
 
 def result_schema() -> dict[str, Any]:
@@ -86,6 +110,8 @@ def _frame(report: Report) -> dict[str, Any]:
         "order": run.order,
         "parallelism": run.parallelism,
         "executor": run.executor,
+        **({"suite": asdict(run.suite)} if run.suite else {}),
+        **({"budget": asdict(run.budget)} if run.budget != Budget() else {}),
         "spec": plain(run.source),
         "environment": plain(run.environment.facts),
         "vcs": plain(run.environment.vcs),
@@ -96,13 +122,15 @@ def _frame(report: Report) -> dict[str, Any]:
     }
 
 
-def _trial(report: TrialReport) -> dict[str, Any]:
+def _trial(run: Report, report: TrialReport) -> dict[str, Any]:
     trial = report.stored.trial
+    defined = benchmark_of(run, trial.benchmark)
     return {
         "id": report.stored.id,
         "name": trial.name,
-        "agent": asdict(trial.agent),
+        "agent": asdict(trial.agent) | ({"type": trial.agent_use.type} if trial.agent_use else {}),
         "benchmark": trial.benchmark,
+        **({"benchmark_hash": defined.hash} if defined and defined.hash else {}),
         "experiment": trial.experiment,
         "parameters": plain(trial.params),
         "axes": plain(trial.axes),
@@ -115,8 +143,35 @@ def _trial(report: TrialReport) -> dict[str, Any]:
         "counts": {str(status): count for status, count in report.counts.items()},
         "stopped": report.stored.stopped,
         "applied": plain(report.applied),
+        **({} if report.ratings is None else _ratings(report, report.ratings)),
         "metrics": {estimate.metric.name: _estimate(estimate) for estimate in report.estimates},
         "artifacts": [{"name": a.name, "type": a.type, "bytes": len(a.content)} for a in report.artifacts],
+    }
+
+
+def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
+    return {
+        "simulated": is_simulated(trial),
+        "concurrency": trial.stored.trial.concurrency,
+        "ratings": {name: _rating(rating) for name, rating in ratings.dimensions.items()},
+        "overall": _rating(ratings.overall),
+        "rating_warnings": list(ratings.doubts),
+        "outcomes": dict(ratings.outcomes),
+        "unscored": ratings.unscored,
+        "cases": ratings.cases,
+        "solved": ratings.solved,
+        "pass_at": {str(k): value for k, value in ratings.pass_at.items()},
+        "pass_hat": {str(k): value for k, value in ratings.pass_hat.items()},
+        "usd_per_solved": plain(ratings.usd_per_solved),
+        "tokens_per_solved": plain(ratings.tokens_per_solved),
+    }
+
+
+def _rating(rating: Rating) -> dict[str, Any]:
+    return {
+        "value": plain(rating.value),
+        "interval": _interval(rating.low, rating.high),
+        "basis": rating.basis,
     }
 
 
@@ -177,10 +232,20 @@ def _execution(execution: Execution) -> dict[str, Any]:
     }
     if execution.case:
         entry["case"] = execution.case
-    for name in ("output", "applied", "error", "log"):
+        entry |= _scores(metrics)
+    for name in ("output", "applied", "error", "log", "detail"):
         if (value := getattr(execution, name)) is not None:
             entry[name] = plain(value)
     return entry
+
+
+def _scores(metrics: dict[str, Any]) -> dict[str, Any]:
+    """The judgement of a case, taken out of its metrics."""
+    named = {name: metrics.pop(name) for name in list(metrics) if name.startswith("score.")}
+    found: dict[str, Any] = {"score": metrics.pop("score")} if "score" in metrics else {}
+    return found | (
+        {"scores": {name.removeprefix("score."): value for name, value in named.items()}} if named else {}
+    )
 
 
 def read_result(path: Path) -> Report:

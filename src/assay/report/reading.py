@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from assay.model import (
     Agent,
+    AgentUse,
     AxisEffect,
     Better,
+    Budget,
     Doubt,
     Environment,
     Estimate,
@@ -23,12 +26,15 @@ from assay.model import (
     Limits,
     Metric,
     Phase,
+    Rating,
+    Ratings,
     Report,
     Run,
     RunState,
     Series,
     Status,
     StoredTrial,
+    SuiteRef,
     Trial,
     TrialReport,
     Until,
@@ -40,7 +46,8 @@ _SHOWN_FAILURES = 20
 
 
 def report_from_result(result: schema.Result) -> Report:
-    trials = tuple(_trial_report(number, trial) for number, trial in enumerate(result.trials))
+    suite = result.suite.name if result.suite else ""
+    trials = tuple(_trial_report(number, trial, suite) for number, trial in enumerate(result.trials))
     doubts = tuple(Doubt(w.code, w.message, w.hint, w.trial) for w in result.warnings)
     axes = tuple(_axis(effect) for effect in result.axes)
     return Report(_run(result, trials), trials, axes, doubts)
@@ -82,6 +89,8 @@ def _run(result: schema.Result, trials: tuple[TrialReport, ...]) -> Run:
         executor=result.executor,
         instrument_costs={name: cost for name, cost in result.instrument_costs.items() if cost is not None},
         unmeasured=result.unmeasured,
+        budget=Budget(**result.budget.model_dump()) if result.budget else Budget(),
+        suite=SuiteRef(**result.suite.model_dump()) if result.suite else None,
     )
 
 
@@ -101,13 +110,39 @@ def _flat_run(flat: schema.Flat, trials: tuple[TrialReport, ...]) -> Run:
     )
 
 
-def _trial_report(number: int, trial: schema.Trial) -> TrialReport:
-    stored = StoredTrial(trial.id, _trial(number, trial), trial.stopped)
+def _trial_report(number: int, trial: schema.Trial, suite: str) -> TrialReport:
     executions = tuple(_execution(trial.id, execution) for execution in trial.iteration_metrics or ())
-    return _with_series(stored, executions, _estimates(trial.metrics), trial.counts, trial.applied)
+    planned = replace(_trial(number, trial, executions), suite=suite)
+    stored = StoredTrial(trial.id, planned, trial.stopped)
+    read = _with_series(stored, executions, _estimates(trial.metrics), trial.counts, trial.applied)
+    return replace(read, ratings=_ratings(trial))
 
 
-def _trial(number: int, trial: schema.Trial) -> Trial:
+def _ratings(trial: schema.Trial) -> Ratings | None:
+    if trial.ratings is None or trial.overall is None:
+        return None
+    return Ratings(
+        dimensions={name: _rating(name, rating) for name, rating in trial.ratings.items()},
+        overall=_rating("overall", trial.overall),
+        outcomes=trial.outcomes or {},
+        unscored=trial.unscored or 0,
+        cases=trial.cases or 0,
+        solved=trial.solved or 0.0,
+        pass_at=trial.pass_at or {},
+        pass_hat=trial.pass_hat or {},
+        usd_per_solved=trial.usd_per_solved,
+        tokens_per_solved=trial.tokens_per_solved,
+        doubts=tuple(trial.rating_warnings or ()),
+    )
+
+
+def _rating(name: str, entry: schema.Rating) -> Rating:
+    low, high = entry.interval or (None, None)
+    return Rating(name, entry.value, low, high, entry.basis)
+
+
+def _trial(number: int, trial: schema.Trial, executions: Iterable[Execution]) -> Trial:
+    agent = trial.agent
     return Trial(
         index=number,
         name=trial.name,
@@ -121,6 +156,9 @@ def _trial(number: int, trial: schema.Trial) -> Trial:
         instruments=tuple(InstrumentUse(use.name, use.options) for use in trial.instruments),
         isolation=Isolation(trial.isolation),
         limits=Limits(**trial.limits.model_dump()),
+        agent_use=AgentUse(agent.name, agent.type, version=agent.version) if agent.type else None,
+        cases=tuple(dict.fromkeys(execution.case for execution in executions if execution.case)),
+        concurrency=trial.concurrency or 1,
     )
 
 
@@ -144,22 +182,26 @@ def _with_series(
         stored=stored,
         estimates=estimates,
         counts=counts or Counter(execution.status.value for execution in measured),
-        series=_series(execution for execution in measured if execution.status is Status.OK),
+        series=_series(measured, by_case=stored.trial.agent_use is not None),
         failures=tuple(failed[:_SHOWN_FAILURES]),
         executions=executions,
         applied=applied or {},
     )
 
 
-def _series(executions: Iterable[Execution]) -> dict[str, Series]:
+def _series(measured: Iterable[Execution], *, by_case: bool) -> dict[str, Series]:
+    """Of a suite, the number of a case stands where otherwise that of the process does."""
     columns: dict[str, tuple[list[int], list[int], list[float]]] = {}
-    for execution in executions:
-        for name, value in execution.measurements.items():
+    places: dict[str, int] = {}
+    for execution in measured:
+        place = places.setdefault(execution.case, len(places)) if by_case else execution.process
+        for name, value in execution.measurements.items() if execution.status is Status.OK else ():
             processes, repetitions, values = columns.setdefault(name, ([], [], []))
-            processes.append(execution.process)
+            processes.append(place)
             repetitions.append(execution.repetition)
             values.append(value)
-    return {name: Series(*column) for name, column in columns.items()}
+    unit = "case" if by_case else "process"
+    return {name: Series(*column, unit=unit) for name, column in columns.items()}
 
 
 def _execution(trial: int, execution: schema.Execution) -> Execution:
@@ -170,14 +212,20 @@ def _execution(trial: int, execution: schema.Execution) -> Execution:
         repetition=execution.index,
         status=Status(execution.status),
         started=execution.started or 0.0,
-        measurements=dict(_numbers(execution.duration_s, execution.metrics)),
+        measurements=dict(_numbers(execution.duration_s, {**execution.metrics, **_scores(execution)})),
         loops=execution.loops,
         case=execution.case or "",
         output=execution.output,
         applied=execution.applied,
         error=execution.error,
         log=execution.log,
+        detail=execution.detail,
     )
+
+
+def _scores(execution: schema.Execution) -> dict[str, float | None]:
+    named = {f"score.{name}": value for name, value in (execution.scores or {}).items()}
+    return named if execution.score is None else {"score": execution.score, **named}
 
 
 def _flat_executions(flat: schema.Flat) -> Iterator[Execution]:

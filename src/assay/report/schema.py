@@ -23,6 +23,9 @@ class Agent(BaseModel):
 
     name: str = Field(description="Name")
     version: str = Field("", description="Version or commit; empty when unknown")
+    type: str = Field(
+        "", description="How a suite's agent is reached: `python`, `command`, `openai` …; absent for code"
+    )
 
 
 class Until(BaseModel):
@@ -108,6 +111,10 @@ class Execution(BaseModel):
     duration_s: float | None = Field(None, description="The metric `seconds`: the time of one call")
     loops: int = Field(1, description="Calls that the time was averaged over")
     case: str | None = Field(None, description="Id of the case, where the benchmark has cases")
+    score: float | None = Field(
+        None, description="Of a case: weighted mean of its scores, 0 to 1; absent when unscored or not ok"
+    )
+    scores: dict[str, float | None] | None = Field(None, description="Of a case: each score by its name")
     metrics: dict[str, float | None] = Field(
         default_factory=dict, description="The other measurements by metric name; null for not a number"
     )
@@ -115,6 +122,11 @@ class Execution(BaseModel):
     applied: Plain | None = Field(None, description="Settings as read back from the thing under test")
     error: str | None = Field(None, description="What went wrong")
     log: str | None = Field(None, description="What it printed, where that was kept")
+    detail: Plain | None = Field(
+        None,
+        description="Of a case: `tool_calls`, `spans` (name, kind, start, seconds), `attempts`, `reasons` of the "
+        "scores, `unscored` scorers, outputs of earlier `turns`, `simulated`; each only where there is such",
+    )
 
 
 class Artifact(BaseModel):
@@ -125,6 +137,32 @@ class Artifact(BaseModel):
     bytes: int = Field(description="Size")
 
 
+class Rating(BaseModel):
+    """A mark on one dimension."""
+
+    value: float | None = Field(description="0 to 1; null is unrated")
+    interval: tuple[float, float] | None = Field(
+        description="Its 95 % interval over cases; null when there is none"
+    )
+    basis: str = Field("", description="What it rests on, or why there is none")
+
+
+class Suite(BaseModel):
+    """Which suite was run; its hash changes with any part of its definition."""
+
+    name: str = Field(description="Name")
+    version: str = Field("", description="Version")
+    category: str = Field("", description="Category")
+    hash: str = Field("", description="Hash of the definition")
+
+
+class Budget(BaseModel):
+    """Ceilings for the whole run; null is no ceiling."""
+
+    usd: float | None = Field(None, description="US dollars")
+    tokens: float | None = Field(None, description="Tokens")
+
+
 class Trial(BaseModel):
     """One point: agent × benchmark × parameters."""
 
@@ -132,6 +170,9 @@ class Trial(BaseModel):
     name: str = Field(description="Name")
     agent: Agent = Field(description="The thing under test")
     benchmark: str = Field(description="Name of the benchmark")
+    benchmark_hash: str | None = Field(
+        None, description="Hash of the benchmark's definition, where it is known"
+    )
     experiment: str = Field(description="Name of the experiment")
     parameters: Plain = Field(description="All parameters of this point")
     axes: Plain = Field(description="Those of them that the sweep varies")
@@ -144,6 +185,35 @@ class Trial(BaseModel):
     counts: dict[str, int] = Field(description="Measured executions by status")
     stopped: str | None = Field(description="Why it ended before its plan was done")
     applied: Plain = Field(description="Settings as read back from the thing under test")
+    simulated: bool | None = Field(None, description="Of a suite: whether the agent's figures are made up")
+    concurrency: int | None = Field(None, description="Of a suite: cases put to the agent at a time")
+    ratings: dict[str, Rating] | None = Field(
+        None, description="Of a suite: `accuracy`, `speed`, `efficiency`, `cost`, `reliability`"
+    )
+    overall: Rating | None = Field(None, description="Of a suite: weighted mean of the rated dimensions")
+    rating_warnings: list[str] | None = Field(None, description="Of a suite: doubts about the ratings")
+    outcomes: dict[str, int] | None = Field(
+        None,
+        description="Of a suite: executions that are `pass`, `fail`, `agent_error`, `limit`, `harness_error`",
+    )
+    unscored: int | None = Field(None, description="Of a suite: ok executions that no scorer could judge")
+    cases: int | None = Field(None, description="Of a suite: cases that were done")
+    solved: float | None = Field(
+        None, description="Of a suite: cases passed, each counted by the share of its repetitions that passed"
+    )
+    pass_at: dict[int, float] | None = Field(
+        None, description="Of a suite: by k, the chance that at least one of k repetitions passes"
+    )
+    pass_hat: dict[int, float] | None = Field(
+        None, description="Of a suite: by k, the chance that all of k repetitions pass"
+    )
+    usd_per_solved: float | None = Field(
+        None,
+        description="Of a suite: cost of a solved case; null when the cost is unknown or nothing was solved",
+    )
+    tokens_per_solved: float | None = Field(
+        None, description="Of a suite: tokens of a solved case; null when unknown or nothing was solved"
+    )
     metrics: dict[str, Estimate] = Field(
         description="Estimates by metric name; `seconds` is the time of one call"
     )
@@ -181,7 +251,9 @@ class Result(BaseModel):
     schema_: Literal["assay.result/1"] = Field(alias="schema", description="Name and version of this format")
     run_id: str = Field(description="Id of the run")
     name: str = Field(description="Name of the run")
-    status: Literal["running", "completed", "interrupted", "failed"] = Field(description="State of the run")
+    status: Literal["running", "completed", "interrupted", "failed", "over_budget"] = Field(
+        description="State of the run"
+    )
     started: str = Field(description="ISO 8601 date and time")
     ended: str | None = Field(description="ISO 8601 date and time; null while it runs")
     seed: int = Field(description="Seed of all chance in the run")
@@ -190,6 +262,8 @@ class Result(BaseModel):
     order: str = Field(description="`interleaved` or `sequential`")
     parallelism: int = Field(description="Processes at work at the same time")
     executor: str = Field(description="Where the workers lived")
+    suite: Suite | None = Field(None, description="The suite that was run; absent for code experiments")
+    budget: Budget | None = Field(None, description="Budget of the run, where it had one")
     spec: Plain = Field(description="The spec as it was read")
     environment: Plain = Field(description="Facts of machine, versions, clock, load and noise")
     vcs: Plain = Field(description="`commit`, `branch`, `dirty`; empty outside a repository")

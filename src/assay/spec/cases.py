@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from assay.errors import Mistake, SpecError
 from assay.model import Case, Turn
-from assay.spec.document import Document, Place, read_document, read_text
 from assay.spec import scorers
+from assay.spec.document import Document, Place, read_document, read_text
 from assay.spec.scorers import ScorerSection, as_list, as_scorer, scorer_use
 
 _INPUT = ("input", "question", "prompt")
@@ -59,9 +59,7 @@ def rows_in_file(path: Path, mistakes: list[Mistake]) -> list[Row]:
 def rows_written(values: Iterable[Any], document: Document, place: Place) -> list[Row]:
     """Cases that stand in the suite itself."""
     return [
-        Row(
-            document.file, document.line((*place, index)), ".".join(map(str, (*place, str(index)))), value
-        )
+        Row(document.file, document.line((*place, index)), ".".join(map(str, (*place, str(index)))), value)
         for index, value in enumerate(values)
     ]
 
@@ -159,7 +157,7 @@ def _case(row: Any, number: int, expected: Any, root: Path) -> Case:
         id=_id(row.get("id"), number),
         input=found,
         expected=next((row[key] for key in _EXPECTED if row.get(key) is not None), expected),
-        turns=tuple(_turn(turn, place) for place, turn in enumerate(turns or (), 1)),
+        turns=tuple(_turn(turn, place, root) for place, turn in enumerate(turns or (), 1)),
         tools=_tools(row.get("tools")),
         files=_files(row.get("files"), root),
         tags=_tags(row.get("tags")),
@@ -204,7 +202,7 @@ def _named(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from ((Path(str(path)).name, path) for path in paths)
 
 
-def _turn(turn: Any, number: int) -> Turn:
+def _turn(turn: Any, number: int, root: Path) -> Turn:
     if not isinstance(turn, dict):
         return Turn(turn)
     found = next((turn[key] for key in (*_INPUT, "user", "content") if turn.get(key) is not None), None)
@@ -215,7 +213,7 @@ def _turn(turn: Any, number: int) -> Turn:
         uses = [ScorerSection.model_validate(as_scorer(one)) for one in as_list(turn.get("scorer"))]
     except ValidationError:
         raise ValueError(f"turn {number} has a scorer without a name, or with a wrong weight.") from None
-    return Turn(found, expected, tuple(map(scorer_use, uses)))
+    return Turn(found, expected, tuple(scorer_use(use, root) for use in uses))
 
 
 def identity_of(case: Case) -> list[Any]:

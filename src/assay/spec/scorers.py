@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, PositiveFloat
@@ -36,9 +37,16 @@ Scorers = Annotated[
 ]
 
 
-def scorer_use(section: ScorerSection) -> ScorerUse:
-    return ScorerUse(section.name, section.weight, dict(section.model_extra or {}), section.label)
+def scorer_use(section: ScorerSection, folder: Path) -> ScorerUse:
+    """`own.py:grade`, counted from the folder of the suite, and `module:grade` give a score called `grade`."""
+    file, _, function = section.name.rpartition(":")
+    file = file.removesuffix(":")
+    is_file = file.endswith(".py")
+    name = f"{(folder / file).resolve()}::{function}" if is_file else section.name
+    label = section.label or (function if file else "")
+    return ScorerUse(name, section.weight, dict(section.model_extra or {}), label)
 
 
 def identity_of(scorer: ScorerUse) -> list[Any]:
-    return [scorer.name, scorer.weight, dict(scorer.options), scorer.label]
+    """The same wherever the suite's folder is."""
+    return [scorer.name.rpartition("/")[2], scorer.weight, dict(scorer.options), scorer.label]

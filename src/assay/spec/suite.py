@@ -59,9 +59,7 @@ class BenchmarkSection(Section):
     description: str = ""
     test_type: Literal["synthetic", "real_world", "stress", "edge_case", "regression"] = "synthetic"
     experiment: Literal["ask"] = Field("ask", description="How a case is put to the agent.")
-    cases: str | list[Any] = Field(
-        description="A file (.jsonl, .csv, .yaml, .json) or the cases themselves."
-    )
+    cases: str | list[Any] = Field(description="A file (.jsonl, .csv, .yaml, .json) or the cases themselves.")
     expected_outputs: list[Any] | None = Field(
         None, description="Right outputs, one a case, where cases have none."
     )
@@ -217,7 +215,7 @@ def _benchmark(
     section: BenchmarkSection, document: Document, place: Place, folder: Path, mistakes: list[Mistake]
 ) -> Benchmark:
     found = _cases(section, document, place, folder, mistakes)
-    uses = tuple(map(scorer_use, section.scorer)) or (ScorerUse("exact"),)
+    uses = tuple(scorer_use(one, folder) for one in section.scorer) or (ScorerUse("exact"),)
     mistakes += _scores_called_alike(uses, document, place)
     limits = _limits(section)
     identity = [

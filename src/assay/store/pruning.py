@@ -9,25 +9,19 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from assay.model import RunState, Status
+from assay.store import registry
 from assay.store.refs import newest_first
 from assay.store.tables import baselines, environments, executions, measurements, runs, suites, trials
 
 
 def delete_run(connection: sa.Connection, run_id: str) -> None:
+    registry.take_turn(connection)
     query = sa.select(runs.c.environment_id, runs.c.suite_id).where(runs.c.id == run_id)
     environment, suite = connection.execute(query).one()
     connection.execute(runs.delete().where(runs.c.id == run_id))
     connection.execute(environments.delete().where(environments.c.id == environment))
     if suite is not None:
-        delete_unused_suites(connection, suites.c.id == suite)
-
-
-def delete_unused_suites(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> None:
-    """Deletes those of the chosen suites that neither a run nor the registry needs."""
-    # Locked first: a run that begins at this moment has then either been committed, or waits and stores the suite anew.
-    connection.execute(sa.select(suites.c.id).where(chosen).order_by(suites.c.id).with_for_update()).all()
-    is_run = sa.exists().where(runs.c.suite_id == suites.c.id)
-    connection.execute(suites.delete().where(chosen, sa.not_(suites.c.registered), ~is_run))
+        registry.delete_unused_suites(connection, suites.c.id == suite)
 
 
 def delete_unsettled(connection: sa.Connection, run_id: str) -> None:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from assay.errors import SuiteNotFound, no_such
 from assay.model import Agent, AgentUse, Suite, SuiteRef
-from assay.store import definitions, pruning
+from assay.store import definitions
 from assay.store.tables import DEFAULT_WORKSPACE, agents, runs, suites
+
+_TURN = 0x61737362
+"""Of PostgreSQL's advisory locks."""
+
+
+def take_turn(connection: sa.Connection) -> None:
+    """Until this transaction ends, no other begins to store, register or delete suites, or to register agents.
+
+    A run could otherwise refer to a suite that is deleted at the same moment. SQLite has one writer at a time anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_TURN)))
 
 
 def agent_ids(connection: sa.Connection, wanted: set[Agent]) -> dict[Agent, int]:
@@ -36,6 +46,7 @@ def register_agents(connection: sa.Connection, uses: Iterable[AgentUse]) -> None
     by_name = {use.name: use for use in uses}
     if not by_name:
         return
+    take_turn(connection)
     ids = agent_ids(connection, {Agent(use.name, use.version) for use in by_name.values()})
     connection.execute(agents.update().where(agents.c.name.in_(by_name)).values(definition=None))
     for use in by_name.values():
@@ -51,6 +62,7 @@ def registered_agents(connection: sa.Connection) -> dict[str, AgentUse]:
 
 def keep_suite(connection: sa.Connection, suite: Suite, created: datetime) -> int:
     """The id of a suite, which is written where it is not known yet."""
+    take_turn(connection)
     definition = definitions.suite_to_plain(suite)
     key = {
         "workspace_id": DEFAULT_WORKSPACE,
@@ -59,29 +71,26 @@ def keep_suite(connection: sa.Connection, suite: Suite, created: datetime) -> in
         "hash": suite.hash,
         "digest": definitions.digest(definition),
     }
-    # Locked, here as by the insertion: until this transaction ends, nobody deletes what the run is to refer to.
-    query = sa.select(suites.c.id).filter_by(**key).with_for_update(read=True, key_share=True)
-    known: int | None = connection.scalar(query)
-    return known or _insert_suite(
-        connection, {**key, "category": suite.category, "definition": definition, "created": created}
-    )
-
-
-def _insert_suite(connection: sa.Connection, row: dict[str, Any]) -> int:
-    insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    key = ["workspace_id", "name", "version", "hash", "digest"]
-    statement = (
-        insert(suites).values(row).on_conflict_do_update(index_elements=key, set_={"digest": row["digest"]})
-    )
-    suite_id: int = connection.scalars(statement.returning(suites.c.id)).one()
-    return suite_id
+    known: int | None = connection.scalar(sa.select(suites.c.id).filter_by(**key))
+    if known is not None:
+        return known
+    row = {**key, "category": suite.category, "definition": definition, "created": created}
+    made = connection.execute(suites.insert().values(row)).inserted_primary_key
+    assert made is not None
+    return int(made[0])
 
 
 def register_suite(connection: sa.Connection, suite: Suite, now: datetime) -> None:
     kept = keep_suite(connection, suite, now)
     named = suites.c.name == suite.name
     connection.execute(suites.update().where(named).values(registered=suites.c.id == kept))
-    pruning.delete_unused_suites(connection, named)
+    delete_unused_suites(connection, named)
+
+
+def delete_unused_suites(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> None:
+    """Deletes those of the chosen suites that neither a run nor the registry needs."""
+    is_run = sa.exists().where(runs.c.suite_id == suites.c.id)
+    connection.execute(suites.delete().where(chosen, sa.not_(suites.c.registered), ~is_run))
 
 
 def registered_suites(connection: sa.Connection) -> list[SuiteRef]:

@@ -47,6 +47,7 @@ class Caller:
         backoff: float = 0.5,
         concurrency: int = 1,
         max_bytes: int = MAX_BYTES,
+        kind: str = "llm",
     ) -> None:
         given = {str(name): str(value) for name, value in headers.items()}
         self._url = url
@@ -58,6 +59,7 @@ class Caller:
         self._throttle = Throttle()
         self._connections = max(_FEWEST_CONNECTIONS, concurrency)
         self._max_bytes = max_bytes
+        self._kind = kind
         self._client: HttpClient | None = None
         self._check()
 
@@ -79,7 +81,7 @@ class Caller:
 
     async def ask(self, body: bytes, read: Read, span: str) -> Answer:
         """What `read` makes of a response that is no error, with every earlier try; AgentError when all have failed."""
-        course = _Course(span)
+        course = _Course(span, self._kind)
         while True:
             outcome = await self._try(body, read, course)
             if isinstance(outcome, Answer):
@@ -147,8 +149,8 @@ async def _read_all(stream: Stream, read: Read) -> Answer:
 class _Course:
     """How a request went until now: its tries, and where the time was spent."""
 
-    def __init__(self, span: str) -> None:
-        self._span = span
+    def __init__(self, span: str, kind: str) -> None:
+        self._span, self._kind = span, kind
         self._began = perf_counter()
         self._spans: list[Span] = []
         self.attempts: list[Mapping[str, object]] = []
@@ -162,7 +164,7 @@ class _Course:
             self._spans.append(Span("waiting", "queue", started - self._began, seconds))
 
     def called(self, started: float) -> None:
-        self._spans.append(Span(self._span, "llm", started - self._began, perf_counter() - started))
+        self._spans.append(Span(self._span, self._kind, started - self._began, perf_counter() - started))
 
     def add(self, refusal: Refusal, seconds: float) -> None:
         self.attempts.append({"error": refusal.text, "seconds": seconds, "status": refusal.status})

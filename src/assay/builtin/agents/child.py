@@ -46,8 +46,8 @@ class Child:
         self.lines = LineSplitter()
         self.served = 0
         """Requests it was sent."""
-        self.has_ended = False
-        """It says no more, or so much unasked that it is not worth asking."""
+        self.fault = ""
+        """Why it cannot be asked any more."""
 
     def write(self, data: bytes | memoryview) -> int:
         """How much of it the pipe took; all of it counts as taken when nobody reads any more."""
@@ -83,15 +83,16 @@ class Child:
         self._log.drain_flood()
 
     def catch_up(self, most_bytes: int) -> int:
-        """Pass over what it said unasked, and count the lines; also find out whether it has ended meanwhile."""
+        """Pass over what it said unasked, and count the lines; also find out whether it can still be asked."""
         lines, size = 0, 0
         while data := self.read():
             lines += len(self.lines.feed(data, 0.0))
             size += len(data)
             if size > most_bytes:
-                self.has_ended = True
-                break
-        self.has_ended = self.has_ended or data == b""
+                self.fault = f"it said more than {most_bytes:,} bytes unasked"
+                return lines
+        if data is not None:
+            self.fault = "it ended after its last answer"
         return lines
 
     def exit_code(self) -> int | None:

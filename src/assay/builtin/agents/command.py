@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import ClassVar
 
 from assay.builtin.agents.child import Child
@@ -66,14 +67,17 @@ class Command:
             self._idle.append(self._started())
 
     def close(self) -> None:
-        for child in list(self._all):
+        for child in self._all:
             child.finish_writing()
+        until = monotonic() + _LEAVE_SECONDS
         for child in list(self._all):
-            self._end(child, _LEAVE_SECONDS)
+            self._end(child, max(0.0, until - monotonic()))
         self._idle.clear()
 
     def found_version(self) -> str:
-        return version_of(self._folder / word for word in self._command)
+        """Of the files that the command names, without an interpreter that lives elsewhere."""
+        files = [self._folder / word for word in self._command]
+        return version_of([file for file in files if file.is_relative_to(self._folder)] or files[:1])
 
     def cpu_seconds(self) -> float:
         """Of all its processes until now, those that have ended included."""
@@ -108,13 +112,13 @@ class Command:
         child = polling.child
         if late := child.catch_up(self._max_bytes):
             child.remark(f"{late} lines after the answer to request {child.served} were passed over")
-        return self._restarted(child) if child.has_ended else polling
+        return self._restarted(child) if child.fault else polling
 
     def _restarted(self, child: Child) -> Polling:
         words = child.take_log()
         self._end(child)
         polling = self._started()
-        polling.child.remark(f"it ended after its last answer and was started again\n{words}")
+        polling.child.remark(f"{child.fault}, and was started again\n{words}")
         return polling
 
     def _started(self) -> Polling:

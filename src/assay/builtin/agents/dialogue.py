@@ -181,7 +181,7 @@ def once(talk: Talk, is_plain: bool) -> Dialogue:
     code = yield from _exit_code(talk, float("inf"))
     if code:
         raise AgentError(_died_of(code))
-    _settle_once(talk, [line for line in said if line.strip()], pieces, is_plain)
+    _settle_once(talk, said, pieces, is_plain)
 
 
 def _took_piece(line: bytes, at: float, pieces: Pieces) -> bool:
@@ -195,17 +195,18 @@ def _took_piece(line: bytes, at: float, pieces: Pieces) -> bool:
 
 
 def _settle_once(talk: Talk, said: list[bytes], pieces: Pieces, is_plain: bool) -> None:
-    document = _object_or_none(said[-1]) if said else None
+    last = next((line for line in reversed(said) if line.strip()), b"")
+    document = _object_or_none(last)
     if document is not None and document.keys() & _ANSWERING:
         if document.get("id", "1") != "1":
             raise InvalidAnswer(f"it answered request {document['id']!r}, but was asked '1'")
         talk.settle(document, pieces)
-    elif pieces and not said:
+    elif pieces and not last:
         talk.settle({}, pieces)
     elif is_plain:
-        talk.settle({"output": decoded(b"\n".join(said))}, pieces)
-    elif said:
-        text = excerpt(decoded(said[-1]))
+        talk.settle({"output": decoded(b"\n".join(said)).strip("\r\n")}, pieces)
+    elif last:
+        text = excerpt(decoded(last))
         raise InvalidAnswer(f"its last line is not an answer: {text}. With 'plain: true' any text is one")
     else:
         raise InvalidAnswer("it ended without an answer")

@@ -31,7 +31,7 @@ class Http:
         max_bytes: int = MAX_BYTES,
         concurrency: int = 1,
     ) -> None:
-        self._caller = Caller(url, headers or {}, retries, backoff, concurrency, max_bytes)
+        self._caller = Caller(url, headers or {}, retries, backoff, concurrency, max_bytes, kind="agent")
         self._path = output.split(".") if output else None
         self._params = dict(params or {})
         self._asked = 0
@@ -52,7 +52,7 @@ class Http:
         async def read(stream: Stream) -> Answer:
             return await self._read(stream, serial)
 
-        return await self._caller.ask(request_line(request, serial, self._params), read, "agent")
+        return await self._caller.ask(request_line(request, serial, self._params), read, "answer")
 
     async def _read(self, stream: Stream, serial: str) -> Answer:
         kind = stream.headers.get("content-type", "").partition(";")[0].strip().lower()

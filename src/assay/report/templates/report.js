@@ -1,5 +1,6 @@
 "use strict";
 (() => {
+  const NARROW = 560;
   const root = document.documentElement;
   const byId = (id) => document.getElementById(id);
   const configs = JSON.parse(byId("configs").textContent);
@@ -34,6 +35,7 @@
     const width = figure.clientWidth;
     const config = structuredClone(configs[dark ? "dark" : "light"]);
     config.background = "transparent";
+    if (width < NARROW) config.legend.columns = 3;
     config.axis.labelLimit = Math.max(80, Math.min(240, width * 0.36));
     config.title.limit = config.title.subtitleLimit = width - 8;
     config.padding = { left: 0, right: 8, top: 4, bottom: 4 };
@@ -49,9 +51,16 @@
 
   // A chart of fixed shape only shrinks; all others take the width that there is.
   function fitted(chart, width) {
+    if (chart.usermeta?.labels === "wide" && width < NARROW) chart = withoutLabels(chart);
     if (!chart.usermeta?.fixed) return { ...chart, width: "container", autosize: { type: "fit-x", contains: "padding" } };
     const scale = Math.min(1, (width - 24) / chart.width);
     return { ...chart, width: chart.width * scale, height: chart.height * scale };
+  }
+
+  function withoutLabels(chart) {
+    const layers = structuredClone(chart.layer);
+    for (const layer of layers) layer.encoding.x.axis.labels = false;
+    return { ...chart, layer: layers };
   }
 
   // Texts come from agents and cases: they are only ever set as text.
@@ -62,20 +71,21 @@
     return made;
   }
 
-  function labelled(name, text) {
-    return text ? [element("p", name), element("pre", text)] : [];
+  function sheet(rows) {
+    const said = rows.filter(([, text]) => text);
+    return element("dl", "", said.flatMap(([name, text]) => [element("dt", name), element("dd", text)]));
   }
 
   async function pick(contest, id) {
     const found = id !== undefined && (await details())[contest]?.[id];
     if (!found) return;
     const told = (answer) => Object.entries(answer.outcomes).map(([name, number]) => `${number} ${name.replace("_", " ")}`).join(", ");
-    const rows = found.answers.map((answer) => element("div", "", [
-      element("h3", `${answer.agent}: ${answer.score === null ? "not scored" : "score " + answer.score.toFixed(2)}, ${told(answer)}`),
-      ...labelled("output", answer.output), ...labelled("why", answer.why),
-    ]));
+    const rows = found.answers.flatMap((answer) => [
+      element("h3", `${answer.agent}: ${answer.score === null ? "not scored" : "score " + answer.score.toFixed(2)} (${told(answer)})`),
+      sheet([["output", answer.output], ["why", answer.why]]),
+    ]);
     const place = [...document.querySelectorAll("[data-picked]")].find((item) => item.dataset.picked === contest);
-    place.replaceChildren(element("h3", id), ...labelled("input", found.input), ...labelled("expected", found.expected), ...rows);
+    place.replaceChildren(element("h3", id), sheet([["input", found.input], ["expected", found.expected]]), ...rows);
     place.hidden = false;
   }
 

@@ -1,0 +1,89 @@
+"""Every command that the README and the examples show is run as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/README.md"))
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(text: str, *kinds: str) -> list[str]:
+    return [body for kind, body in BLOCK.findall(text) if kind in kinds]
+
+
+def commands(text: str) -> list[str]:
+    lines = "".join(blocks(text, "sh")).splitlines()
+    return [line.split("   #")[0].strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def write_files(text: str, folder: Path) -> None:
+    for body in blocks(text, "python", "yaml"):
+        first, _, _ = body.partition("\n")
+        if first.startswith("# ") and "." in first and " " not in first[2:]:
+            path = folder / first[2:]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(body)
+
+
+def run_in_one_shell(lines: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """One shell, as a reader would have; the first command that fails ends it. `compare` may find something: that is 1."""
+    script = "set -e\n" + "\n".join(lines)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "NO_COLOR": "1"}
+    environment.pop("ASSAY_DB", None)
+    return subprocess.run(
+        ["sh", "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    write_files(text, tmp_path)
+    lines = [line for line in commands(text) if not line.startswith(("pip ", "make "))]
+    begins = lines.index("assay run greeting.yaml --repetitions 3")
+    in_try, here = lines[:begins], lines[begins:]
+    for some in (in_try, here):
+        done = run_in_one_shell([line.replace(" --fail-on worse", "") for line in some], tmp_path)
+        assert done.returncode == 0, done.stderr[-3000:]
+    assert list((tmp_path / "try").glob("report-*/report.html"))
+
+
+def test_the_function_of_the_readme_measures_itself_when_run_as_a_script(tmp_path: Path) -> None:
+    write_files((ROOT / "README.md").read_text(), tmp_path)
+    done = run_in_one_shell(["python bench.py"], tmp_path)
+    assert re.fullmatch(r"\d+\.\d{4} ms\n", done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_command_of_an_example_works(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    shutil.copytree(
+        ROOT / "examples" / name, folder, ignore=shutil.ignore_patterns(".assay", "__pycache__", "report-*")
+    )
+    done = run_in_one_shell(commands((folder / "README.md").read_text()), folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_shows_its_result(name: str) -> None:
+    folder = ROOT / "examples" / name
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (folder / "README.md").read_text())
+    assert pictures
+    assert all((folder / picture).stat().st_size > 1000 for picture in pictures)
