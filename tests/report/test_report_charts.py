@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from assay.model import AxisEffect, Series, TrialReport, metric_named
 from assay.report.charts import (
     _bins,
-    _is_wide,
     axis,
     distribution,
     iterations,
@@ -21,10 +20,10 @@ from assay.report.charts import (
     overview,
     resources,
     run_charts,
-    themed,
     trial_charts,
 )
 from assay.report.png import Png
+from assay.report.vega import is_wide, themed
 
 
 def rows(spec: dict[str, Any], layer: int) -> list[dict[str, Any]]:
@@ -46,7 +45,7 @@ def test_a_histogram_counts_every_value(make_trial):
 @given(st.lists(st.floats(1e-9, 1e9), min_size=60, max_size=200))
 def test_no_value_falls_outside_the_bins_whatever_their_spread(values):
     numbers = np.array(values)
-    counts, edges = _bins(numbers, wide=_is_wide(numbers))
+    counts, edges = _bins(numbers, wide=is_wide(numbers))
     assert counts.sum() == len(values)
     assert (np.diff(edges) > 0).all()
 

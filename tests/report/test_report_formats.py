@@ -29,8 +29,9 @@ from assay.model import (
 from assay.report.console import print_comparisons, print_report, print_runs
 from assay.report.csv import Csv
 from assay.report.junit import JUnit
-from assay.report.markdown import Markdown, fenced, report_page
-from assay.report.markdown import text as literal
+from assay.report.markdown import Markdown, report_page
+from assay.report.marking import fenced
+from assay.report.marking import text as literal
 
 SECONDS = metric_named("seconds")
 
@@ -41,7 +42,7 @@ def shown(print_it: Callable[..., None], *things: object, width: int = 80) -> st
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("module", ["figures", "document"])
+@pytest.mark.parametrize("module", ["figures", "document", "contests"])
 def test_the_examples_in_the_docstrings_hold(module):
     outcome = doctest.testmod(importlib.import_module(f"assay.report.{module}"))
     assert outcome.attempted > 0

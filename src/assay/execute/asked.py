@@ -100,7 +100,7 @@ def _executions(
         yield from ([one] for one in asker.one_by_one(alone, pulse, read_log))
         if job.concurrency > 1:
             pulse.begin(Phase.MEASURED, MANY)
-            yield from _at_once(asker, numbers, job.concurrency, stable)
+            yield from _at_once(job, asker, numbers, stable, pulse)
     finally:
         beating.cancel()
 
@@ -122,12 +122,12 @@ async def _beat(pulse: Pulse, asker: Asker, limit: float | None) -> None:
 
 
 def _at_once(
-    asker: Asker, numbers: Iterator[tuple[Phase, int]], concurrency: int, stable: Stable
+    job: Job, asker: Asker, numbers: Iterator[tuple[Phase, int]], stable: Stable, pulse: Pulse
 ) -> Iterator[list[Execution]]:
     """Executions in slices of time: the event loop is left only now and then, to hand over what has ended."""
     ended: list[Execution] = []
     loop = stable.runner.get_loop()
-    asking = [loop.create_task(asker.keep_asking(numbers, ended)) for _ in range(concurrency)]
+    asking = [loop.create_task(asker.keep_asking(numbers, ended, pulse)) for _ in range(job.concurrency)]
     try:
         while asking:
             stable.runner.run(_slice(asking))

@@ -31,6 +31,7 @@ from assay.model import (
     Status,
     ToolCall,
     Turn,
+    Usage,
 )
 from assay.plugin.agent import Agent, AgentError, InvalidAnswer
 
@@ -40,6 +41,7 @@ Ending = tuple[Status, str | None]
 WELL: Ending = (Status.OK, None)
 MOST_TOKENS = 10**9
 GRACE_SECONDS = 1.0
+BREATH_SECONDS = 0.01
 
 
 class _TimeIsUp(Exception):
@@ -67,13 +69,17 @@ class Asker:
         self._price = Price(job.agent, self.agent)
         self._seconds_allowed = job.limits.seconds or DEFAULT_SECONDS
         self.is_async = inspect.iscoroutinefunction(self.agent.answer)
-        self._is_local = bool(getattr(self.agent, "is_local", False))
+        self._cpu_clock: Callable[[], float] | None = getattr(self.agent, "cpu_seconds", None)
+        if self._cpu_clock is None and getattr(self.agent, "is_local", False):
+            self._cpu_clock = time.process_time
+        self._sees_answers = bool(getattr(self.agent, "sees_answers", False))
         self._under_way: dict[int, float] = {}
-        """Numbers of executions to when they began, the oldest first."""
+        """When each execution began, the oldest first, by the identity of its talk."""
+        self._last_breath = perf_counter()
 
     def call_scorers(self) -> None:
         """Made after the agent: what goes wrong with them is not its fault."""
-        self._panel = Panel(self._job.scorers, self._stable)
+        self._panel = Panel(self._job.scorers, self._job.cases, self._stable)
 
     @property
     def version(self) -> str:
@@ -96,7 +102,7 @@ class Asker:
             started, talk = time.time(), Talk()
             pulse.begin(phase, number)
             try:
-                converse(number, case, talk)
+                converse(case, talk)
                 ending = WELL
             except BaseException as error:
                 ending = _ending(error)
@@ -108,42 +114,66 @@ class Asker:
             log = read_log()
             yield replace(execution, log=log) if log else execution
 
-    async def keep_asking(self, numbers: Iterator[tuple[Phase, int]], ended: list[Execution]) -> None:
+    async def keep_asking(
+        self, numbers: Iterator[tuple[Phase, int]], ended: list[Execution], pulse: Pulse
+    ) -> None:
         """One after the other; as many of these at a time as the trial allows share the numbers."""
         for phase, number in numbers:
             case, repetition = self._case(number)
             started, talk = time.time(), Talk()
             try:
-                await self._converse_in_time(number, case, talk)
+                await self._converse_in_time(case, talk)
                 ending = WELL
             except (Exception, SystemExit, KeyboardInterrupt) as error:
                 ending = _ending(error)
             if ending is WELL:
                 await self._panel.judged(case, talk.answers, talk.scores)
             ended.append(self._execution(phase, case, repetition, started, talk, ending))
+            pulse.again()
+            if perf_counter() - self._last_breath > BREATH_SECONDS:
+                # An agent that never waits for anything would keep the loop from everything else.
+                await asyncio.sleep(0)
+                self._last_breath = perf_counter()
 
     def _case(self, number: int) -> tuple[Case, int]:
         repetition, index = divmod(number, len(self._job.cases))
         return self._job.cases[index], repetition
 
-    def _converse(self, number: int, case: Case, talk: Talk) -> None:
-        cpu = time.process_time() if self._is_local else 0.0
-        for request in _requests(case, talk, self._job.limits):
+    def _converse(self, case: Case, talk: Talk) -> None:
+        cpu = self._cpu_clock() if self._cpu_clock else 0.0
+        for request in self._requests(case, talk):
             start = perf_counter()
             try:
                 answer = self.agent.answer(request)
             finally:
                 talk.seconds += perf_counter() - start
             talk.answers.append(_valid(answer))
-        if self._is_local:
-            talk.cpu_seconds = time.process_time() - cpu
+        if self._cpu_clock:
+            talk.cpu_seconds = self._cpu_clock() - cpu
 
-    def _converse_on_loop(self, number: int, case: Case, talk: Talk) -> None:
-        self._stable.runner.run(self._converse_in_time(number, case, talk))
+    def _requests(self, case: Case, talk: Talk) -> Iterator[Request]:
+        """One request for a plain case; for a conversation one a turn, each with what was said before."""
+        turns = case.turns or (Turn(case.input, case.expected),)
+        history: list[Mapping[str, object]] = []
+        limit = self._job.limits.tokens
+        most = int(limit) if limit is not None else None
+        params = case.metadata
+        if not self._sees_answers:
+            turns = tuple(Turn(turn.input) for turn in turns)
+            params = {key: value for key, value in params.items() if key not in _ANSWERS}
+        for turn in turns:
+            yield Request(
+                case.id, turn.input, params, tuple(history), case.tools, case.files, turn.expected, most
+            )
+            history.append({"role": "user", "content": turn.input})
+            history.append({"role": "assistant", "content": talk.answers[-1].output})
 
-    async def _converse_in_time(self, number: int, case: Case, talk: Talk) -> None:
+    def _converse_on_loop(self, case: Case, talk: Talk) -> None:
+        self._stable.runner.run(self._converse_in_time(case, talk))
+
+    async def _converse_in_time(self, case: Case, talk: Talk) -> None:
         """Cancelled when its time is up."""
-        self._under_way[number] = perf_counter()
+        self._under_way[id(talk)] = perf_counter()
         try:
             async with asyncio.timeout(self._seconds_allowed) as deadline:
                 await self._converse_async(case, talk)
@@ -152,10 +182,10 @@ class Asker:
                 raise _TimeIsUp(f"took longer than {self._seconds_allowed:g} s") from None
             raise
         finally:
-            del self._under_way[number]
+            del self._under_way[id(talk)]
 
     async def _converse_async(self, case: Case, talk: Talk) -> None:
-        for request in _requests(case, talk, self._job.limits):
+        for request in self._requests(case, talk):
             start = perf_counter()
             try:
                 answer = await self.agent.answer(request)  # type: ignore[misc]
@@ -208,29 +238,27 @@ def _ending(error: BaseException) -> Ending:
     return Status.FAILED, told(error)
 
 
-def _requests(case: Case, talk: Talk, limits: Limits) -> Iterator[Request]:
-    """One request for a plain case; for a conversation one a turn, each with what was said before."""
-    turns = case.turns or (Turn(case.input, case.expected),)
-    history: list[Mapping[str, object]] = []
-    most = int(limits.tokens) if limits.tokens is not None else None
-    for turn in turns:
-        yield Request(
-            case.id, turn.input, case.metadata, tuple(history), case.tools, case.files, turn.expected, most
-        )
-        history.append({"role": "user", "content": turn.input})
-        history.append({"role": "assistant", "content": talk.answers[-1].output})
+_ANSWERS = frozenset({"expected_calls", "tests"})
+"""Metadata of a case by which it is judged: not for the eyes of the agent."""
+_TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "api_calls")
+_NOBODY_SAID = Usage()
 
 
 def _valid(answer: Any) -> Answer:
     if not isinstance(answer, Answer):
         raise InvalidAnswer(f"the agent returned {type(answer).__name__}, not an answer")
-    for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "api_calls"):
-        value = getattr(answer.usage, name)
-        if value is not None and not (isinstance(value, int) and 0 <= value <= MOST_TOKENS):
-            raise InvalidAnswer(f"usage says {name} is {value!r}, which cannot be")
+    if answer.usage != _NOBODY_SAID:
+        _check_usage(answer.usage)
     if answer.usd is not None and not (math.isfinite(answer.usd) and answer.usd >= 0):
         raise InvalidAnswer(f"usage says the cost is {answer.usd!r} usd, which cannot be")
     return answer if answer.output.__class__ is str and len(answer.output) < 10_000 else _plain_answer(answer)
+
+
+def _check_usage(usage: Usage) -> None:
+    for name in _TOKENS:
+        value = getattr(usage, name)
+        if value is not None and not (isinstance(value, int) and 0 <= value <= MOST_TOKENS):
+            raise InvalidAnswer(f"usage says {name} is {value!r}, which cannot be")
 
 
 def _plain_answer(answer: Answer) -> Answer:
@@ -244,8 +272,9 @@ def _measurements(talk: Talk, price: Price) -> dict[str, float]:
         found["cpu_seconds"] = talk.cpu_seconds
     if talk.answers and (first := talk.answers[0].first_token_seconds) is not None:
         found["ttft"] = first
-    for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "api_calls", "tokens"):
-        _add(found, name, [getattr(answer.usage, name) for answer in talk.answers])
+    if any(answer.usage != _NOBODY_SAID for answer in talk.answers):
+        for name in (*_TOKENS, "tokens"):
+            _add(found, name, [getattr(answer.usage, name) for answer in talk.answers])
     _add(found, "usd", [price.of(answer) for answer in talk.answers])
     for answer in talk.answers:
         for name, seconds in answer.durations.items():
@@ -263,7 +292,7 @@ def _add(found: dict[str, float], name: str, values: list[float | None]) -> None
 
 def _detail(talk: Talk, agent: Agent) -> dict[str, Any]:
     """What the figures rest on, for people who ask why."""
-    calls = [_call(call) for answer in talk.answers for call in answer.tool_calls]
+    calls = [_call(call, turn) for turn, answer in enumerate(talk.answers, 1) for call in answer.tool_calls]
     spans = [[s.name, s.kind, s.start, s.seconds] for answer in talk.answers for s in answer.spans]
     attempts = [dict(attempt) for answer in talk.answers for attempt in answer.attempts]
     turns = [plain(answer.output) for answer in talk.answers[:-1]]
@@ -279,8 +308,8 @@ def _detail(talk: Talk, agent: Agent) -> dict[str, Any]:
     return {name: part for name, part in parts.items() if part}
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
-    return {"name": call.name, "arguments": plain(dict(call.arguments))}
+def _call(call: ToolCall, turn: int) -> dict[str, Any]:
+    return {"name": call.name, "arguments": plain(dict(call.arguments)), "turn": turn}
 
 
 def broken_limit(measurements: Mapping[str, float], limits: Limits) -> str | None:

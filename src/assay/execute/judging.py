@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.errors import PlanError
@@ -60,21 +62,23 @@ def _judgement(value: Any) -> Judgement:
 class Panel:
     """The scorers of a trial. Turns of a conversation may have their own; the case's score is then their mean."""
 
-    def __init__(self, uses: Sequence[ScorerUse], stable: Stable | None) -> None:
+    def __init__(self, uses: Sequence[ScorerUse], cases: Iterable[Case], stable: Stable | None) -> None:
         self._uses = tuple(uses)
-        self._stable = stable
         # Made before anything is asked: a judge opens its agent, which cannot be done while a loop is running.
-        self._made: dict[str, Scorer] = {_key(use): make_scorer(use, stable) for use in self._uses}
+        of_turns = (use for case in cases for turn in case.turns for use in turn.scorers)
+        needed = {_key(use): use for use in (*self._uses, *of_turns)}
+        self._made: dict[str, Scorer] = {key: make_scorer(use, stable) for key, use in needed.items()}
+        self._usual = tuple((use, self._made[_key(use)]) for use in self._uses)
 
     def judge(self, case: Case, answers: Sequence[Answer], scores: list[Score]) -> Any:
         """Judge at once where no scorer waits for anything; otherwise hand back what has to be awaited."""
         waiting = []
-        for use, judged in self._due(case, answers):
-            result = self._ventured(use, judged)
-            if inspect.isawaitable(result):
-                waiting.append((use, result))
-            else:
+        for use, scorer, judged in self._due(case, answers):
+            result = _ventured(scorer, judged)
+            if isinstance(result, Judgement):
                 scores += _scores(use, result)
+            else:
+                waiting.append((use, result))
         return self._rest(waiting, scores) if waiting else None
 
     async def judged(self, case: Case, answers: Sequence[Answer], scores: list[Score]) -> None:
@@ -85,39 +89,60 @@ class Panel:
     async def _rest(self, waiting: list[tuple[ScorerUse, Any]], scores: list[Score]) -> None:
         for use, awaitable in waiting:
             try:
-                scores += _scores(use, await awaitable)
+                judgement = _checked(await awaitable)
             except Exception as error:
-                scores += _scores(use, _failed(error))
+                judgement = _failed(error)
+            scores += _scores(use, judgement)
 
-    def _due(self, case: Case, answers: Sequence[Answer]) -> list[tuple[ScorerUse, Judged]]:
-        turns = case.turns or (Turn(case.input, case.expected),)
-        if not any(turn.scorers or turn.expected is not None for turn in turns):
-            turns = (*turns[:-1], Turn(turns[-1].input, case.expected))
-        due = []
-        for number, (turn, answer) in enumerate(zip(turns, answers, strict=False), 1):
-            if len(turns) > 1 and turn.expected is None and not turn.scorers and number < len(turns):
+    def _due(self, case: Case, answers: Sequence[Answer]) -> Iterator[tuple[ScorerUse, Scorer, Judged]]:
+        if not case.turns:
+            judged = Judged(answers[-1].output, case.expected, case, answers[-1].tool_calls)
+            yield from ((use, scorer, judged) for use, scorer in self._usual)
+            return
+        for number, (turn, answer) in enumerate(zip(_checks(case), answers, strict=True), 1):
+            if turn.expected is None and not turn.scorers and number < len(answers):
                 continue
             judged = Judged(answer.output, turn.expected, case, answer.tool_calls)
             for use in turn.scorers or self._uses:
-                due.append((_of_turn(use, number) if len(turns) > 1 else use, judged))
-        return due
+                yield _of_turn(use, number, len(answers)), self._made[_key(use)], judged
 
-    def _ventured(self, use: ScorerUse, judged: Judged) -> Any:
-        try:
-            key = _key(use)
-            if key not in self._made:
-                self._made[key] = make_scorer(use, self._stable)
-            return self._made[key].score(judged)
-        except Exception as error:
-            return _failed(error)
+
+def _checks(case: Case) -> tuple[Turn, ...]:
+    """The turns; where none of them says what is right, the case says it of the last."""
+    *earlier, last = case.turns
+    if any(turn.scorers or turn.expected is not None for turn in case.turns):
+        return case.turns
+    return (*earlier, Turn(last.input, case.expected))
+
+
+def _ventured(scorer: Scorer, judged: Judged) -> Any:
+    """A judgement, or what has to be awaited for one."""
+    try:
+        result = scorer.score(judged)
+        is_there = isinstance(result, Judgement) or not inspect.isawaitable(result)
+        return _checked(result) if is_there else result
+    except Exception as error:
+        return _failed(error)
+
+
+def _checked(value: Any) -> Judgement:
+    """A plug-in's judgement is a judgement: its value is a share, or there is none."""
+    if not isinstance(value, Judgement):
+        raise TypeError(f"it returned {type(value).__name__}, not a judgement")
+    if value.value is not None and not 0 <= value.value <= 1:
+        raise ValueError(f"a score must be between 0 and 1, not {value.value!r}")
+    return value
+
+
+_TURN = re.compile(r"turn\d+\.")
 
 
 def _key(use: ScorerUse) -> str:
     return repr((use.name, sorted(use.options.items(), key=str)))
 
 
-def _of_turn(use: ScorerUse, number: int) -> ScorerUse:
-    return ScorerUse(use.name, use.weight, use.options, f"turn{number}.{use.score_name}")
+def _of_turn(use: ScorerUse, number: int, turns: int) -> ScorerUse:
+    return use if turns == 1 else replace(use, label=f"turn{number}.{use.score_name}")
 
 
 def _failed(error: Exception) -> Judgement:
@@ -125,8 +150,11 @@ def _failed(error: Exception) -> Judgement:
 
 
 def _scores(use: ScorerUse, judgement: Judgement) -> list[Score]:
-    parts = [Score(name, value, 0.0) for name, value in judgement.parts.items()]
-    return [Score(use.score_name, judgement.value, use.weight, judgement.reason), *parts]
+    """The score and its parts, which are shown but not counted: the score is made of them already."""
+    name = use.score_name
+    turn = name[: name.index(".") + 1] if _TURN.match(name) else ""
+    parts = [Score(f"{turn}{part}", value, 0.0) for part, value in judgement.parts.items()]
+    return [Score(name, judgement.value, use.weight, judgement.reason), *parts]
 
 
 def judged_again(
@@ -136,7 +164,7 @@ def judged_again(
     from assay.execute.agents import Stable
 
     stable = Stable()
-    panel = Panel(benchmark.scorers, stable)
+    panel = Panel(benchmark.scorers, benchmark.cases, stable)
     cases = {case.id: case for case in benchmark.cases}
     try:
         for seq, execution in executions:
@@ -151,9 +179,16 @@ def judged_again(
 def answers_of(execution: Execution) -> list[Answer]:
     """The answers of each turn, as far as a scorer needs them, from what was stored."""
     detail: Mapping[str, Any] = execution.detail or {}
-    calls = tuple(ToolCall(call["name"], call["arguments"]) for call in detail.get("tool_calls", ()))
-    earlier = [Answer(output) for output in detail.get("turns", ())]
-    return [*earlier, Answer(execution.output, calls)]
+    outputs = [*detail.get("turns", ()), execution.output]
+    calls = detail.get("tool_calls", ())
+    return [
+        Answer(output, tuple(_called(call) for call in calls if call.get("turn", len(outputs)) == number))
+        for number, output in enumerate(outputs, 1)
+    ]
+
+
+def _called(call: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(call["name"], call["arguments"])
 
 
 def score_measurements(scores: Iterable[Score]) -> dict[str, float]:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import tempfile
 
 KEPT_BYTES = 16_384
 FLOOD_BYTES = 32 * 2**20
 
 
+def log_file() -> int:
+    """A file descriptor that appends, so that a writer begins anew where the file was emptied."""
+    with tempfile.TemporaryFile() as file:
+        fd = os.dup(file.fileno())
+    fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_APPEND)
+    return fd
+
+
 class Log:
-    """A file open for appending at descriptors 1 and 2 of the worker; emptied after each execution."""
+    """A file at descriptors 1 and 2 of the worker, emptied after each execution."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -23,16 +33,10 @@ class Log:
         os.ftruncate(self._fd, 0)
         return text
 
-    def drain_flood(self) -> bool:
-        """Empty the file while it is being written to, when it has grown beyond all measure."""
-        if os.lseek(self._fd, 0, os.SEEK_END) < FLOOD_BYTES:
-            return False
-        os.ftruncate(self._fd, 0)
-        os.write(
-            self._fd,
-            f"[more than {FLOOD_BYTES // 2**20} MiB were printed; the beginning is left out]\n".encode(),
-        )
-        return True
+    def drain_flood(self) -> None:
+        """Cut the file back to its beginning while it is written to, when it has grown beyond all measure."""
+        if os.lseek(self._fd, 0, os.SEEK_END) > FLOOD_BYTES:
+            os.ftruncate(self._fd, KEPT_BYTES // 2)
 
 
 def excerpt(fd: int, size: int) -> str:
@@ -40,5 +44,5 @@ def excerpt(fd: int, size: int) -> str:
         return os.pread(fd, size, 0).decode("utf-8", "replace")
     half = KEPT_BYTES // 2
     head, tail = os.pread(fd, half, 0), os.pread(fd, half, size - half)
-    left_out = f"\n[{size - KEPT_BYTES:,} bytes left out]\n"
+    left_out = f"\n[at least {size - KEPT_BYTES:,} bytes left out]\n"
     return head.decode("utf-8", "replace") + left_out + tail.decode("utf-8", "replace")

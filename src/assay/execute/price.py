@@ -16,6 +16,7 @@ class Price:
     def __init__(self, use: AgentUse, agent: Agent) -> None:
         self._own = use.price
         self._is_free = agent.is_free
+        self._may_call_models = bool(getattr(agent, "may_call_models", False))
         self._provider: str | None = getattr(agent, "provider", None)
 
     def of(self, answer: Answer) -> float | None:
@@ -24,9 +25,11 @@ class Price:
             return answer.usd
         if self._own is not None:
             return _by_own_price(dict(self._own), answer.usage)
-        if self._is_free:
+        names_a_model = self._may_call_models and answer.model is not None
+        if self._is_free and not names_a_model:
             return 0.0
-        if answer.model is None or answer.usage.tokens is None:
+        is_listed = self._provider is not None or names_a_model
+        if answer.model is None or answer.usage.tokens is None or not is_listed:
             return None
         return by_list(answer.model, self._provider, answer.usage)
 

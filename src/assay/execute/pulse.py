@@ -1,15 +1,22 @@
-"""A worker's pulse: a few numbers in shared memory that tell its supervisor what it is doing, and since when."""
+"""What passes between a worker and its supervisor beside results.
+
+The pulse: a few numbers in shared memory that tell what the worker is doing, and since when.
+"""
 
 from __future__ import annotations
 
 import mmap
 import os
+import signal
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf
 from time import monotonic_ns
 
 from assay.model import Phase
+
+CANCEL: int = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
+"""Asks a worker to end. Not SIGTERM, because an experiment may need that one for children of its own."""
 
 _SIZE = 64
 MANY = -1

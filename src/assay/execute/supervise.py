@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -15,9 +14,9 @@ from time import monotonic
 from assay.execute.account import account_of
 from assay.execute.attempt import remark, teardown_failed
 from assay.execute.guardian import Guardian
-from assay.execute.log import Log
+from assay.execute.log import Log, log_file
 from assay.execute.patience import DEFAULT_SECONDS
-from assay.execute.pulse import MANY, Beat, Pulse, Stage, memory_file, shared_memory
+from assay.execute.pulse import CANCEL, MANY, Beat, Pulse, Stage, memory_file, shared_memory
 from assay.execute.subject import INTERRUPTED
 from assay.execute.tree import MARK, kill_all, tree_rss
 from assay.execute.wire import Garbled, decode_batches, encode_job
@@ -77,20 +76,20 @@ class Worker:
             self._pulse = Pulse(pulse_fd)
             opened.callback(self._pulse.close)
             self._pulse.enter(Stage.STARTING)
-            log_file = tempfile.TemporaryFile(mode="a+b", buffering=0)  # noqa: SIM115 (closed with `opened`)
-            opened.callback(log_file.close)
-            self._log = Log(log_file.fileno())
+            log_fd = log_file()
+            opened.callback(os.close, log_fd)
+            self._log = Log(log_fd)
             read, write = os.pipe()
             opened.callback(os.close, read)
             os.set_blocking(read, False)
             with _closing(write):
                 _widen(write)
-                inherited = (write, log_file.fileno(), pulse_fd)
+                inherited = (write, log_fd, pulse_fd)
                 self._process = subprocess.Popen(
                     [sys.executable, "-P", "-m", "assay.execute.worker", *map(str, inherited), attempt],
                     stdin=job_fd,
-                    stdout=log_file,
-                    stderr=log_file,
+                    stdout=log_fd,
+                    stderr=log_fd,
                     pass_fds=inherited,
                     start_new_session=True,
                     env={**os.environ, MARK: self._mark, "PYTHONHASHSEED": str(self.job.seed)},
@@ -176,7 +175,7 @@ class Worker:
         """The subject is broken off where it is, and teardown runs."""
         beat = self._pulse.read()
         self._ending = Ending(Status.CANCELLED, INTERRUPTED, beat, beat.seconds())
-        self._process.terminate()
+        self._process.send_signal(CANCEL)
 
     def close(self) -> Remains:
         """End it and all that it started; what its death means for the execution under way."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import is_dataclass
 from itertools import groupby
 from typing import Any
 
@@ -30,7 +30,9 @@ from assay.model import (
 
 
 def _without_a_word_in_json(value: object) -> object:
-    """A set as a list; anything else, such as a date among the params, as its text, like in the store."""
+    """A noun by its fields, a set as a list; anything else, such as a date among the params, as its text, like in the store."""
+    if is_dataclass(value):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
     return sorted(value) if isinstance(value, frozenset) else str(value)
 
 
@@ -42,7 +44,7 @@ class Garbled(Exception):
 
 
 def encode_job(job: Job) -> bytes:
-    return _dumps(asdict(job)).encode()
+    return _dumps(job).encode()
 
 
 def decode_job(line: bytes) -> Job:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 from assay.execute.log import Log
-from assay.execute.pulse import Pulse, Stage
+from assay.execute.pulse import CANCEL, Pulse, Stage
 from assay.execute.subject import Cancelled
 from assay.execute.wire import decode_job, encode_batch
 
@@ -28,7 +28,7 @@ def main() -> None:
     results, log_fd = (_moved_up(int(word)) for word in sys.argv[1:3])
     pulse = _pulse(int(sys.argv[3]))
     cancellation = Cancellation(pulse)
-    signal.signal(signal.SIGTERM, cancellation)
+    signal.signal(CANCEL, cancellation)
     os.register_at_fork(after_in_child=partial(_become_a_stranger, pulse, results, log_fd))
     _prepare()
     job = decode_job(_standard_input())
@@ -82,8 +82,7 @@ def _pulse(fd: int) -> Pulse:
 
 
 def _become_a_stranger(pulse: Pulse, *fds: int) -> None:
-    """A fork of the experiment is not the worker: it reports nothing, and a signal ends it as it would anybody."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    """A fork of the experiment is not the worker: it has nothing to report."""
     pulse.detach()
     for fd in fds:
         with contextlib.suppress(OSError):
@@ -119,7 +118,7 @@ def _write(fd: int, data: bytes, pulse: Pulse) -> None:
 
 
 class Cancellation:
-    """Handles SIGTERM: breaks off the subject where it is; between executions, notes that no more are wanted."""
+    """Handles CANCEL: breaks off the subject where it is; between executions, notes that no more are wanted."""
 
     def __init__(self, pulse: Pulse) -> None:
         self._pulse = pulse

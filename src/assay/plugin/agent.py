@@ -26,6 +26,10 @@ class Agent(Protocol):
 
     `open` and `close` run once in each process, `answer` once a request; each may be sync or async. An agent whose
     `answer` is async may be asked many things at a time, on one event loop.
+
+    Further attributes, each False where it is missing: `is_local` (it computes in this process, so CPU time is its own),
+    `sees_answers` (requests carry the right output: for an oracle), `may_call_models` (it is free by itself, but an answer
+    that names a model and tokens is priced). A method `cpu_seconds` gives the CPU time of processes of its own.
     """
 
     is_simulated: ClassVar[bool]

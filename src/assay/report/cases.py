@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from assay.errors import LookupFailed, did_you_mean
-from assay.model import Case, Execution, Phase, Report, Status, TrialReport
+from assay.model import Case, CaseTable, Execution, Phase, Report, Status, TrialReport
 from assay.report.contests import Contest, Entry, as_text, benchmark_of, contests
 
 SHOWN = 600
@@ -53,15 +53,13 @@ class CaseTally:
     """A case over its repetitions; what failed scores 0."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
+    counted: int = 0
+    """Executions that say something about the agent."""
     score: float = 0.0
     seconds: float = 0.0
     timed: int = 0
     telling: Telling | None = None
     """Of the first execution that was not passed, else of the first that was, else of the first."""
-
-    @property
-    def counted(self) -> int:
-        return sum(self.outcomes[name] for name in _COUNTED)
 
     @property
     def mean(self) -> float | None:
@@ -73,11 +71,13 @@ class CaseTally:
         return self.seconds / self.timed if self.timed else 0.0
 
     def is_passed(self, pass_mark: float) -> bool:
-        return self.mean is not None and self.mean >= pass_mark
+        # Sums of scores such as 0.1 fall short by the last digit.
+        return self.counted > 0 and self.score >= pass_mark * self.counted - 1e-9
 
     def take(self, execution: Execution, pass_mark: float) -> None:
         outcome = outcome_of(execution, pass_mark)
         self.outcomes[outcome] += 1
+        self.counted += outcome in _COUNTED
         if outcome in ("pass", "fail"):
             self.score += execution.measurements["score"]
         if (time := execution.measurements.get("seconds")) is not None:
@@ -114,6 +114,18 @@ def tallies(trial: TrialReport, pass_mark: float) -> dict[str, CaseTally]:
     return found
 
 
+def case_table(executions: Iterable[Execution]) -> CaseTable:
+    """The measured executions column by column, to be rated or compared anew."""
+    measured = [one for one in executions if one.phase is Phase.MEASURED]
+    names = dict.fromkeys(name for one in measured for name in one.measurements)
+    return CaseTable(
+        cases=[one.case for one in measured],
+        repetitions=[one.repetition for one in measured],
+        statuses=[one.status.value for one in measured],
+        metrics={name: [one.measurements.get(name) for one in measured] for name in names},
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CaseRow:
     """One case, with its tally for each agent of a contest in the contest's order; None where it was not done."""
@@ -123,7 +135,7 @@ class CaseRow:
 
     @property
     def mean(self) -> float | None:
-        means = [tally.mean for tally in self.tallies if tally is not None and tally.mean is not None]
+        means = [tally.score / tally.counted for tally in self.tallies if tally and tally.counted]
         return sum(means) / len(means) if means else None
 
     def missed_by(self, contest: Contest) -> Iterator[tuple[Entry, CaseTally]]:
@@ -138,7 +150,12 @@ def case_rows(contest: Contest) -> list[CaseRow]:
     columns = [tallies(entry.trial, contest.pass_mark) for entry in contest.entries]
     names = dict.fromkeys(name for column in columns for name in column)
     rows = [CaseRow(name, tuple(column.get(name) for column in columns)) for name in names]
-    return sorted(rows, key=lambda row: 2.0 if row.mean is None else row.mean)
+    return sorted(rows, key=_ease)
+
+
+def _ease(row: CaseRow) -> float:
+    mean = row.mean
+    return 2.0 if mean is None else mean
 
 
 def cases_of(report: Report, contest: Contest) -> Mapping[str, Case]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from assay.model import Execution, Phase, Report, TrialReport
@@ -13,7 +14,6 @@ from assay.report.contests import is_simulated, pass_mark_of
 
 _FIXED = ("run_id", "trial", "name", "agent", "version", "benchmark", "experiment")
 _EXECUTION = ("case", "process", "phase", "repetition", "status", "started", "loops")
-_SUITE = ("suite", "simulated")
 
 
 class Csv:
@@ -21,15 +21,12 @@ class Csv:
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
         path = folder / "executions.csv"
-        params = _union(trial.stored.trial.params for trial in report.trials)
-        metrics = _union(execution.measurements for trial in report.trials for execution in trial.executions)
-        of_suite = any(trial.ratings is not None for trial in report.trials)
-        if of_suite:
-            metrics.sort(key=lambda name: name != "score" and not name.startswith("score."))
+        columns = _columns(report)
         with path.open("w", encoding="utf-8", newline="") as stream:
             table = csv.writer(stream)
-            table.writerow(cell(name) for name in _header(params, metrics, of_suite))
-            table.writerows(_rows(report, params, metrics, of_suite))
+            table.writerow(cell(name) for name in columns.names())
+            for trial in report.trials:
+                table.writerows(_rows(report, trial, columns))
         return [path]
 
 
@@ -43,40 +40,59 @@ def cell(value: object) -> object:
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
-def _header(params: Sequence[str], metrics: Sequence[str], of_suite: bool) -> list[str]:
-    fixed = (*_FIXED, *_SUITE) if of_suite else _FIXED
-    done = (*_EXECUTION, "outcome") if of_suite else _EXECUTION
-    return [*fixed, *(f"params.{name}" for name in params), *done, *metrics, "error"]
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What the executions of a report have between them."""
+
+    params: Sequence[str]
+    metrics: Sequence[str]
+    of_suite: bool
+
+    def names(self) -> Iterator[str]:
+        yield from _FIXED
+        if self.of_suite:
+            yield from ("suite", "simulated")
+        yield from (f"params.{name}" for name in self.params)
+        yield from _EXECUTION
+        if self.of_suite:
+            yield "outcome"
+        yield from self.metrics
+        yield "error"
+
+
+def _columns(report: Report) -> _Columns:
+    metrics = _union(execution.measurements for trial in report.trials for execution in trial.executions)
+    of_suite = any(trial.ratings is not None for trial in report.trials)
+    if of_suite:  # scores are what a suite is read for
+        metrics.sort(key=lambda name: name != "score" and not name.startswith("score."))
+    return _Columns(_union(trial.stored.trial.params for trial in report.trials), metrics, of_suite)
 
 
 def _union(mappings: Iterable[Iterable[str]]) -> list[str]:
     return list(dict.fromkeys(name for mapping in mappings for name in mapping))
 
 
-def _rows(
-    report: Report, params: Sequence[str], metrics: Sequence[str], of_suite: bool
-) -> Iterator[list[object]]:
-    for trial in report.trials:
-        head = [cell(value) for value in _fixed(report, trial, params, of_suite)]
-        mark = pass_mark_of(report, trial.stored.trial.benchmark) if of_suite else None
-        for execution in trial.executions:
-            yield [*head, *(cell(value) for value in _measured(execution, metrics, mark))]
+def _rows(report: Report, trial: TrialReport, columns: _Columns) -> Iterator[list[object]]:
+    head = [cell(value) for value in _fixed(report, trial, columns)]
+    mark = pass_mark_of(report, trial.stored.trial.benchmark)
+    for execution in trial.executions:
+        yield [*head, *(cell(value) for value in _measured(execution, columns, mark))]
 
 
-def _fixed(report: Report, trial: TrialReport, params: Sequence[str], of_suite: bool) -> Iterator[object]:
+def _fixed(report: Report, trial: TrialReport, columns: _Columns) -> Iterator[object]:
     point = trial.stored.trial
     yield from (report.run.id, trial.stored.id, point.name, point.agent.name, point.agent.version)
     yield from (point.benchmark, point.experiment)
-    if of_suite:
+    if columns.of_suite:
         yield from (point.suite, str(is_simulated(trial)).lower())
-    yield from (point.params.get(name) for name in params)
+    yield from (point.params.get(name) for name in columns.params)
 
 
-def _measured(execution: Execution, metrics: Sequence[str], mark: float | None) -> Iterator[object]:
+def _measured(execution: Execution, columns: _Columns, mark: float) -> Iterator[object]:
     yield from (execution.case, execution.process, execution.phase.value, execution.repetition)
     yield from (execution.status.value, execution.started, execution.loops)
-    if mark is not None:
+    if columns.of_suite:
         is_judged = execution.case and execution.phase is Phase.MEASURED
         yield outcome_of(execution, mark) if is_judged else None
-    yield from (execution.measurements.get(name) for name in metrics)
+    yield from (execution.measurements.get(name) for name in columns.metrics)
     yield execution.error

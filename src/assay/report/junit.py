@@ -8,6 +8,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from assay.model import Report, Status, TrialReport
+from assay.report.cases import CaseTally, tallies
+from assay.report.contests import OUTCOMES, is_simulated, pass_mark_of, rating_text
 from assay.report.figures import (
     cv_text,
     doubts_of,
@@ -30,7 +32,11 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 class JUnit:
-    """Writes `junit.xml`. A test case fails when none of its executions was ok; its time is the median."""
+    """Writes `junit.xml`.
+
+    Of code, a test case is a trial: it fails when no execution was ok, and its time is the median. Of a suite, it is a
+    case put to an agent: it fails when its mean score is below the pass mark, and its time is the mean.
+    """
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
         path = folder / "junit.xml"
@@ -41,24 +47,87 @@ class JUnit:
 
 
 def _suites(report: Report) -> ElementTree.Element:
-    cases = [_case(report, trial) for trial in report.trials]
-    counts = {
-        "tests": str(len(cases)),
-        **{
-            f"{kind}s": str(sum(case.find(kind) is not None for case in cases))
-            for kind in ("failure", "error")
-        },
-        "skipped": str(sum(case.find("skipped") is not None for case in cases)),
-        "time": f"{lasted(report) or 0:.3f}",
-    }
-    root = _element("testsuites", name="assay", **counts)
-    suite = _element(
-        "testsuite", name=report.run.name, timestamp=f"{report.run.started:%Y-%m-%dT%H:%M:%S}", **counts
-    )
-    root.append(suite)
-    suite.append(_properties(_run_facts(report)))
-    suite.extend(cases)
+    """Code experiments are one suite of trials; an agent on a benchmark is a suite of its own, of cases."""
+    plain = [trial for trial in report.trials if trial.ratings is None]
+    suites = [_agent_suite(report, trial) for trial in report.trials if trial.ratings is not None]
+    if plain or not suites:
+        cases = [_case(report, trial) for trial in plain]
+        suites.insert(0, _suite(report, report.run.name, cases, _run_facts(report), lasted(report) or 0))
+    cases = [case for suite in suites for case in suite.iter("testcase")]
+    root = _element("testsuites", name="assay", **_counts(cases), time=f"{lasted(report) or 0:.3f}")
+    root.extend(suites)
     return root
+
+
+def _suite(
+    report: Report, name: str, cases: Sequence[ElementTree.Element], facts: dict[str, str], time: float
+) -> ElementTree.Element:
+    started = f"{report.run.started:%Y-%m-%dT%H:%M:%S}"
+    suite = _element("testsuite", name=name, timestamp=started, **_counts(cases), time=f"{time:.3f}")
+    suite.append(_properties(facts))
+    suite.extend(cases)
+    return suite
+
+
+def _counts(cases: Sequence[ElementTree.Element]) -> dict[str, str]:
+    found = {
+        kind: sum(case.find(kind) is not None for case in cases) for kind in ("failure", "error", "skipped")
+    }
+    return {
+        "tests": str(len(cases)),
+        "failures": str(found["failure"]),
+        "errors": str(found["error"]),
+        "skipped": str(found["skipped"]),
+    }
+
+
+def _agent_suite(report: Report, trial: TrialReport) -> ElementTree.Element:
+    point = trial.stored.trial
+    mark = pass_mark_of(report, point.benchmark)
+    found = tallies(trial, mark)
+    cases = [_suite_case(trial, name, tally, mark) for name, tally in found.items()]
+    facts = _run_facts(report) | _rating_facts(trial)
+    return _suite(report, trial.name, cases, facts, sum(tally.seconds for tally in found.values()))
+
+
+def _rating_facts(trial: TrialReport) -> dict[str, str]:
+    ratings = trial.ratings
+    assert ratings is not None
+    marks = {name: f"{rating_text(rating)} ({rating.basis})" for name, rating in ratings.dimensions.items()}
+    outcomes = ", ".join(f"{number} {name}" for name, number in ratings.outcomes.items())
+    return {
+        "agent": f"{trial.stored.trial.agent.name} {trial.stored.trial.agent.version}".strip(),
+        "simulated": str(is_simulated(trial)).lower(),
+        **marks,
+        "overall": f"{rating_text(ratings.overall)} ({ratings.overall.basis})",
+        "outcomes": outcomes,
+        "unscored": str(ratings.unscored),
+    }
+
+
+def _suite_case(trial: TrialReport, name: str, tally: CaseTally, mark: float) -> ElementTree.Element:
+    point = trial.stored.trial
+    label = f"{point.suite}.{point.benchmark}.{point.agent.name}"
+    case = _element("testcase", name=name, classname=label, time=f"{tally.mean_seconds:.9f}")
+    verdict = _verdict(tally, mark)
+    if verdict and tally.telling:
+        told = "\n".join(filter(None, (tally.telling.why, f"Output: {tally.telling.output}")))
+        case.append(_element(verdict, told, message=_message(tally)))
+    return case
+
+
+def _verdict(tally: CaseTally, mark: float) -> str:
+    """What JUnit calls it; nothing for a case that was passed."""
+    if tally.mean is None:
+        return "skipped"
+    if tally.is_passed(mark):
+        return ""
+    return "error" if tally.outcomes["agent_error"] else "failure"
+
+
+def _message(tally: CaseTally) -> str:
+    told = ", ".join(f"{n} {OUTCOMES.get(name, name)}" for name, n in tally.outcomes.items())
+    return f"mean score {tally.mean:.2f}: {told}" if tally.mean is not None else f"nothing was judged: {told}"
 
 
 def _run_facts(report: Report) -> dict[str, str]:

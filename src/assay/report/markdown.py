@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from assay.model import AxisEffect, Doubt, Estimate, Execution, Report, TrialReport
+from assay.report.contests import contests
 from assay.report.figures import (
     NOTHING,
     agents_text,
+    budget_text,
     cv_text,
     environment_line,
     estimate_doubts,
@@ -25,10 +26,14 @@ from assay.report.figures import (
     percentile_text,
     size_text,
     standing,
+    state_text,
+    suite_text,
     trial_doubts,
     when,
     with_interval,
 )
+from assay.report.markdown_contests import basis, contest_section
+from assay.report.marking import fenced, table, text
 from assay.units import seconds, show
 
 
@@ -46,6 +51,7 @@ def report_page(report: Report) -> str:
     sections = [
         _head(report),
         _warnings(general_doubts(report)),
+        *(contest_section(report, contest) for contest in contests(report)),
         _summary(report),
         *(_axis(effect) for effect in report.axes),
         *(_trial(report, trial) for trial in report.trials),
@@ -81,24 +87,6 @@ def sweep_summary(report: Report, folders: Sequence[str]) -> str:
     return "\n\n".join([*sections, *(_axis(effect) for effect in report.axes)]) + "\n"
 
 
-def text(value: object) -> str:
-    """Data as literal text within a line or a table cell: no markup, link or HTML of it is read."""
-    line = re.sub(r"\s+", " ", str(value))
-    return re.sub(r"([\\`*_\[\]<>|#~&])", r"\\\1", line)
-
-
-def table(names: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
-    rule = ["---:" if number in right else "---" for number in range(len(names))]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (names, rule, *rows))
-
-
-def fenced(content: str) -> str:
-    """A code block that its content cannot end."""
-    longest = max((len(run) for run in re.findall(r"`{3,}", content)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}text\n{content}\n{fence}"
-
-
 def _head(report: Report) -> str:
     run = report.run
     lines = [f"# {text(run.name)}", _run_line(report)]
@@ -111,10 +99,12 @@ def _run_line(report: Report) -> str:
     run, duration = report.run, lasted(report)
     parts = [
         f"Run `{run.id}`",
-        f"**{run.state.value}**",
+        f"**{state_text(run.state)}**",
+        text(suite_text(run)),
         when(run.started),
         *([seconds(duration)] if duration is not None else []),
-        text(agents_text(report)),
+        "" if run.suite else text(agents_text(report)),
+        text(budget_text(run)),
         f"seed {run.seed}",
         *([f"tags {text(', '.join(run.tags))}"] if run.tags else []),
     ]
@@ -126,10 +116,14 @@ def _warnings(doubts: Sequence[Doubt]) -> str:
 
 
 def _summary(report: Report) -> str:
+    """Of the trials that no contest shows already."""
+    trials = [trial for trial in report.trials if trial.ratings is None]
+    if report.trials and not trials:
+        return ""
     names = ("Trial", "Median [interval]", "Mean", "P95", "CV", "n / units", "ok")
     rows = [
         (text(trial.name), *_leading_figures(trial), *_spread(leading(trial)), ok_text(trial))
-        for trial in report.trials
+        for trial in trials
     ]
     return "## Trials\n\n" + table(names, rows, right=range(1, 7))
 
@@ -174,6 +168,7 @@ def _trial(report: Report, trial: TrialReport) -> str:
         f"Parameters: {_settings(point.params)}" if point.params else "",
         f"Read back: {_settings(trial.applied)}" if trial.applied else "",
         f"Stopped early: {text(trial.stored.stopped)}" if trial.stored.stopped else "",
+        basis(trial),
         _estimates(trial),
         _failures(trial.failures),
     ]

@@ -64,14 +64,22 @@ def effective_n(case_means: Floats, executions: int) -> float:
     return float(min(max(mean * (1 - mean) / variance, n), max(executions, n)))
 
 
+MOST_ROWS = 500
+
+
 def resampled(columns: Floats, draws: int, seed: int) -> Floats:
-    """Sums of the columns over bootstrap draws of the rows (cases): an array of draws × columns."""
-    n = len(columns)
+    """Sums of the columns over bootstrap draws of the rows (cases): an array of draws × columns.
+
+    Where there are many rows, groups of them drawn by lot are resampled instead: the sums spread as widely, and take
+    no longer than 500 rows do.
+    """
     chance = np.random.default_rng(seed)
-    sums = np.empty((draws, columns.shape[1]))
-    step = max(1, 4_000_000 // max(n, 1))
-    for first in range(0, draws, step):
-        last = min(draws, first + step)
-        weights = chance.multinomial(n, np.full(n, 1 / n), size=last - first)
-        sums[first:last] = weights @ columns
-    return sums
+    if len(columns) > MOST_ROWS:
+        columns = _grouped(columns, chance)
+    n = len(columns)
+    return chance.multinomial(n, np.full(n, 1 / n), size=draws) @ columns
+
+
+def _grouped(columns: Floats, chance: np.random.Generator) -> Floats:
+    group = chance.permutation(len(columns)) % MOST_ROWS
+    return np.column_stack([np.bincount(group, weights=column, minlength=MOST_ROWS) for column in columns.T])

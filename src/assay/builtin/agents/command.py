@@ -34,6 +34,7 @@ class Command:
 
     is_simulated: ClassVar[bool] = False
     is_free: ClassVar[bool] = True
+    may_call_models: ClassVar[bool] = True
 
     answer: Callable[[Request], Awaitable[Answer] | Answer]
 

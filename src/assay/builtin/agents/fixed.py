@@ -30,6 +30,8 @@ class _Instant:
 class Oracle(_Instant):
     """Gives the right output and makes the right calls: a suite on which it does not reach 1.0 is at fault."""
 
+    sees_answers: ClassVar[bool] = True
+
     def answer(self, request: Request) -> Answer:
         listed = request.params.get(EXPECTED_CALLS, request.expected if request.tools else None)
         output = right_output(request.expected)

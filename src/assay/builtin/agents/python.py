@@ -30,6 +30,7 @@ class Python:
 
     is_simulated: ClassVar[bool] = False
     is_free: ClassVar[bool] = True
+    may_call_models: ClassVar[bool] = True
     is_local: ClassVar[bool] = True
 
     answer: Callable[[Request], Awaitable[Answer] | Answer]

@@ -21,6 +21,7 @@ class Simulated:
     """
 
     is_simulated: ClassVar[bool] = True
+    sees_answers: ClassVar[bool] = True
     is_free: ClassVar[bool] = False
 
     def __init__(

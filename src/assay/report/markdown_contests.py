@@ -1,0 +1,111 @@
+"""Contests of a suite in Markdown."""
+
+from __future__ import annotations
+
+from assay.model import Report, TrialReport
+from assay.report.cases import case_rows, cases_of, expected_text
+from assay.report.contests import (
+    COLUMNS,
+    Contest,
+    as_text,
+    estimate_text,
+    heading,
+    marked,
+    outcome_names,
+    outcome_numbers,
+    rating_doubts,
+    rating_text,
+    solved_text,
+    tokens_text,
+    tries_texts,
+    unrated,
+    usd_text,
+)
+from assay.report.marking import table, text
+from assay.units import count
+
+_MISSED = 30
+_TEXT = 120
+
+
+def contest_section(report: Report, contest: Contest) -> str:
+    """Ratings, outcomes, what was used up, and the cases that were not passed."""
+    parts = [
+        f"## {text(heading(contest))}",
+        f"{contest.size_text}; a case is passed from a score of {contest.pass_mark:g}.",
+        _ratings(contest),
+        "\n".join(f"- {text(reason)}" for reason in unrated(contest)),
+        "\n".join(f"> ⚠ {text(doubt)}  " for doubt in rating_doubts(contest)),
+        _outcomes(contest),
+        _figures(contest),
+        _missed(report, contest),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _ratings(contest: Contest) -> str:
+    rows = [
+        (text(marked(entry, contest)), *(rating_text(entry.rating(name)) for name in COLUMNS))
+        for entry in contest.entries
+    ]
+    return table(("Agent", *(name.capitalize() for name in COLUMNS)), rows, right=range(1, 7))
+
+
+def _outcomes(contest: Contest) -> str:
+    tries = [name for name, _ in tries_texts(contest, contest.entries[0])]
+    names = ("Agent", *(name.capitalize() for name in outcome_names(contest)), "Solved", *tries)
+    rows = [
+        (
+            text(marked(entry, contest)),
+            *(count(number) for _, number in outcome_numbers(contest, entry)),
+            solved_text(entry.ratings),
+            *(told for _, told in tries_texts(contest, entry)),
+        )
+        for entry in contest.entries
+    ]
+    return table(names, rows, right=range(1, len(names)))
+
+
+def _figures(contest: Contest) -> str:
+    names = ("Agent", "Median time", "First token", "Tokens per solved case", "Cost per solved case")
+    rows = [
+        (
+            text(marked(entry, contest)),
+            estimate_text(entry, "seconds"),
+            estimate_text(entry, "ttft"),
+            tokens_text(entry.ratings),
+            usd_text(entry.ratings),
+        )
+        for entry in contest.entries
+    ]
+    return table(names, rows, right=range(1, 5))
+
+
+def _missed(report: Report, contest: Contest) -> str:
+    found = [(row.case, *pair) for row in case_rows(contest) for pair in row.missed_by(contest)]
+    if not found:
+        return ""
+    defined = cases_of(report, contest)
+    rows = [
+        (
+            text(case),
+            text(marked(entry, contest)),
+            f"{tally.mean or 0:.2f}",
+            text(as_text(tally.telling.output, _TEXT) if tally.telling else ""),
+            text(expected_text(defined.get(case), _TEXT)),
+            text(as_text(tally.telling.why, _TEXT) if tally.telling else ""),
+        )
+        for case, entry, tally in found[:_MISSED]
+    ]
+    whole = f"the hardest {_MISSED} of {count(len(found))}" if len(found) > _MISSED else count(len(found))
+    names = ("Case", "Agent", "Score", "Output", "Expected", "Why")
+    return f"### Cases not passed ({whole})\n\n" + table(names, rows, right=(2,))
+
+
+def basis(trial: TrialReport) -> str:
+    """What each rating of one trial rests on; nothing where there are none."""
+    if trial.ratings is None:
+        return ""
+    marks = [*trial.ratings.dimensions.values(), trial.ratings.overall]
+    rows = [(mark.dimension.capitalize(), rating_text(mark), text(mark.basis)) for mark in marks]
+    return table(("Rating", "0 to 1 [interval]", "Rests on"), rows, right=(1,))

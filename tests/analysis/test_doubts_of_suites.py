@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from assay.analysis.estimate import estimate
+from assay.model import Series, metric_named
+
+SECONDS = metric_named("seconds")
+
+
+def by_case(values: list[list[float]]) -> Series:
+    """Repetitions of each case."""
+    rows = [(case, place, value) for case, inner in enumerate(values) for place, value in enumerate(inner)]
+    cases, repetitions, flat = (list(column) for column in zip(*rows, strict=True))
+    return Series(cases, repetitions, flat, unit="case")  # type: ignore[arg-type]
+
+
+def test_few_cases_are_called_cases_and_the_advice_is_more_of_them():
+    found = estimate(SECONDS, by_case([[1.0, 1.1]] * 4))
+    assert found.low is None
+    assert found.doubts == ("4 cases are too few for an interval, which takes 6. Use more cases.",)
+
+
+def test_repetitions_of_one_case_are_one_observation():
+    found = estimate(SECONDS, by_case([[1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7]]))
+    assert found.units == 1
+    assert found.low is None
+    assert found.doubts == ("One case is too few for an interval, which takes 6. Use more cases.",)
+
+
+def test_cases_that_take_longer_and_longer_are_no_drift():
+    found = estimate(SECONDS, by_case([[1.0 + 0.1 * n] * 3 for n in range(40)]))
+    assert found.low is not None
+    assert found.doubts == ()
+
+
+@pytest.mark.parametrize("metric", ["seconds", "score"])
+def test_no_doubt_about_cases_speaks_of_processes(metric):
+    chance = np.random.default_rng(3)
+    for number in (1, 3, 12, 60):
+        values = np.exp(chance.normal(0, 1, (number, 3)))
+        values[: number // 2] *= 40
+        found = estimate(metric_named(metric), by_case(values.tolist()))
+        assert not any("process" in doubt for doubt in found.doubts)
+
+
+def test_one_process_is_still_doubted():
+    found = estimate(SECONDS, Series([0] * 20, list(range(20)), [1.0 + 0.001 * (n % 5) for n in range(20)]))
+    assert "All 20 executions ran in one process" in found.doubts[0]
