@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -363,7 +364,11 @@ def report_of(store: Store, ref: str) -> Report:
     """A stored run with its findings."""
     found = store.run(ref)
     suite = store.suite_of(found.id)
-    return findings(found, [_trial_report(store, stored, suite) for stored in found.trials])
+    for file in found.load:
+        # Units and directions that an experiment declares are in its file; a report is fine without.
+        with contextlib.suppress(LookupFailed, MissingExtra):
+            lookup.load_file(Path(file))
+    return findings(found, [_trial_report(store, stored, suite) for stored in found.trials], suite)
 
 
 def _trial_report(store: Store, stored: StoredTrial, suite: Suite | None) -> TrialReport:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from assay.analysis.axes import axis_effects
 from assay.analysis.treatment import alike_but_for, identical_arms, settings_not_taken
-from assay.model import Doubt, Isolation, Report, Run, TrialReport
+from assay.model import Doubt, Isolation, Report, Run, Suite, TrialReport
 from assay.units import count
 
 SEVERE = frozenset({"setting-not-taken", "identical-arms"})
@@ -15,13 +15,13 @@ SEVERE = frozenset({"setting-not-taken", "identical-arms"})
 _NAMED = 4
 
 
-def findings(run: Run, trials: Sequence[TrialReport]) -> Report:
+def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None) -> Report:
     doubts = (
         *_about_treatment(trials),
         *_about_run(run),
         *(doubt for trial in trials for doubt in _about_trial(trial)),
     )
-    return Report(run=run, trials=tuple(trials), axes=axis_effects(trials), doubts=doubts)
+    return Report(run=run, trials=tuple(trials), axes=axis_effects(trials), doubts=doubts, suite=suite)
 
 
 def _about_run(run: Run) -> Iterator[Doubt]:

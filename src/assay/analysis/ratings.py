@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from assay.model import Limits, Rubric, Series
 from assay.model.rating import DIMENSIONS, WEIGHTS, CaseTable, Rating, Ratings
 from assay.stats.order import median_interval
-from assay.stats.verdicts import consistency, effective_n, pass_at, pass_hat, resampled, wilson
+from assay.stats.means import t_quantile
+from assay.stats.verdicts import consistency, effective_n, pass_at, pass_hat, resampled, wilson, worth_of
 
 DRAWS = 1000
 LEVEL = 0.95
@@ -35,13 +37,18 @@ class Tally:
     executions: Floats
     completed: Floats
     scored: Floats
+    """Repetitions that have a score; one in which the agent failed scores 0."""
     score: Floats
-    """Sum of the scores; an execution that failed scores 0."""
+    """Sum of the scores."""
     passed: Floats
     alike: Floats
-    """Chance that two repetitions got the same verdict."""
+    """Chance that two repetitions got the same verdict; 0 where there are no two."""
+    comparable: Floats
+    """1 where there are two repetitions with a verdict, else 0."""
     sums: Mapping[str, Floats]
     """Metric to its sum over the repetitions; only metrics that every completed execution has."""
+    measured: Mapping[str, Floats]
+    """Metric to the number of repetitions in that sum."""
     seconds: Floats
     """Median seconds of the completed repetitions; NaN where none completed."""
 
@@ -60,10 +67,10 @@ def rate(
         "cost": _cost(tally, reference),
         "reliability": _reliability(tally),
     }
-    repetitions, passed = tally.executions.astype(np.int64), tally.passed.astype(np.int64)
+    repetitions, passed = tally.scored.astype(np.int64), tally.passed.astype(np.int64)
     most = int(repetitions.max()) if len(repetitions) else 0
     ks = [k for k in range(1, most + 1) if k <= 5 or k == most]
-    solved = float((tally.passed / np.maximum(tally.executions, 1)).sum())
+    solved = float((tally.passed / np.maximum(tally.scored, 1)).sum())
     return Ratings(
         dimensions=rated,
         overall=_overall(rated, rubric),
@@ -140,16 +147,20 @@ def _tally(table: CaseTable, pass_mark: float) -> Tally:
     def per_case(values: Floats) -> Floats:
         return np.bincount(index, weights=values, minlength=size).astype(np.float64)
 
-    executions = per_case(is_scored.astype(float))
+    scored = per_case(is_scored.astype(float))
     passed = per_case((np.nan_to_num(score) >= pass_mark).astype(float) * is_scored)
+    comparable = (scored > 1).astype(float)
+    sums, measured = _sums(table, counts, is_ok, per_case)
     return Tally(
         executions=per_case(np.ones(len(index))),
         completed=per_case(is_ok.astype(float)),
-        scored=executions,
+        scored=scored,
         score=per_case(np.nan_to_num(score)),
         passed=passed,
-        alike=consistency(passed.astype(np.int64), executions.astype(np.int64)),
-        sums=_sums(table, counts, is_ok, per_case),
+        alike=consistency(passed.astype(np.int64), scored.astype(np.int64)) * comparable,
+        comparable=comparable,
+        sums=sums,
+        measured=measured,
         seconds=_case_medians(_column(table, "seconds")[counts], index, is_ok, size),
     )
 
@@ -163,25 +174,24 @@ def _column(table: CaseTable, name: str) -> Floats:
 
 def _sums(
     table: CaseTable, counts: Bools, is_ok: Bools, per_case: Callable[[Floats], Floats]
-) -> dict[str, Floats]:
-    sums = {}
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    sums, measured = {}, {}
     for name in ("usd", "tokens", "cpu_seconds", "rss_max_bytes"):
         column = _column(table, name)[counts]
         known = ~np.isnan(column)
         if len(column) and is_ok.any() and known[is_ok].all():
-            sums[name] = per_case(np.nan_to_num(column))
-    return sums
+            sums[name], measured[name] = per_case(np.nan_to_num(column)), per_case(known.astype(float))
+    return sums, measured
 
 
 def _case_medians(seconds: Floats, index: NDArray[np.intp], is_ok: Bools, size: int) -> Floats:
     medians = np.full(size, np.nan)
     usable = is_ok & ~np.isnan(seconds)
-    if not usable.any():
-        return medians
-    order = np.argsort(index[usable], kind="stable")
-    cases, starts = np.unique(index[usable][order], return_index=True)
-    for case, values in zip(cases, np.split(seconds[usable][order], starts[1:]), strict=True):
-        medians[case] = np.median(values)
+    values, of_case = seconds[usable], index[usable]
+    order = np.lexsort((values, of_case))
+    cases, starts, sizes = np.unique(of_case[order], return_index=True, return_counts=True)
+    lower, upper = values[order][starts + (sizes - 1) // 2], values[order][starts + sizes // 2]
+    medians[cases] = (lower + upper) / 2
     return medians
 
 
@@ -219,8 +229,8 @@ def _accuracy(tally: Tally) -> Rating:
         return Rating("accuracy", None, basis="nothing was scored")
     means = tally.score[judged] / tally.scored[judged]
     value = float(means.mean())
-    low, high = wilson(value, effective_n(means, int(tally.scored.sum())))
-    return Rating("accuracy", value, low, high, f"mean score over {len(means)} cases")
+    interval = wilson(value, effective_n(means, int(tally.scored.sum())))
+    return _rating("accuracy", value, interval, f"mean score over {len(means)} cases")
 
 
 def _speed(tally: Tally, reference: Mapping[str, tuple[float, str]]) -> Rating:
@@ -231,11 +241,29 @@ def _speed(tally: Tally, reference: Mapping[str, tuple[float, str]]) -> Rating:
         return Rating("speed", None, basis="no reference: give rubric.reference.seconds or limits.seconds")
     r, source = reference["seconds"]
     middle = float(np.median(seconds))
-    interval = median_interval([float(value) for value in seconds], LEVEL)
-    low, high = (curve(interval[1], r), curve(interval[0], r)) if interval else (None, None)
-    return Rating(
-        "speed", curve(middle, r), low, high, f"median {middle:.4g} s, reference {r:.4g} s ({source})"
-    )
+    interval = median_interval([float(value) for value in seconds], LEVEL) or _log_interval(seconds)
+    basis = f"median {middle:.4g} s, reference {r:.4g} s ({source})"
+    if interval is None:
+        return Rating("speed", curve(middle, r), basis=basis)
+    return _rating("speed", curve(middle, r), (curve(interval[1], r), curve(interval[0], r)), basis)
+
+
+def _log_interval(seconds: Floats) -> tuple[float, float] | None:
+    """Student's, on logs: for so few cases that no order statistics bound their median."""
+    if len(seconds) < 2 or seconds[0] <= 0:
+        return None
+    logs = np.log(seconds)
+    middle = float(logs.mean())
+    half = t_quantile((1 + LEVEL) / 2, len(logs) - 1) * float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    return math.exp(middle - half), math.exp(min(middle + half, _LARGEST_LOG))
+
+
+_LARGEST_LOG = 700.0
+
+
+def _rating(name: str, value: float, interval: tuple[float, float], basis: str) -> Rating:
+    """An interval contains its value: rounding and resampling may fall short of it by a hair."""
+    return Rating(name, value, max(0.0, min(interval[0], value)), min(1.0, max(interval[1], value)), basis)
 
 
 def _per_solved(tally: Tally, name: str) -> float | None:
@@ -256,8 +284,9 @@ def _cost(tally: Tally, reference: Mapping[str, tuple[float, str]]) -> Rating:
     if "usd" not in reference:
         return Rating("cost", None, basis="no reference: give rubric.reference.usd or limits.usd")
     r, source = reference["usd"]
-    low, high = _ratio_interval(tally.sums["usd"], tally.passed, r)
-    return Rating("cost", curve(x, r), low, high, f"${x:.4g} per solved case, reference ${r:.4g} ({source})")
+    interval = _ratio_interval(tally.sums["usd"], tally.passed, r)
+    basis = f"${x:.4g} per solved case, reference ${r:.4g} ({source})"
+    return _rating("cost", curve(x, r), interval, basis)
 
 
 def _ratio_interval(totals: Floats, solved: Floats, reference: float) -> tuple[float, float]:
@@ -271,15 +300,15 @@ def _ratio_interval(totals: Floats, solved: Floats, reference: float) -> tuple[f
 def _efficiency(tally: Tally, reference: Mapping[str, tuple[float, str]]) -> Rating:
     """Geometric mean of the ratings of tokens per solved case, CPU seconds and peak memory, of those there are."""
     parts: list[tuple[str, tuple[float, float, float]]] = []
-    executions = tally.executions
-    for name, quantity, per, scale in (
-        ("tokens", "tokens", tally.passed, 1.0),
-        ("cpu_seconds", "cpu_seconds", executions, 1.0),
-        ("memory_mb", "rss_max_bytes", executions, 2**20),
+    for name, quantity, scale in (
+        ("tokens", "tokens", 1.0),
+        ("cpu_seconds", "cpu_seconds", 1.0),
+        ("memory_mb", "rss_max_bytes", 2**20),
     ):
         if name in reference and quantity in tally.sums and float(tally.sums[quantity].sum()) > 0:
             r = reference[name][0]
             totals = tally.sums[quantity] / scale
+            per = tally.passed if name == "tokens" else tally.measured[quantity]
             whole = float(per.sum())
             value = curve(float(totals.sum()) / whole if whole else math.inf, r)
             parts.append((name, (value, *_ratio_interval(totals, per, r))))
@@ -288,7 +317,7 @@ def _efficiency(tally: Tally, reference: Mapping[str, tuple[float, str]]) -> Rat
             "efficiency", None, basis="no tokens, CPU time or memory with a reference were measured"
         )
     value, low, high = (_geometric([part[1][end] for part in parts]) for end in range(3))
-    return Rating("efficiency", value, low, high, " × ".join(part[0] for part in parts))
+    return _rating("efficiency", value, (low, high), " × ".join(part[0] for part in parts))
 
 
 def _geometric(values: Sequence[float]) -> float:
@@ -298,15 +327,19 @@ def _geometric(values: Sequence[float]) -> float:
 def _reliability(tally: Tally) -> Rating:
     if not len(tally.executions):
         return Rating("reliability", None, basis="nothing was executed")
-    columns = np.column_stack([tally.completed, tally.executions, tally.alike, np.ones(len(tally.alike))])
-    totals = columns.sum(axis=0)
-    completion, alike = totals[0] / totals[1], totals[2] / totals[3]
-    sums = resampled(columns, DRAWS, seed=len(columns))
-    low, high = np.quantile(
-        sums[:, 0] / sums[:, 1] * sums[:, 2] / sums[:, 3], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    )
+    columns = np.column_stack([tally.completed, tally.executions, tally.alike, tally.comparable])
+    completion, alike = _completion_and_consistency(columns.sum(axis=0))
+    value = completion * alike
+    drawn = np.prod(_completion_and_consistency(resampled(columns, DRAWS, seed=len(columns)).T), axis=0)
+    interval = wilson(value, worth_of(value, float(drawn.var()), len(columns), int(tally.executions.sum())))
     basis = f"completion {completion:.3g} × consistency {alike:.3g}"
-    return Rating("reliability", float(completion * alike), float(low), float(high), basis)
+    return _rating("reliability", float(value), interval, basis)
+
+
+def _completion_and_consistency(sums: Floats) -> tuple[Any, Any]:
+    """Of the sums of the four columns; consistency is 1 where no case has two repetitions."""
+    completed, executions, alike, comparable = sums
+    return completed / executions, np.where(comparable > 0, alike / np.maximum(comparable, 1), 1.0)
 
 
 def _overall(rated: Mapping[str, Rating], rubric: Rubric) -> Rating:
@@ -317,15 +350,17 @@ def _overall(rated: Mapping[str, Rating], rubric: Rubric) -> Rating:
     if not total:
         return Rating("overall", None, basis="no dimension is rated")
     value = sum(weights[name] * (rating.value or 0.0) for name, rating in there.items()) / total
-    below = _added([(weights[n] / total, r.value, r.low) for n, r in there.items()])
-    above = _added([(weights[n] / total, r.value, r.high) for n, r in there.items()])
     missing = [name for name in DIMENSIONS if name not in there]
     basis = f"without {', '.join(missing)}" if missing else "all five dimensions"
-    return Rating("overall", value, max(0.0, value - below), min(1.0, value + above), basis)
+    if any(rating.low is None for rating in there.values()):
+        return Rating("overall", value, basis=basis)
+    below = _added([(weights[n] / total, r.value, r.low) for n, r in there.items()])
+    above = _added([(weights[n] / total, r.value, r.high) for n, r in there.items()])
+    return _rating("overall", value, (value - below, value + above), basis)
 
 
 def _added(parts: Sequence[tuple[float, float | None, float | None]]) -> float:
-    return math.sqrt(sum((w * ((value or 0.0) - end)) ** 2 for w, value, end in parts if end is not None))
+    return math.sqrt(sum((w * ((value or 0.0) - (end or 0.0))) ** 2 for w, value, end in parts))
 
 
 def _disagreements(table: CaseTable) -> Iterator[str]:
@@ -345,7 +380,7 @@ def _disagreements(table: CaseTable) -> Iterator[str]:
 
 def _doubts(tally: Tally, unscored: int) -> list[str]:
     doubts = []
-    if len(tally.executions) and float(tally.executions.max()) == 1:
+    if len(tally.executions) and not tally.comparable.any():
         doubts.append("one repetition a case: consistency cannot be seen and counts as 1")
     if unscored:
         doubts.append(f"{unscored} executions are unscored and count nowhere")

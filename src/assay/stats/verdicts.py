@@ -55,13 +55,17 @@ def wilson(share: float, n: float, z: float = 1.959963984540054) -> tuple[float,
 
 
 def effective_n(case_means: Floats, executions: int) -> float:
-    """How many independent observations the repetitions of these cases are worth: at least one a case, at most all."""
+    """How many independent observations the repetitions of these cases are worth."""
     n = len(case_means)
-    mean = float(case_means.mean())
     variance = float(case_means.var(ddof=1)) / n if n > 1 else 0.0
+    return worth_of(float(case_means.mean()), variance, n, executions)
+
+
+def worth_of(share: float, variance: float, cases: int, executions: int) -> float:
+    """Independent observations that would give a share this variance: at least one a case, at most all executions."""
     if variance <= 0:
-        return float(n)
-    return float(min(max(mean * (1 - mean) / variance, n), max(executions, n)))
+        return float(cases)
+    return float(min(max(share * (1 - share) / variance, cases), max(executions, cases)))
 
 
 MOST_ROWS = 500
