@@ -269,16 +269,22 @@ def leaderboards(
 
 def _board(store: Store, suite: str, trials: Sequence[TrialSummary], metric: str) -> Leaderboard:
     contenders: dict[str, Contender] = {}
-    benchmarks = list(dict.fromkeys(one.benchmark for one in trials))
+    asked: dict[str, set[object]] = {}
     for one in trials:
         definition = store.suite_of(one.run_id)
         stored = next(t for t in store.run(one.run_id).trials if t.id == one.trial_id)
         if definition is None:
             continue
+        asked.setdefault(one.benchmark, set()).add((one.benchmark_hash, stored.trial.cases))
         before = contenders.get(one.agent)
         ratings = {**(before.ratings if before else {}), one.benchmark: ratings_of(store, stored, definition)}
-        contenders[one.agent] = Contender(one.agent, one.agent_version, ratings, one.simulated, one.ended)
-    return leaderboard(suite, list(contenders.values()), benchmarks, metric)
+        is_simulated = one.simulated or (before is not None and before.is_simulated)
+        contenders[one.agent] = Contender(one.agent, one.agent_version, ratings, is_simulated, one.ended)
+    board = leaderboard(suite, list(contenders.values()), list(asked), metric)
+    if differing := [benchmark for benchmark, questions in asked.items() if len(questions) > 1]:
+        doubt = f"Not all agents were asked the same cases of {', '.join(differing)}. Run them together."
+        board = replace(board, doubts=(*board.doubts, doubt))
+    return board
 
 
 def _final_state(store: Store, begun: Run, is_interrupted: bool, spending: Spending) -> RunState:

@@ -11,9 +11,9 @@ SECONDS = metric_named("seconds")
 
 def by_case(values: list[list[float]]) -> Series:
     """Repetitions of each case."""
-    rows = [(case, place, value) for case, inner in enumerate(values) for place, value in enumerate(inner)]
-    cases, repetitions, flat = (list(column) for column in zip(*rows, strict=True))
-    return Series(cases, repetitions, flat, unit="case")  # type: ignore[arg-type]
+    places = [(case, place) for case, inner in enumerate(values) for place in range(len(inner))]
+    flat = [value for inner in values for value in inner]
+    return Series([case for case, _ in places], [place for _, place in places], flat, unit="case")
 
 
 def test_few_cases_are_called_cases_and_the_advice_is_more_of_them():

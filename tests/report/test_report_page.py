@@ -5,7 +5,7 @@ import json
 import re
 from pathlib import Path
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 
 from assay.model import Better, Doubt, Kind, Metric, Status

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
+from tests.report.suites import CLOUD, EXACT, GREEDY, TINY, Made, benchmark, cases, suite_report, talks
 
 from assay.errors import LookupFailed
 from assay.model import Budget, Report, RunState, Status
 from assay.report.console import print_report
 from assay.report.console_case import print_case
 from assay.report.contests import contests, tokens_text, usd_text
-from tests.report.suites import CLOUD, EXACT, GREEDY, TINY, Made, benchmark, cases, suite_report, talks
 
 
 def shown(print_it: Callable[..., None], *things: object, width: int = 80) -> str:
@@ -78,8 +78,9 @@ def test_an_unknown_cost_is_never_written_as_nothing(desk):
 
 def test_an_agent_that_solves_nothing_has_no_price_for_a_solved_case():
     hopeless = Made("hopeless", -1.0, 0.1, tokens=10, usd=0.01)
-    (trial,) = suite_report(agents=(hopeless,)).trials
-    assert usd_text(trial.ratings) == tokens_text(trial.ratings) == "none solved"
+    (contest,) = contests(suite_report(agents=(hopeless,)))
+    ratings = contest.entries[0].ratings
+    assert usd_text(ratings) == tokens_text(ratings) == "none solved"
 
 
 def test_simulated_agents_are_marked_and_stand_on_a_board_of_their_own(desk):
@@ -100,7 +101,7 @@ def test_agents_stand_best_first_where_their_overall_ratings_rest_on_the_same():
     slow = Made("slow", 0.95, 2.0)
     report = suite_report(agents=(GREEDY, slow, EXACT))
     (contest,) = contests(report)
-    overall = [entry.ratings.overall.value for entry in contest.entries]
+    overall = [entry.rating("overall").value or 0.0 for entry in contest.entries]
     assert overall == sorted(overall, reverse=True)
     assert "different dimensions" not in shown(print_report, report)
 
@@ -108,7 +109,7 @@ def test_agents_stand_best_first_where_their_overall_ratings_rest_on_the_same():
 def test_overall_ratings_that_rest_on_different_dimensions_are_not_ranked(desk):
     assert "compare the dimensions, not the overall" in words(shown(print_report, desk))
     (real, _) = contests(desk)
-    accuracy = [entry.rating("accuracy").value for entry in real.entries]
+    accuracy = [entry.rating("accuracy").value or 0.0 for entry in real.entries]
     assert accuracy == sorted(accuracy, reverse=True)
 
 
@@ -191,7 +192,9 @@ def test_a_case_shows_what_was_asked_and_every_answer_to_it(desk, width):
 
 def test_spans_are_drawn_where_they_lay(desk):
     lines = shown(print_case, desk, "refund-013", width=120).splitlines()
-    queue, chat, tool = (next(line for line in lines if name in line) for name in (" queue ", " llm ", " tool "))
+    queue, chat, tool = (
+        next(line for line in lines if name in line) for name in (" queue ", " llm ", " tool ")
+    )
     assert queue.index("━") < chat.index("━") < tool.index("━")
     assert chat.count("━") > tool.count("━") > queue.count("━")
     assert "1.33 s" in chat
@@ -211,7 +214,9 @@ def test_what_a_scorer_could_not_judge_is_called_unscored():
 
 
 def test_a_case_that_was_not_done_is_named_with_the_nearest(desk):
-    with pytest.raises(LookupFailed, match=r"No case 'refund-13' was done in this run. Did you mean 'refund-013'"):
+    with pytest.raises(
+        LookupFailed, match=r"No case 'refund-13' was done in this run. Did you mean 'refund-013'"
+    ):
         shown(print_case, desk, "refund-13")
 
 

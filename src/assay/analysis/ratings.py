@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from assay.model import Limits, Rubric, Series
 from assay.model.rating import DIMENSIONS, WEIGHTS, CaseTable, Rating, Ratings
-from assay.stats.order import median_interval
 from assay.stats.means import t_quantile
+from assay.stats.order import median_interval
 from assay.stats.verdicts import consistency, effective_n, pass_at, pass_hat, resampled, wilson, worth_of
 
 DRAWS = 1000
@@ -82,7 +82,7 @@ def rate(
         pass_hat={k: value for k in ks if (value := pass_hat(k, passed, repetitions)) is not None},
         usd_per_solved=_per_solved(tally, "usd"),
         tokens_per_solved=_per_solved(tally, "tokens"),
-        doubts=tuple([*_doubts(tally, unscored), *_disagreements(table)]),
+        doubts=(*_doubts(tally, unscored), *_disagreements(table)),
     )
 
 

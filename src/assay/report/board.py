@@ -75,9 +75,8 @@ def _cells(row: Standing, metric: str, is_wide: bool) -> list[Text]:
 def _full(rating: Rating) -> Text:
     if rating.value is None:
         return _text("–")
-    return _text(f"{rating.value:.3f}", "bold").append(
-        f" [{rating.low:.3f}, {rating.high:.3f}]", style="not bold dim"
-    )
+    interval = "" if rating.low is None else f" [{rating.low:.3f}, {rating.high:.3f}]"
+    return _text(f"{rating.value:.3f}", "bold").append(interval, style="not bold dim")
 
 
 def _short(rating: Rating) -> Text:

@@ -52,21 +52,26 @@ _STYLES = {
 
 def print_contest(contest: Contest, console: Console) -> None:
     """Ratings, outcomes and what was used up, then why something is missing or doubtful."""
-    console.print(joined(literal(heading(contest), "bold"), literal(f"  {contest.size_text}", "dim")))
     tight = console.width < NARROW
-    for table in (_ratings(contest, console.width), _outcomes(contest, tight), _figures(contest, tight)):
+    console.print(joined(literal(heading(contest), "bold"), literal(f"  {contest.size_text}", "dim")))
+    tables = (_ratings(contest, console.width), _outcomes(contest, tight), _figures(contest, tight))
+    for table in tables:
         console.print(table)
         console.print()
+    notes = list(_notes(contest))
+    for note in notes:
+        console.print(note)
+    if notes:
+        console.print()
+
+
+def _notes(contest: Contest) -> Iterator[Table]:
     for reason in unrated(contest):
-        console.print(bullet(NOTHING, reason, "dim"))
-    for entry in contest.entries:
-        for text in _failures(entry):
-            console.print(bullet("✗", text, "red"))
-    for text in _unsolved(contest):
-        console.print(bullet("✗", text, "red"))
+        yield bullet(NOTHING, reason, "dim")
+    for text in [*(text for entry in contest.entries for text in _failures(entry)), *_unsolved(contest)]:
+        yield bullet("✗", text, "red")
     for text in rating_doubts(contest):
-        console.print(bullet("!", text, "yellow"))
-    console.print()
+        yield bullet("!", text, "yellow")
 
 
 def _agents(*, tight: bool) -> Table:
@@ -129,12 +134,15 @@ def _number(name: str, number: int) -> Text:
 
 def _figures(contest: Contest, tight: bool) -> Table:
     table = _agents(tight=tight)
-    for title in ("median time", "first token", "tokens\nper solved", "cost\nper solved"):
+    times = {"seconds": "median time"}
+    if contest.is_streamed:
+        times["ttft"] = "first token"
+    for title in (*times.values(), "tokens\nper solved", "cost\nper solved"):
         table.add_column(literal(title), justify="right", no_wrap=True)
     for entry in contest.entries:
-        times = [_interval(estimate_text(entry, metric)) for metric in ("seconds", "ttft")]
+        taken = [_interval(estimate_text(entry, metric)) for metric in times]
         used = [_known(text(entry.ratings)) for text in (tokens_text, usd_text)]
-        table.add_row(_agent(contest, entry), *times, *used)
+        table.add_row(_agent(contest, entry), *taken, *used)
     return table
 
 

@@ -79,6 +79,11 @@ class Contest:
         return min((max(one.ratings.pass_hat, default=0) for one in self.entries), default=0)
 
     @property
+    def is_streamed(self) -> bool:
+        """Whether the time to the first token is known of any agent."""
+        return any(entry.estimate("ttft") for entry in self.entries)
+
+    @property
     def size_text(self) -> str:
         """How much was asked: `50 cases, 3 repetitions`."""
         cases = max(one.ratings.cases for one in self.entries)

@@ -67,18 +67,19 @@ def _outcomes(contest: Contest) -> str:
 
 
 def _figures(contest: Contest) -> str:
-    names = ("Agent", "Median time", "First token", "Tokens per solved case", "Cost per solved case")
+    first = ["First token"] if contest.is_streamed else []
+    names = ("Agent", "Median time", *first, "Tokens per solved case", "Cost per solved case")
     rows = [
         (
             text(marked(entry, contest)),
             estimate_text(entry, "seconds"),
-            estimate_text(entry, "ttft"),
+            *([estimate_text(entry, "ttft")] if first else []),
             tokens_text(entry.ratings),
             usd_text(entry.ratings),
         )
         for entry in contest.entries
     ]
-    return table(names, rows, right=range(1, 5))
+    return table(names, rows, right=range(1, len(names)))
 
 
 def _missed(report: Report, contest: Contest) -> str:

@@ -17,26 +17,25 @@ FLIPS = 20_000
 
 
 def mean_difference(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
-    """Mean of b[i] − a[i] with its t interval; p by sign flips when fewer than 30 pairs differ. None without pairs."""
+    """Mean of b[i] − a[i] for shares between 0 and 1, with its t interval; p by sign flips when fewer than 30 pairs differ.
+
+    None without two pairs. Where all differ by the same there is no error to be seen: the interval is then that of
+    the pairs that may differ otherwise though none of these does (the rule of three).
+    """
     steps = np.asarray(b, dtype=np.float64) - np.asarray(a, dtype=np.float64)
     steps = steps[np.isfinite(steps)]
     if steps.size < 2:
         return None
     value = float(steps.mean())
     error = float(steps.std(ddof=1)) / math.sqrt(steps.size)
-    half = t_quantile((1 + level) / 2, steps.size - 1) * error
+    half = t_quantile((1 + level) / 2, steps.size - 1) * error or 1 - (1 - level) ** (1 / steps.size)
     moved = steps[steps != 0]
-    if moved.size < FEW_INFORMATIVE:
-        return Effect(
-            Scale.DIFFERENCE,
-            value,
-            value - half,
-            value + half,
-            sign_flip_p(moved),
-            "sign flips of case means",
-        )
-    p = 2 * t_tail(abs(value) / error, steps.size - 1) if error else 1.0
-    return Effect(Scale.DIFFERENCE, value, value - half, value + half, min(1.0, p), "paired t of case means")
+    if moved.size < FEW_INFORMATIVE or not error:
+        p, method = sign_flip_p(moved), "sign flips of case means"
+    else:
+        p, method = 2 * t_tail(abs(value) / error, steps.size - 1), "paired t of case means"
+    low, high = max(-1.0, value - half), min(1.0, value + half)
+    return Effect(Scale.DIFFERENCE, value, low, high, min(1.0, p), method)
 
 
 def sign_flip_p(moved: Array) -> float:
