@@ -51,7 +51,8 @@ READING = """\
   row for it, with a commit for every thousand: the floor under any program that stores executions one by one.
 - **Fixed cost**: the whole command with one execution, noise probe, database and worker process included.
 - **Memory**: peak resident memory as the kernel counts it, of the runner or its worker, whichever is larger.
-- **Figures for functions**: the same function object given to each tool; the median of a process is one observation.
+- **Figures for functions**: the same function given to each tool, which is asked for values of a millisecond; the median of the values of
+  a process is one observation.
 - **Timing overhead**: our loop with what the clock subtracts added again, against what pytest-benchmark reports for the same function.
 - **Start**: wall time of the command in a shell's place; `python -c pass` is the interpreter's own share.
 """

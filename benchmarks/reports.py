@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from command import ASSAY, ended, fresh_folder, interleaved, tell
+from arms import ASSAY, ended, fresh_folder, interleaved, tell
 from record import Bound, Promise, Result, figure
 
 from assay.units import count

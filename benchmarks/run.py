@@ -13,7 +13,7 @@ import reports
 import startup
 import throughput
 import timer
-from command import ASSAY, CommandFailed, elsewhere, tell
+from arms import ASSAY, CommandFailed, elsewhere, tell
 from record import Result, machine, save
 
 PARTS: dict[str, Callable[[bool], list[Result]]] = {

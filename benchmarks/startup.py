@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from command import ASSAY, PYTHON, Ended, elsewhere, interleaved
+from arms import ASSAY, PYTHON, Ended, elsewhere, interleaved
 from record import Bound, Figure, Promise, Result, figure
 
 HELP = Promise("startup-help", "`assay --help`", Bound.AT_MOST, 10, "times", "`python -c pass`")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from command import ASSAY, PYTHON, SUBJECTS, Ended, elsewhere, interleaved
+from arms import ASSAY, PYTHON, SUBJECTS, Ended, elsewhere, interleaved
 from record import Bound, Promise, Result, figure
 
 from assay.units import count, seconds

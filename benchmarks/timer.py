@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from command import ASSAY, PYTHON, SUBJECTS, ended, fresh_folder, interleaved
+from arms import ASSAY, PYTHON, SUBJECTS, ended, fresh_folder, interleaved
 from record import Bound, Figure, Promise, Result, figure
 
 EMPTY = Promise(
@@ -37,12 +37,15 @@ OVERHEAD = Promise(
     "pytest-benchmark's figure",
 )
 
+VALUE = "0.001"
+"""Seconds of one timed value. Assay's own length, asked of all: single calls and long loops catch other noise."""
+
 Medians = dict[str, float]
 """Seconds of one call by function, as one process of a tool found them."""
 
 
 def measure(quick: bool) -> list[Result]:
-    pyperf_options = ("--processes", "1", "--values", "5" if quick else "20", "--min-time", "0.01")
+    pyperf_options = ("--processes", "1", "--values", "10" if quick else "50", "--min-time", VALUE)
     arms: dict[str, Callable[[], Medians]] = {
         "assay": _assay,
         "assay, nothing subtracted": partial(_script, "with_clock.py"),
@@ -85,7 +88,11 @@ def _pyperf(options: Sequence[str]) -> Medians:
 def _pytest_benchmark(seconds: str) -> Medians:
     options = ("-q", "-c", "/dev/null", "-p", "no:cacheprovider", "-p", "pytest_benchmark.plugin")
     with fresh_folder() as folder:
-        asked = (f"--benchmark-max-time={seconds}", "--benchmark-json=found.json")
+        asked = (
+            f"--benchmark-min-time={VALUE}",
+            f"--benchmark-max-time={seconds}",
+            "--benchmark-json=found.json",
+        )
         ended((PYTHON, "-m", "pytest", *options, *asked, str(SUBJECTS / "test_functions.py")), folder)
         benches = json.loads((folder / "found.json").read_text())["benchmarks"]
     return {bench["name"].removeprefix("test_"): bench["stats"]["median"] for bench in benches}

@@ -20,7 +20,12 @@ NOTE = "<!-- Written by docs/generate.py (make docs). Changes belong in the code
 
 
 def main() -> int:
-    pages = {"cli.md": cli_page(), "spec.md": spec_page(), "metrics.md": metrics_page(), "errors.md": errors_page()}
+    pages = {
+        "cli.md": cli_page(),
+        "spec.md": spec_page(),
+        "metrics.md": metrics_page(),
+        "errors.md": errors_page(),
+    }
     if "--check" in sys.argv:
         stale = [name for name, text in pages.items() if not _is_current(FOLDER / name, text)]
         for name in stale:
@@ -71,8 +76,12 @@ def spec_page() -> str:
         lines += [f"## {title}\n", "| key | type | default | meaning |", "|---|---|---|---|"]
         lines += [_field_row(name, field) for name, field in model.model_json_schema()["properties"].items()]
         lines.append("")
-    lines.append("Several experiments in one file: `experiments: [{experiment: …}, …]`, the other keys being their defaults.\n")
-    lines.append("A list under `params` is an axis when the param takes one value, and a value when the param takes a list.\n")
+    lines.append(
+        "Several experiments in one file: `experiments: [{experiment: …}, …]`, the other keys being their defaults.\n"
+    )
+    lines.append(
+        "A list under `params` is an axis when the param takes one value, and a value when the param takes a list.\n"
+    )
     return "\n".join(lines)
 
 
@@ -91,12 +100,22 @@ def _kind(field: dict[str, Any]) -> str:
         return f"`{field['const']}`"
     if "$ref" in field:
         return "mapping"
-    kinds = {"integer": "whole number", "number": "number", "string": "text", "array": "list", "object": "mapping"}
+    kinds = {
+        "integer": "whole number",
+        "number": "number",
+        "string": "text",
+        "array": "list",
+        "object": "mapping",
+    }
     return kinds.get(field.get("type", ""), "anything")
 
 
 def metrics_page() -> str:
-    lines = [NOTE, "# Metrics\n", "`seconds`, the time of one call, is always measured. Instruments add theirs.\n"]
+    lines = [
+        NOTE,
+        "# Metrics\n",
+        "`seconds`, the time of one call, is always measured. Instruments add theirs.\n",
+    ]
     for name in lookup.known("instruments"):
         instrument = lookup.find("instruments", name)
         about = (inspect.getdoc(instrument) or "").splitlines()[0]

@@ -23,6 +23,7 @@ from assay.analysis.leaderboard import leaderboard
 from assay.analysis.ratings import case_series, rate
 from assay.errors import AssayError, LookupFailed, MissingExtra, PlanError, no_such
 from assay.execute.agents import agent_key, make_agent
+from assay.execute.enough import Enough
 from assay.execute.environment import environment
 from assay.execute.jobs import Assignment
 from assay.execute.judging import judged_again, make_scorer
@@ -39,6 +40,7 @@ from assay.model import (
     Leaderboard,
     Metric,
     Order,
+    Phase,
     Plan,
     Ratings,
     Report,
@@ -51,6 +53,7 @@ from assay.model import (
 from assay.plan.suite import scorers_of
 from assay.plan.target import Registry, Request, checked_suite, contents_of, plan_target
 from assay.plugin import lookup
+from assay.report.cases import case_table
 from assay.report.document import read_result, seed_result, trial_folder, write_output_dir
 from assay.spec.agents import read_agents
 from assay.spec.settings import Settings, find_settings
@@ -157,7 +160,22 @@ def resume(ref: str, store: Store, watch: Watch = unwatched) -> Run:
         lookup.load_file(Path(file))
     _check_makeable(plan)
     reopened = store.reopen(found.id, owner())
-    return _carried_out(reopened, plan, store, store.progress(found.id), watch)
+    return _carried_out(reopened, plan, store, _progress(store, reopened), watch)
+
+
+def _progress(store: Store, run: Run) -> dict[tuple[int, int, str], int]:
+    """What is stored; a process of `measured: auto` that had seen enough counts as having done all it may."""
+    progress = dict(store.progress(run.id))
+    for stored in run.trials:
+        until = stored.trial.iterations.until
+        series = store.series(stored.id).get(until.metric) if until else None
+        if until is None or series is None:
+            continue
+        watches = {process: Enough(until) for process in set(series.processes)}
+        for process, value in zip(series.processes, series.values, strict=True):
+            if watches[process].is_reached(value):
+                progress[stored.trial.index, process, Phase.MEASURED] = stored.trial.iterations.measured
+    return progress
 
 
 def _carried_out(
@@ -479,12 +497,22 @@ def _side(store: Store, ref: str) -> Report:
     if not path.is_file():
         raise AssayError(f"There is no result file '{ref}'.")
     read = read_result(path)
-    again = [
-        trial_report(t.stored, series=t.series, counts=t.counts, failures=t.failures, executions=t.executions,
-                     applied=t.applied, artifacts=t.artifacts, metrics={e.metric.name: e.metric for e in t.estimates})
-        for t in read.trials
-    ]  # fmt: skip
-    return findings(read.run, again)
+    return findings(read.run, [_estimated_again(trial) for trial in read.trials])
+
+
+def _estimated_again(trial: TrialReport) -> TrialReport:
+    """A trial that was read from a file, with estimates by the method of today."""
+    return trial_report(
+        trial.stored,
+        series=trial.series if trial.ratings is None else case_series(case_table(trial.executions)),
+        counts=trial.counts,
+        failures=trial.failures,
+        executions=trial.executions,
+        applied=trial.applied,
+        artifacts=trial.artifacts,
+        metrics={estimate.metric.name: estimate.metric for estimate in trial.estimates},
+        ratings=trial.ratings,
+    )
 
 
 def agent_report(store: Store, ref: str) -> Report | None:

@@ -70,6 +70,21 @@ def test_auto_that_is_resumed_stays_within_its_maximum(running: Running) -> None
     assert sorted(running.executions) == [(0, p, "measured", r, "ok") for p in range(2) for r in range(12)]
 
 
+def test_auto_that_had_seen_enough_gets_no_more_when_resumed(running: Running) -> None:
+    spec = running.spec(
+        experiment="steady",
+        iterations={"measured": "auto", "until": {"interval": "50%", "max": 40}},
+        processes=2,
+    )
+    assert running("run", spec).returncode == 0
+    before = sorted(running.executions)
+
+    assert running("run", "--resume", "last").returncode == 0
+
+    assert sorted(running.executions) == before
+    assert len(before) < 80
+
+
 def test_harness_errors_are_made_good_by_resuming(running: Running, tmp_path: Path) -> None:
     file = tmp_path / "vanishing.py"
     code = (

@@ -50,6 +50,12 @@ def test_no_value_falls_outside_the_bins_whatever_their_spread(values):
     assert (np.diff(edges) > 0).all()
 
 
+@pytest.mark.parametrize("value", [1e-9, 1.0, 1e9])
+def test_values_that_differ_only_in_their_last_digit_fall_in_one_bin(value):
+    counts, _ = _bins(np.array([value] * 99 + [np.nextafter(value, 2 * value)]), wide=False)
+    assert sorted(counts.tolist()) == [0, 0, 100]
+
+
 def test_few_values_are_shown_one_by_one(make_trial):
     trial = make_trial(1, "t", 0.5, processes=1, repetitions=20)
     spec = distribution(trial, trial.estimates[0])

@@ -55,13 +55,13 @@ def test_the_first_trials_are_open_and_the_others_closed(swept):
 def test_key_figures_say_when_the_first_two_cannot_be_told_apart(make_report, make_trial):
     near = make_report(make_trial(1, "a", 0.1), make_trial(2, "b", 0.1))
     far = make_report(make_trial(1, "a", 0.1), make_trial(2, "b", 0.5))
-    assert "intervals of the first two overlap" in [tile.note for tile in tiles(near)]
-    assert "intervals of the first two are apart" in [tile.note for tile in tiles(far)]
+    assert "intervals of the first two overlap" in [tile.note for tile in tiles(near, [])]
+    assert "intervals of the first two are apart" in [tile.note for tile in tiles(far, [])]
 
 
 def test_a_single_failure_among_many_does_not_read_as_all(make_report, make_trial, make_failure):
     trial = make_trial(1, "t", 0.1, repetitions=1000, failures=(make_failure(1, Status.FAILED, "x"),))
-    assert "99.9 % of 10,001" in [tile.note for tile in tiles(make_report(trial))]
+    assert "99.9 % of 10,001" in [tile.note for tile in tiles(make_report(trial), [])]
 
 
 def test_simulated_figures_are_marked_on_the_page(make_report, make_trial, small):

@@ -8,8 +8,11 @@ import pytest
 from rich.console import Console
 from tests.report.suites import CLOUD, EXACT, GREEDY, TINY, Made, benchmark, cases, suite_report, talks
 
+from assay.analysis.leaderboard import leaderboard
 from assay.errors import LookupFailed
 from assay.model import Budget, Report, RunState, Status
+from assay.model.standing import Contender
+from assay.report.board import print_board
 from assay.report.console import print_report
 from assay.report.console_case import print_case
 from assay.report.contests import contests, tokens_text, usd_text
@@ -223,3 +226,14 @@ def test_a_case_that_was_not_done_is_named_with_the_nearest(desk):
 def test_a_case_can_be_shown_without_its_definition():
     report = replace(suite_report(agents=(CLOUD,)), suite=None)
     assert "cloud-sim (simulated)" in words(shown(print_case, report, "refund-001", width=120))
+
+
+# Leaderboard
+
+
+def test_a_name_on_a_leaderboard_cannot_move_the_cursor(desk):
+    ratings = {"refunds": desk.trials[0].ratings}
+    board = leaderboard("s", [Contender("[red]x\x1b[2J", "1", ratings, False, None)], ["refunds"])
+    text = shown(print_board, board, width=120)
+    assert "[red]x" in text
+    assert "\x1b" not in text

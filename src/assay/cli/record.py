@@ -31,22 +31,25 @@ def record(
     CMD finds the recording proxy by OPENAI_BASE_URL, ANTHROPIC_BASE_URL and OLLAMA_HOST.
     """
     from assay.errors import AssayError
-    from assay.execute.cassette.program import run_program, upstreams
+    from assay.execute.cassette.program import find_program, run_program, upstreams
     from assay.execute.cassette.proxy import Recorder
     from assay.execute.cassette.tape import Redaction
 
-    async def recorded() -> tuple[int, int]:
-        with cassette.open("a" if append else "w", encoding="utf-8") as file:
-            recorder = Recorder(file, upstreams(os.environ, upstream), Redaction())
-            code = await run_program(command, recorder.serve)
-            await recorder.close()
-            return code, recorder.recorded
-
+    find_program(command)
     try:
         cassette.parent.mkdir(parents=True, exist_ok=True)
-        code, calls = asyncio.run(recorded())
+        file = cassette.open("a" if append else "w", encoding="utf-8")
     except OSError as error:
         raise AssayError(f"The cassette '{cassette}' cannot be written: {error.strerror}.") from None
+
+    async def recorded() -> tuple[int, int]:
+        recorder = Recorder(file, upstreams(os.environ, upstream), Redaction())
+        code = await run_program(command, recorder.serve, quiet_output=session.is_json)
+        await recorder.close()
+        return code, recorder.recorded
+
+    with file:
+        code, calls = asyncio.run(recorded())
     if session.is_json:
         session.emit({"cassette": str(cassette), "calls": calls, "exit_code": code})
     else:
@@ -68,13 +71,16 @@ def record(
 @common
 def replay(session: Session, cassette: Path, match: str, delays: str, command: tuple[str, ...]) -> int:
     """Run CMD and answer its LLM calls from a cassette: no network, no key, no cost. A miss ends with exit code 1."""
-    from assay.execute.cassette.program import run_program
+    from assay.execute.cassette.program import find_program, run_program
     from assay.execute.cassette.proxy import Replayer
     from assay.execute.cassette.tape import Player, read_tape
 
     player = Player(read_tape(cassette), is_lenient=match == "lenient")
     replayer = Replayer(player, pace_of(delays))
-    code = asyncio.run(run_program(command, replayer.serve, placeholder_keys=True))
+    find_program(command)
+    code = asyncio.run(
+        run_program(command, replayer.serve, placeholder_keys=True, quiet_output=session.is_json)
+    )
     for miss in player.misses:
         click.echo(f"Not in the cassette: {miss}", err=True)
     if session.is_json:
@@ -92,11 +98,9 @@ def replay(session: Session, cassette: Path, match: str, delays: str, command: t
 
 
 def pace_of(delays: str) -> float:
-    named = {"original": 1.0, "none": 0.0}
+    from assay.execute.cassette.tape import CassetteError, read_pace
+
     try:
-        pace = named[delays] if delays in named else float(delays)
-    except ValueError:
-        raise click.UsageError(f"--delays '{delays}' is neither original, none nor a number.") from None
-    if not 0 <= pace <= 1000:
-        raise click.UsageError(f"--delays '{delays}' must be between 0 and 1000.")
-    return pace
+        return read_pace(delays)
+    except CassetteError as problem:
+        raise click.UsageError(f"--delays: {problem}") from None

@@ -17,9 +17,9 @@ def suite() -> None:
 @common
 def add(session: Session, target: str) -> None:
     """Register the suite that FILE holds."""
-    from assay.plan.target import find_suite
+    from assay.plan.target import checked_suite
 
-    found = find_suite(target, session.settings)[0]
+    found = checked_suite(target, session.settings)
     with session.store() as store:
         store.register_suite(found)
     if session.is_json:

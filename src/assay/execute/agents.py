@@ -8,6 +8,7 @@ import inspect
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from assay.errors import PlanError
@@ -21,19 +22,50 @@ _NAME = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 def make_agent(use: AgentUse, concurrency: int = 1, environment: Mapping[str, str] = os.environ) -> Agent:
     """An agent, not opened yet; PlanError when its definition cannot work."""
     member = lookup.find("agents", use.type)
-    options = filled_in(dict(use.options), environment, use.name)
+    written = dict(use.options)
+    cassette = written.pop("cassette", None)
+    options = filled_in(written, environment if cassette is None else _Replayed(environment), use.name)
     parameters = inspect.signature(member).parameters
-    if "folder" in parameters:
-        options.setdefault("folder", use.folder)
-    if "concurrency" in parameters:
-        options.setdefault("concurrency", concurrency)
+    given_by_us = {"folder": use.folder, "concurrency": concurrency}
+    if cassette is not None:
+        given_by_us["api_key"] = UNUSED
+    options = {name: value for name, value in given_by_us.items() if name in parameters} | options
     try:
         made: Agent = member(**options)
     except BadAgent as problem:
         raise PlanError(f"Agent '{use.name}': {problem}") from None
     except TypeError as error:
         raise PlanError(f"Agent '{use.name}' of type '{use.type}': {_told(error)}") from None
+    if cassette is not None:
+        _insert(cassette, made, use)
     return made
+
+
+UNUSED = "unused-because-replayed"
+
+
+class _Replayed(dict[str, str]):
+    """The environment of an agent that is answered from a cassette: keys that are not set are not needed either."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        super().__init__(environment)
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> str:
+        return UNUSED
+
+
+def _insert(cassette: object, agent: Agent, use: AgentUse) -> None:
+    if not hasattr(agent, "call_through"):
+        raise PlanError(f"Agent '{use.name}': type '{use.type}' makes no calls that a cassette could answer.")
+    from assay.execute.cassette.client import replaying
+
+    try:
+        agent.call_through(replaying(cassette, Path(use.folder)))
+    except PlanError as problem:
+        raise PlanError(f"Agent '{use.name}': {problem}") from None
 
 
 def _told(error: TypeError) -> str:

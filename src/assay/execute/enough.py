@@ -16,8 +16,10 @@ class Enough:
 
     def __call__(self, execution: Execution) -> bool:
         value = execution.measurements.get(self._until.metric)
-        if value is None or execution.status is not Status.OK:
-            return False
+        return value is not None and execution.status is Status.OK and self.is_reached(value)
+
+    def is_reached(self, value: float) -> bool:
+        """With one more value."""
         self._values.append(value)
         if len(self._values) < self._next:
             return False

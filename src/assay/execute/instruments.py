@@ -10,7 +10,7 @@ from typing import Any
 from assay.errors import PlanError
 from assay.execute.outcome import sorted_out
 from assay.execute.told import told
-from assay.model import Artifact, InstrumentUse, Job, Phase
+from assay.model import Artifact, InstrumentUse, Job
 from assay.plugin import lookup
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import File, NotMeasurable, Reading

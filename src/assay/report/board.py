@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assay.model import DIMENSIONS, Leaderboard, Rating, Standing
+from assay.report.contests import value_text
+from assay.report.figures import NOTHING
+from assay.report.screen import NARROW, bullet, joined, literal, new_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -13,12 +16,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _SHORT = {"accuracy": "Acc", "speed": "Speed", "efficiency": "Eff", "cost": "Cost", "reliability": "Rel"}
-_WIDE = 100
 
 
 def print_board(board: Leaderboard, console: Console, limit: int = 20) -> None:
     """Tiers are set apart by a line: within one, nobody is certainly better than another."""
-    console.print(_text(board.suite, "bold").append(f" by {board.metric}", style="not bold"))
+    console.print(joined(literal(board.suite, "bold"), literal(f" by {board.metric}")))
     if board.standings:
         _print_rows(board.standings[:limit], board.metric, console)
     if board.simulated:
@@ -27,15 +29,15 @@ def print_board(board: Leaderboard, console: Console, limit: int = 20) -> None:
         )
         _print_rows(board.simulated[:limit], board.metric, console)
     for doubt in board.doubts:
-        console.print(_text("! ", "yellow").append(doubt, style="not yellow"))
+        console.print(bullet("!", doubt, "yellow"))
     for row in board.standings:
         if row.dominated_by:
             told = f"{row.contender.agent} is dominated by {', '.join(row.dominated_by)} in quality, cost and speed"
-            console.print(_text(told, "dim"))
+            console.print(literal(told, "dim"))
 
 
 def _print_rows(rows: Sequence[Standing], metric: str, console: Console) -> None:
-    is_wide = console.width >= _WIDE
+    is_wide = console.width >= NARROW
     table = _table(metric, is_wide)
     tier = rows[0].tier
     for row in rows:
@@ -47,15 +49,10 @@ def _print_rows(rows: Sequence[Standing], metric: str, console: Console) -> None
 
 
 def _table(metric: str, is_wide: bool) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        box=box.SIMPLE_HEAD, header_style="dim", show_edge=False, pad_edge=False, collapse_padding=True
-    )
+    table = new_table()
     table.add_column("Rank", justify="right", no_wrap=True)
     table.add_column("Agent", overflow="fold")
-    table.add_column(f"{metric.capitalize()} [interval]".replace("[", r"\["), justify="right", no_wrap=True)
+    table.add_column(literal(f"{metric.capitalize()} [interval]"), justify="right", no_wrap=True)
     for name in DIMENSIONS:
         if name != metric:
             table.add_column(name.capitalize() if is_wide else _SHORT[name], justify="right", no_wrap=True)
@@ -65,26 +62,18 @@ def _table(metric: str, is_wide: bool) -> Table:
 
 def _cells(row: Standing, metric: str, is_wide: bool) -> list[Text]:
     place = str(row.best_rank) if row.best_rank == row.worst_rank else f"{row.best_rank}–{row.worst_rank}"
-    name = _text(row.contender.agent)
-    if is_wide and row.contender.version:
-        name.append(f" {row.contender.version}", style="dim")
+    version = f" {row.contender.version}" if is_wide and row.contender.version else ""
+    name = joined(literal(row.contender.agent), literal(version, "dim"))
     others = [_short(row.dimensions[dimension]) for dimension in DIMENSIONS if dimension != metric]
-    return [_text(place), name, _full(row.score), *others, _text(row.coverage)]
+    return [literal(place), name, _full(row.score), *others, literal(row.coverage)]
 
 
 def _full(rating: Rating) -> Text:
     if rating.value is None:
-        return _text("–")
+        return literal(NOTHING)
     interval = "" if rating.low is None else f" [{rating.low:.3f}, {rating.high:.3f}]"
-    return _text(f"{rating.value:.3f}", "bold").append(interval, style="not bold dim")
+    return joined(literal(f"{rating.value:.3f}", "bold"), literal(interval, "dim"))
 
 
 def _short(rating: Rating) -> Text:
-    return _text("–" if rating.value is None else f"{rating.value:.2f}")
-
-
-def _text(text: str, style: str = "") -> Text:
-    """Data as it is: an agent's name is not read as markup."""
-    from rich.text import Text
-
-    return Text(text, style)
+    return literal(value_text(rating))

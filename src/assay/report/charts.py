@@ -152,10 +152,11 @@ def _histogram(shown: Values, x: Spec) -> Spec:
 def _bins(shown: Values, *, wide: bool) -> tuple[NDArray[np.intp], Values]:
     """Counts of all values in 12 to 60 equal bins, equal in ratio where the scale is logarithmic."""
     axis = np.log(shown) if wide else shown
-    automatic = len(np.histogram_bin_edges(axis, bins="sturges")) * 2
-    edges = np.linspace(axis.min(), axis.max(), min(60, max(12, automatic)) + 1)
-    if axis.min() == axis.max():
-        edges = np.linspace(axis.min() - 0.5, axis.max() + 0.5, 4)
+    by_sturges = 2 * (math.ceil(math.log2(len(axis))) + 2)
+    edges = np.linspace(axis.min(), axis.max(), min(60, max(12, by_sturges)) + 1)
+    if not (np.diff(edges) > 0).all():  # equal, or but for the last digits: there is nothing between them
+        margin = abs(axis.min()) / 2 or 0.5
+        edges = np.linspace(axis.min() - margin, axis.max() + margin, 4)
     counts, edges = np.histogram(axis, bins=edges)
     return counts, np.exp(edges) if wide else edges
 

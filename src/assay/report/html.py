@@ -19,6 +19,7 @@ from typing import Any
 from assay.model import Estimate, Kind, Report, TrialReport
 from assay.report import contests, figures
 from assay.report.charts import POINTS, labels, run_charts, trial_charts
+from assay.report.contests import Contest
 from assay.report.document import run_document, strict_json
 from assay.report.gallery import Gallery, Place
 from assay.report.html_contests import contest_views, details
@@ -64,9 +65,10 @@ def page(report: Report) -> str:
 
 def _context(report: Report) -> dict[str, Any]:
     gallery = Gallery()
-    views = contest_views(report, gallery)
+    held = contests.contests(report)
+    views = contest_views(report, held, gallery)
     of_run = [gallery.hang(chart) for chart in run_charts(report)]
-    trials = _sections(report, gallery)
+    trials = _sections(report, held, gallery)
     parts = {"specs": packed(gallery.specs), "runtime": b64encode(_runtime()).decode()}
     if views:
         parts["details"] = packed(details(report, views))
@@ -74,7 +76,7 @@ def _context(report: Report) -> dict[str, Any]:
     return {
         "report": report,
         "run": report.run,
-        "tiles": tiles(report),
+        "tiles": tiles(report, held),
         "contests": views,
         "trials": trials,
         "unrated": [section for section in trials if section.trial.ratings is None],
@@ -97,6 +99,7 @@ class _Section:
 
     label: str
     trial: TrialReport
+    is_simulated: bool
     charts: list[Place]
 
     @property
@@ -104,10 +107,13 @@ class _Section:
         return figures.leading(self.trial)
 
 
-def _sections(report: Report, gallery: Gallery) -> list[_Section]:
+def _sections(report: Report, held: Sequence[Contest], gallery: Gallery) -> list[_Section]:
     points = max(150, min(POINTS, _PAGE_POINTS // max(1, len(report.trials))))
+    made_up = {entry.trial.stored.id for contest in held if contest.is_simulated for entry in contest.entries}
     return [
-        _Section(label, trial, [gallery.hang(chart) for chart in trial_charts(trial, points)])
+        _Section(
+            label, trial, trial.stored.id in made_up, [gallery.hang(c) for c in trial_charts(trial, points)]
+        )
         for label, trial in zip(labels(report), report.trials, strict=True)
     ]
 

@@ -9,7 +9,7 @@ from typing import Any
 from assay.model import Case, Report
 from assay.report.cases import CaseRow, CaseTally, case_rows, cases_of, expected_text, input_text
 from assay.report.contest_charts import contest_charts, shown_cases
-from assay.report.contests import Contest, Entry, as_text, contests, rating_doubts
+from assay.report.contests import Contest, Entry, as_text, rating_doubts
 from assay.report.figures import trial_doubts
 from assay.report.gallery import Gallery, Place
 
@@ -45,8 +45,8 @@ class ContestView:
     missed_in_all: int
 
 
-def contest_views(report: Report, gallery: Gallery) -> list[ContestView]:
-    return [_view(report, contest, gallery) for contest in contests(report)]
+def contest_views(report: Report, held: Sequence[Contest], gallery: Gallery) -> list[ContestView]:
+    return [_view(report, contest, gallery) for contest in held]
 
 
 def _view(report: Report, contest: Contest, gallery: Gallery) -> ContestView:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from assay.model import Better, Estimate, Kind, Rating, Report
 from assay.report import figures
 from assay.report.charts import labels
-from assay.report.contests import Contest, Entry, contests, marked, rating_doubts, rating_text, usd_text
+from assay.report.contests import Contest, Entry, marked, rating_doubts, rating_text, usd_text
 from assay.units import count, significant
 
 
@@ -22,17 +22,17 @@ class Tile:
     note: str = ""
 
 
-def tiles(report: Report) -> list[Tile]:
+def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
     """What the page leads with, all of it computed from the figures below."""
-    if any(trial.ratings is not None for trial in report.trials):
-        return [*_of_contests(contests(report)), _completion(report), _caution(report)]
+    if held:
+        return [*_of_contests(held), _completion(report), _caution(report, held)]
     shown = [
         (label, e)
         for label, t in zip(labels(report), report.trials, strict=True)
         if (e := figures.leading(t))
     ]
     findings = _one(shown[0][1]) if len(shown) == 1 else list(_several(shown))
-    return [*findings, _completion(report), _caution(report)]
+    return [*findings, _completion(report), _caution(report, held)]
 
 
 def _one(estimate: Estimate) -> list[Tile]:
@@ -88,9 +88,9 @@ def _completion(report: Report) -> Tile:
     return Tile("executions ok", count(ok), share)
 
 
-def _caution(report: Report) -> Tile:
+def _caution(report: Report, held: Sequence[Contest]) -> Tile:
     doubts = len(figures.doubts_of(report)) + sum(len(figures.estimate_doubts(t)) for t in report.trials)
-    doubts += sum(len(rating_doubts(contest)) for contest in contests(report))
+    doubts += sum(len(rating_doubts(contest)) for contest in held)
     return Tile("warnings", count(doubts), "read them beside the figures" if doubts else "nothing to doubt")
 
 

@@ -82,18 +82,18 @@ def _no_number(word: str) -> NoReturn:
 def _csv(path: Path, mistakes: list[Mistake]) -> Iterator[Row]:
     csv.field_size_limit(_LARGEST_CELL)
     reader = csv.DictReader(io.StringIO(read_text(path, limit=None), newline=""), strict=True)
-    line = 0
+    first = 2
     try:
         for row in reader:
-            line, before = reader.line_num, max(line, 1)
             if None in row or None in row.values():
                 problem = "has another number of cells than the heading."
-                mistakes.append(Mistake(str(path), before + 1, "", problem))
+                mistakes.append(Mistake(str(path), first, "", problem))
             else:
                 # An empty cell says nothing; a case whose input is empty can be written in JSON.
-                yield Row(str(path), before + 1, "", {k: v for k, v in row.items() if v != ""})
+                yield Row(str(path), first, "", {k: v for k, v in row.items() if v != ""})
+            first = reader.line_num + 1
     except csv.Error as error:
-        mistakes.append(Mistake(str(path), reader.line_num, "", f"is not CSV: {error}."))
+        mistakes.append(Mistake(str(path), first, "", f"is not CSV: {error}."))
 
 
 def _json(path: Path) -> Iterator[Row]:

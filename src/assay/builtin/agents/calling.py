@@ -61,6 +61,7 @@ class Caller:
         self._max_bytes = max_bytes
         self._kind = kind
         self._client: HttpClient | None = None
+        self._given: HttpClient | None = None
         self._check()
 
     def _check(self) -> None:
@@ -71,8 +72,14 @@ class Caller:
         if not isinstance(self._retries, int) or self._retries < 0:
             raise BadAgent(f"'retries' must be a whole number from 0 on, not {self._retries!r}.")
 
+    def call_through(self, client: HttpClient) -> None:
+        """Use this client in the place of one of its own."""
+        self._given = client
+
     def open(self) -> None:
-        self._client = HttpClient(max_connections=self._connections, max_response_bytes=self._max_bytes)
+        self._client = self._given or HttpClient(
+            max_connections=self._connections, max_response_bytes=self._max_bytes
+        )
 
     async def close(self) -> None:
         if self._client is not None:

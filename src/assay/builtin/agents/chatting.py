@@ -9,7 +9,7 @@ from typing import ClassVar
 from assay.builtin.agents.calling import Caller
 from assay.builtin.agents.messages import Message, chat_messages
 from assay.builtin.agents.protocol import json_bytes
-from assay.execute.http import Stream
+from assay.execute.http import HttpClient, Stream
 from assay.model import Answer, Request
 from assay.plugin.agent import BadAgent
 
@@ -25,6 +25,9 @@ class ChatAgent(ABC):
     def __init__(self, model: str, system: str | None, caller: Caller) -> None:
         self._model, self._system, self._caller = model, system, caller
         self._answered_by = ""
+
+    def call_through(self, client: HttpClient) -> None:
+        self._caller.call_through(client)
 
     def open(self) -> None:
         self._caller.open()

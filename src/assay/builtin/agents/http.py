@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from assay.builtin.agents.calling import MAX_BYTES, Caller, assembled, whole_text
 from assay.builtin.agents.protocol import Pieces, answer_of, excerpt, parsed, request_line
-from assay.execute.http import Line, NdjsonParser, Stream
+from assay.execute.http import HttpClient, Line, NdjsonParser, Stream
 from assay.model import Answer, Request
 from assay.plugin.agent import InvalidAnswer
 
@@ -35,6 +35,9 @@ class Http:
         self._path = output.split(".") if output else None
         self._params = dict(params or {})
         self._asked = 0
+
+    def call_through(self, client: HttpClient) -> None:
+        self._caller.call_through(client)
 
     def open(self) -> None:
         self._caller.open()

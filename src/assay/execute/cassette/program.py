@@ -5,54 +5,84 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 
 from assay.errors import AssayError
-from assay.execute.cassette.proxy import UPSTREAMS, Proxy, Serve
+from assay.execute.cassette.proxy import OPENAI_PATH, UPSTREAMS, Proxy, Serve
+
+PLACEHOLDER_KEY = "sk-replayed-by-assay"
+"""For programs that refuse to start without a key which a replay has no use for."""
 
 _ADDRESSES = {
-    "OPENAI_BASE_URL": "/v1",
-    "OPENAI_API_BASE": "/v1",
+    "OPENAI_BASE_URL": OPENAI_PATH,
+    "OPENAI_API_BASE": OPENAI_PATH,
     "ANTHROPIC_BASE_URL": "",
     "OLLAMA_HOST": "",
 }
 
 
 def upstreams(environment: Mapping[str, str], given: str | None) -> dict[str, str]:
-    """Where each provider's calls are meant to go: as given, as the environment says, or to the public address."""
+    """Where each provider's calls are meant to go: as given, as the environment says, or to the public address.
+
+    >>> upstreams({}, "http://127.0.0.1:9000")["openai"]
+    'http://127.0.0.1:9000/v1'
+    """
     if given is not None:
-        return dict.fromkeys(UPSTREAMS, given.rstrip("/").removesuffix("/v1"))
+        root = given.rstrip("/").removesuffix(OPENAI_PATH)
+        return {**dict.fromkeys(UPSTREAMS, root), "openai": root + OPENAI_PATH}
     ollama = environment.get("OLLAMA_HOST", "")
     named = {
-        "openai": environment.get("OPENAI_BASE_URL", environment.get("OPENAI_API_BASE", ""))
-        .rstrip("/")
-        .removesuffix("/v1"),
-        "anthropic": environment.get("ANTHROPIC_BASE_URL", "").rstrip("/"),
+        "openai": environment.get("OPENAI_BASE_URL", environment.get("OPENAI_API_BASE", "")),
+        "anthropic": environment.get("ANTHROPIC_BASE_URL", ""),
         "ollama": ollama if not ollama or "://" in ollama else f"http://{ollama}",
     }
-    return {name: named[name] or default for name, default in UPSTREAMS.items()}
+    return {name: (named[name] or default).rstrip("/") for name, default in UPSTREAMS.items()}
 
 
-async def run_program(command: Sequence[str], serve: Serve, placeholder_keys: bool = False) -> int:
-    """The program's exit code; its LLM addresses point to the proxy while it runs."""
+def find_program(command: Sequence[str]) -> None:
+    """AssayError where there is no such program: told before anything is written."""
+    if shutil.which(command[0]) is None:
+        raise AssayError(f"There is no program '{command[0]}', or it may not be executed.")
+
+
+async def run_program(
+    command: Sequence[str], serve: Serve, *, placeholder_keys: bool = False, quiet_output: bool = False
+) -> int:
+    """The program's exit code; its LLM addresses point to the proxy while it runs.
+
+    With `quiet_output`, what it prints goes to standard error.
+    """
     async with Proxy(serve) as url:
         environment = {**os.environ, **{name: url + path for name, path in _ADDRESSES.items()}}
         if placeholder_keys:
             for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-                environment.setdefault(name, "replayed")
+                environment.setdefault(name, PLACEHOLDER_KEY)
         try:
-            process = await asyncio.create_subprocess_exec(*command, env=environment)
-        except FileNotFoundError:
-            raise AssayError(f"There is no program '{command[0]}'.") from None
-        except PermissionError:
-            raise AssayError(f"'{command[0]}' may not be executed.") from None
+            process = await asyncio.create_subprocess_exec(
+                *command, env=environment, stdout=sys.stderr if quiet_output else None
+            )
+        except OSError as error:
+            raise AssayError(f"'{command[0]}' cannot be executed: {error.strerror}.") from None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, _passed_on, process, number)
-        return await process.wait()
+        code = await process.wait()
+        return code if code >= 0 else 128 - code
 
 
 def _passed_on(process: asyncio.subprocess.Process, number: int) -> None:
+    """A terminal sends Ctrl-C to the program itself as well; a second one might keep it from cleaning up."""
+    if number == signal.SIGINT and _is_of_terminal():
+        return
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(number)
+
+
+def _is_of_terminal() -> bool:
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from time import perf_counter
 from typing import IO, Any
 
@@ -28,17 +29,22 @@ _HOP_BY_HOP = frozenset(
 )
 
 UPSTREAMS = {
-    "openai": "https://api.openai.com",
+    "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
     "ollama": "http://127.0.0.1:11434",
 }
+OPENAI_PATH = "/v1"
+"""Where programs are told to look for OpenAI; what comes after it is added to the real address."""
 
 
-def provider_of(path: str) -> str:
-    """Who serves a path: the three protocols do not share one."""
-    if path.startswith("/api/"):
-        return "ollama"
-    return "anthropic" if path.startswith("/v1/messages") else "openai"
+def destination(incoming: Incoming, upstreams: Mapping[str, str]) -> str:
+    """Where a request was meant to go: the three protocols share hardly a path."""
+    path = incoming.path
+    if path.startswith("/api/") or path == "/":
+        return upstreams["ollama"] + path
+    if path.startswith("/v1/messages") or "anthropic-version" in incoming.headers:
+        return upstreams["anthropic"] + path
+    return upstreams["openai"] + path.removeprefix(OPENAI_PATH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +65,37 @@ class Incoming:
 class Outgoing:
     """The answer on its way to the program, piece by piece."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, method: str) -> None:
         self._writer = writer
+        self._method = method
+        self._has_body = True
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        lines = [
-            f"HTTP/1.1 {status} X",
-            *(f"{k}: {v}" for k, v in headers.items()),
-            "transfer-encoding: chunked",
-        ]
+        self._has_body = self._method != "HEAD" and status not in (204, 304)
+        lines = [f"HTTP/1.1 {status} {_reason(status)}", *(f"{k}: {v}" for k, v in headers.items())]
+        if self._has_body:
+            lines.append("transfer-encoding: chunked")
         self._writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace"))
 
     async def piece(self, data: bytes) -> None:
-        if data:
+        if data and self._has_body:
             self._writer.write(b"%x\r\n%s\r\n" % (len(data), data))
             await self._writer.drain()
 
     async def end(self) -> None:
-        self._writer.write(b"0\r\n\r\n")
+        if self._has_body:
+            self._writer.write(b"0\r\n\r\n")
         await self._writer.drain()
+
+    async def fail(self, status: int, message: str, kind: str) -> None:
+        """An answer in the shape that all three protocols give errors."""
+        self.begin(status, {"content-type": "application/json"})
+        await self.piece(json.dumps({"error": {"message": message, "type": kind}}).encode())
+        await self.end()
+
+
+def _reason(status: int) -> str:
+    return HTTPStatus(status).phrase if status in set(HTTPStatus) else "Unknown"
 
 
 Serve = Callable[[Incoming, Outgoing], Awaitable[None]]
@@ -101,21 +119,24 @@ class Proxy:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while (incoming := await _read(reader)) is not None:
-                await self._serve(incoming, Outgoing(writer))
+            while (incoming := await _read(reader, writer)) is not None:
+                await self._serve(incoming, Outgoing(writer, incoming.method))
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
             pass
         finally:
             writer.close()
 
 
-async def _read(reader: asyncio.StreamReader) -> Incoming | None:
-    head = await reader.readuntil(b"\r\n\r\n") if not reader.at_eof() else b""
-    if not head:
+async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Incoming | None:
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
         return None
     first, *lines = head.decode("latin-1").split("\r\n")
     method, path, _ = first.split(" ", 2)
     headers = {k.strip().lower(): v.strip() for k, _, v in (line.partition(":") for line in lines if line)}
+    if headers.get("expect", "").lower() == "100-continue":
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     return Incoming(method, path, headers, await _body(reader, headers))
 
 
@@ -133,6 +154,21 @@ async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> byt
     return await reader.readexactly(length)
 
 
+@dataclass(slots=True)
+class _Taken:
+    """An answer, as far as it has come."""
+
+    since: float = field(default_factory=perf_counter)
+    status: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+    pieces: list[tuple[float, bytes]] = field(default_factory=list)
+    is_cut: bool = False
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        self.status = status
+        self.headers = {name: headers[name] for name in KEPT_HEADERS if name in headers}
+
+
 class Recorder:
     """Passes requests on to where they were meant to go, and writes each exchange down when it is over."""
 
@@ -142,32 +178,34 @@ class Recorder:
         self.recorded = 0
 
     async def serve(self, incoming: Incoming, outgoing: Outgoing) -> None:
-        upstream = self._upstreams[provider_of(incoming.path)].rstrip("/")
+        self._redaction.learn_from(incoming.headers)
         headers = {k: v for k, v in incoming.headers.items() if k not in _HOP_BY_HOP}
-        started = perf_counter()
-        pieces: list[tuple[float, bytes]] = []
+        url = destination(incoming, self._upstreams)
+        taken = _Taken()
         try:
-            async with self._client.stream(
-                incoming.method, upstream + incoming.path, incoming.body, headers
-            ) as answer:
-                kept = {name: answer.headers[name] for name in KEPT_HEADERS if name in answer.headers}
-                outgoing.begin(answer.status, kept)
+            async with self._client.stream(incoming.method, url, incoming.body, headers) as answer:
+                taken.begin(answer.status, answer.headers)
+                outgoing.begin(taken.status, taken.headers)
                 async for piece in answer.pieces():
-                    pieces.append((piece.at - started, piece.data))
+                    taken.pieces.append((piece.at - taken.since, piece.data))
                     await outgoing.piece(piece.data)
                 await outgoing.end()
-                self._write(incoming, answer.status, kept, pieces)
         except HttpError as error:
-            outgoing.begin(502, {"content-type": "application/json"})
-            await outgoing.piece(
-                json.dumps({"error": {"message": f"The provider could not be reached: {error}"}}).encode()
-            )
-            await outgoing.end()
+            if not taken.status:
+                await outgoing.fail(502, f"The provider could not be reached: {error}", "proxy_error")
+                return
+            taken.is_cut = True
+            raise ConnectionError from error
+        finally:
+            # Also what the program did not wait for, or what broke off: it would be missed in a replay.
+            if taken.status:
+                self._write(incoming, taken)
 
-    def _write(
-        self, incoming: Incoming, status: int, headers: Mapping[str, str], pieces: list[tuple[float, bytes]]
-    ) -> None:
-        exchange = Exchange(incoming.method, incoming.path, incoming.json, status, headers, _texts(pieces))
+    def _write(self, incoming: Incoming, taken: _Taken) -> None:
+        exchange = Exchange(
+            incoming.method, incoming.path, incoming.json, taken.status, taken.headers, _texts(taken.pieces),
+            taken.is_cut,
+        )  # fmt: skip
         self._file.write(line_of(exchange, self._redaction))
         self._file.flush()
         self.recorded += 1
@@ -211,17 +249,26 @@ class Replayer:
     async def serve(self, incoming: Incoming, outgoing: Outgoing) -> None:
         found = self._player.find(incoming.method, incoming.path, incoming.json)
         if found is None:
-            outgoing.begin(404, {"content-type": "application/json"})
-            message = {"error": {"message": self._player.misses[-1], "type": "cassette_miss"}}
-            await outgoing.piece(json.dumps(message).encode())
-            await outgoing.end()
+            await outgoing.fail(404, self._player.misses[-1], "cassette_miss")
             return
         started = perf_counter()
-        outgoing.begin(found.status, found.headers)
+        outgoing.begin(found.status, headers_at(self._pace, found))
         for at, text in found.pieces:
-            wait = started + at * self._pace - perf_counter()
-            if wait > 0:
-                await asyncio.sleep(wait)
+            await until(started + at * self._pace)
             await outgoing.piece(text.encode())
-        await outgoing.end()
         self.replayed += 1
+        if found.is_cut:
+            raise ConnectionError
+        await outgoing.end()
+
+
+async def until(moment: float) -> None:
+    """Wait for a moment of perf_counter."""
+    wait = moment - perf_counter()
+    if wait > 0:
+        await asyncio.sleep(wait)
+
+
+def headers_at(pace: float, exchange: Exchange) -> dict[str, str]:
+    """At another pace than the recorded one, times are made up, and whoever measures them is told."""
+    return dict(exchange.headers) | ({} if pace == 1 else {"x-assay-simulated": "1"})

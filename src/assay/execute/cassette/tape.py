@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,12 @@ VERSION = 1
 KEPT_HEADERS = ("content-type", "retry-after", "x-assay-simulated")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|AUTH", re.IGNORECASE)
 _SECRET_FIELD = re.compile(
-    r"^(api[_-]?key|authorization|x-api-key|access[_-]?token|password|secret)$", re.IGNORECASE
+    r"^(x-)?(api[_-]?key|authorization|((access|auth)[_-]?)?token|password|(client[_-]?)?secret)$",
+    re.IGNORECASE,
 )
+_SECRET_IN_QUERY = re.compile(r"([?&][^=&]*(?:key|token|secret|password|auth)[^=&]*=)[^&]*", re.IGNORECASE)
+_SECRET_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+_SHORTEST_SECRET = 8
 REDACTED = "[redacted]"
 
 
@@ -36,6 +41,8 @@ class Exchange:
     status: int
     headers: Mapping[str, str]
     pieces: tuple[tuple[float, str], ...]
+    is_cut: bool = False
+    """Whether the provider hung up before the answer was over."""
 
     @property
     def prompt(self) -> str:
@@ -59,16 +66,30 @@ def _content(message: Any) -> str:
 
 
 class Redaction:
-    """Takes secrets out: values of environment variables that are named like one, and fields that are."""
+    """Takes secrets out: fields and query parameters that are named like one, and values that are known to be one."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
-        secrets = [v for k, v in environment.items() if _SECRET_NAME.search(k) and len(v) >= 8]
-        self._secrets = sorted(secrets, key=len, reverse=True)
+        self._secrets: list[str] = []
+        for name, value in environment.items():
+            if _SECRET_NAME.search(name):
+                self._learn(value)
+
+    def learn_from(self, headers: Mapping[str, str]) -> None:
+        """A key that a program sends is a secret, wherever the program has it from."""
+        for name in _SECRET_HEADERS:
+            self._learn(headers.get(name, "").rpartition(" ")[2])
+
+    def _learn(self, secret: str) -> None:
+        if len(secret) >= _SHORTEST_SECRET and secret not in self._secrets:
+            self._secrets = sorted([*self._secrets, secret], key=len, reverse=True)
 
     def text(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, REDACTED)
         return text
+
+    def path(self, path: str) -> str:
+        return _SECRET_IN_QUERY.sub(rf"\1{REDACTED}", self.text(path))
 
     def value(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -79,41 +100,72 @@ class Redaction:
             return [self.value(item) for item in value]
         return value
 
+    def pieces(self, pieces: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+        """A secret that was cut in two is found all the same: then everything comes in one piece, the last."""
+        clean = [(round(at, 6), self.text(text)) for at, text in pieces]
+        whole = self.text("".join(text for _, text in pieces))
+        return clean if "".join(text for _, text in clean) == whole else [(clean[-1][0], whole)]
+
 
 def line_of(exchange: Exchange, redaction: Redaction) -> str:
     document = {
         "assay_cassette": VERSION,
-        "request": {"method": exchange.method, "path": exchange.path, "body": redaction.value(exchange.body)},
+        "request": {
+            "method": exchange.method,
+            "path": redaction.path(exchange.path),
+            "body": redaction.value(exchange.body),
+        },
         "response": {
             "status": exchange.status,
             "headers": dict(exchange.headers),
-            "pieces": [[round(at, 6), redaction.text(text)] for at, text in exchange.pieces],
+            "pieces": redaction.pieces(exchange.pieces),
+            **({"cut": True} if exchange.is_cut else {}),
         },
     }
-    return json.dumps(document, ensure_ascii=False, sort_keys=False) + "\n"
+    return json.dumps(document, ensure_ascii=False) + "\n"
 
 
 def read_tape(path: Path) -> list[Exchange]:
     """Every exchange of a cassette; CassetteError names each damaged line."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not splitlines(): answers may hold characters that count as line ends there.
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except FileNotFoundError:
         raise CassetteError(
             f"There is no cassette '{path}'. Make one: assay record --cassette {path} -- COMMAND"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise CassetteError(f"The cassette '{path}' cannot be read: {error}") from None
+    if lines == [""]:
+        raise CassetteError(f"The cassette '{path}' is empty.")
     exchanges, damaged = [], []
     for number, line in enumerate(lines, 1):
         try:
             exchanges.append(_exchange(line))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            damaged.append(f"{path}:{number}: is not a recorded exchange: {error!r}")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            damaged.append(f"{path}:{number}: is not a recorded exchange: {_told(error)}.")
     if damaged:
         raise CassetteError("\n".join(damaged))
-    if not exchanges:
-        raise CassetteError(f"The cassette '{path}' is empty.")
     return exchanges
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"it has no {error}"
+    is_ours_or_json = type(error) in (ValueError, json.JSONDecodeError)
+    return str(error) if is_ours_or_json else "it has another shape"
+
+
+def read_pace(delays: object) -> float:
+    """What the recorded delays are multiplied by: `original` is 1, `none` is 0."""
+    named = {"original": 1.0, "none": 0.0}
+    try:
+        pace = named[delays] if isinstance(delays, str) and delays in named else float(str(delays))
+    except ValueError:
+        pace = -1.0
+    if not 0 <= pace <= 1000:
+        raise CassetteError(f"'{delays}' is neither original, none nor a number from 0 to 1000.")
+    return pace
 
 
 def _exchange(line: str) -> Exchange:
@@ -129,42 +181,54 @@ def _exchange(line: str) -> Exchange:
         int(response["status"]),
         dict(response["headers"]),
         pieces,
+        bool(response.get("cut", False)),
     )
 
 
-@dataclass(slots=True)
 class Player:
-    """Finds the answer to a request. Strict: everything must be equal, and the n-th time gets the n-th recording.
-    Lenient: the words decide, and a recording may be used again."""
+    """Finds the answer to a request.
 
-    exchanges: list[Exchange]
-    is_lenient: bool = False
-    redaction: Redaction = field(default_factory=Redaction)
-    misses: list[str] = field(default_factory=list)
-    _used: dict[str, int] = field(default_factory=dict)
+    Strict: everything must be equal, and the n-th time gets the n-th recording. Lenient: the words decide, and the
+    last recording may be used again.
+    """
+
+    def __init__(
+        self, exchanges: Sequence[Exchange], is_lenient: bool = False, redaction: Redaction | None = None
+    ) -> None:
+        self._exchanges = exchanges
+        self._is_lenient = is_lenient
+        self._redaction = redaction or Redaction()
+        self._alike: dict[str, list[Exchange]] = {}
+        for one in exchanges:
+            self._alike.setdefault(self._key(one.method, one.path, one.body), []).append(one)
+        self._used: Counter[str] = Counter()
+        self.misses: list[str] = []
 
     def find(self, method: str, path: str, body: Any) -> Exchange | None:
-        body = self.redaction.value(body)
+        body, path = self._redaction.value(body), self._redaction.path(path)
         key = self._key(method, path, body)
-        alike = [one for one in self.exchanges if self._key(one.method, one.path, one.body) == key]
-        turn = self._used.get(key, 0)
-        self._used[key] = turn + 1
+        alike = self._alike.get(key, [])
+        turn = self._used[key]
+        self._used[key] += 1
         if turn < len(alike):
             return alike[turn]
-        if alike and self.is_lenient:
+        if alike and self._is_lenient:
             return alike[-1]
         self.misses.append(self._told(method, path, body, len(alike)))
         return None
 
     def _key(self, method: str, path: str, body: Any) -> str:
-        if self.is_lenient:
+        if self._is_lenient:
             return json.dumps([path.rsplit("/", 1)[-1], " ".join(prompt_of(body).split()).casefold()])
+        if isinstance(body, Mapping):
+            # A running number says nothing about what is asked.
+            body = {name: value for name, value in body.items() if name != "id"}
         return json.dumps([method, path, body], sort_keys=True)
 
     def _told(self, method: str, path: str, body: Any, recorded: int) -> str:
         if recorded:
             return f"{method} {path} was recorded {recorded} times and is asked once more: {_short(prompt_of(body))}"
-        nearest = max(self.exchanges, key=lambda one: _likeness(one, path, body))
+        nearest = max(self._exchanges, key=lambda one: _likeness(one, path, body))
         return (
             f"Nothing is recorded for {method} {path}: {_short(prompt_of(body))} "
             f"The nearest recorded request is {nearest.method} {nearest.path}: {_short(nearest.prompt)} "

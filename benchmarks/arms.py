@@ -1,4 +1,4 @@
-"""Commands under measurement: each in a process of its own, in a folder of its own, in turn with the others."""
+"""Arms of a measurement: commands, each in a process and a folder of its own, taking turns."""
 
 from __future__ import annotations
 
