@@ -211,10 +211,10 @@ def rate_trials(store: Store, begun: Run, plan: Plan) -> None:
         store.rate(stored.id, ratings_of(store, stored, plan.suite))
 
 
-def ratings_of(store: Store, stored: StoredTrial, suite: Suite) -> Ratings:
+def ratings_of(store: Store, stored: StoredTrial, suite: Suite, table: CaseTable | None = None) -> Ratings:
     benchmark = next(one for one in suite.benchmarks if one.id == stored.trial.benchmark)
     baseline = store.baseline_quantities(suite.name).get(benchmark.id, {})
-    return rate(store.case_table(stored.id), benchmark.rubric, benchmark.limits, baseline)
+    return rate(table or store.case_table(stored.id), benchmark.rubric, benchmark.limits, baseline)
 
 
 def failed_cases(store: Store, ref: str) -> dict[str, frozenset[str]]:
@@ -396,10 +396,10 @@ def report_of(store: Store, ref: str) -> Report:
 
 
 def _trial_report(store: Store, stored: StoredTrial, suite: Suite | None) -> TrialReport:
-    of_suite = stored.trial.agent_use is not None and suite is not None
+    table = store.case_table(stored.id) if stored.trial.agent_use is not None and suite is not None else None
     return trial_report(
         stored,
-        series=case_series(store.case_table(stored.id)) if of_suite else store.series(stored.id),
+        series=store.series(stored.id) if table is None else case_series(table),
         counts=store.counts(stored.id),
         failures=store.failures(stored.id),
         executions=store.executions(stored.id),
@@ -407,7 +407,7 @@ def _trial_report(store: Store, stored: StoredTrial, suite: Suite | None) -> Tri
         artifacts=store.artifacts(stored.id),
         metrics=declared_metrics(stored),
         watched=watched_metrics(stored),
-        ratings=ratings_of(store, stored, suite) if of_suite and suite is not None else None,
+        ratings=ratings_of(store, stored, suite, table) if table is not None and suite is not None else None,
     )
 
 

@@ -24,6 +24,8 @@ DRIFT_FEWEST = 10
 LIKENESS = 0.3
 LIKENESS_FEWEST = 20
 HIGH_CV = 0.25
+LOOKED_AT = 20_000
+"""Executions among which drift, modes and likeness are looked for: more would show nothing that these do not."""
 
 
 def doubts_about(estimate: Estimate, seen: Observed) -> tuple[str, ...]:
@@ -43,14 +45,15 @@ def _about_cases(estimate: Estimate, seen: Observed) -> Iterator[str]:
     yield from _left_out(seen)
     yield from _too_few(estimate, seen)
     if estimate.metric.name == "seconds":
-        yield from _two_modes(estimate, seen.values) or _outliers(estimate)
+        yield from _two_modes(estimate, seen.thinned(LOOKED_AT).values) or _outliers(estimate)
 
 
 def _about_time(estimate: Estimate, seen: Observed) -> Iterator[str]:
     yield from _left_out(seen)
     yield from _too_few(estimate, seen) or _one_process(estimate, seen)
-    drift = [*_drift_within(estimate, seen), *_drift_between(estimate, seen)]
-    shape = _two_modes(estimate, seen.values) or _outliers(estimate)
+    part = seen.thinned(LOOKED_AT)
+    drift = [*_drift_within(estimate, part), *_drift_between(estimate, seen)]
+    shape = _two_modes(estimate, part.values) or _outliers(estimate)
     yield from drift
     yield from shape
     if not drift:
@@ -62,7 +65,7 @@ def _about_time(estimate: Estimate, seen: Observed) -> Iterator[str]:
 def _about_other(estimate: Estimate, seen: Observed) -> Iterator[str]:
     yield from _left_out(seen)
     yield from _too_few(estimate, seen)
-    yield from _drift_within(estimate, seen)
+    yield from _drift_within(estimate, seen.thinned(LOOKED_AT))
 
 
 def _left_out(seen: Observed) -> list[str]:
@@ -157,7 +160,7 @@ def _likeness(seen: Observed) -> list[str]:
     n = seen.values.size
     if seen.process_count > 1 or n < LIKENESS_FEWEST:
         return []
-    likeness = autocorrelation(seen.values)
+    likeness = autocorrelation(seen.values[:LOOKED_AT])
     if likeness < max(LIKENESS, 2.6 / math.sqrt(n)):
         return []
     return [

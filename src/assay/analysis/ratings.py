@@ -88,27 +88,32 @@ def rate(
 
 def case_series(table: CaseTable) -> dict[str, Series]:
     """Each metric of the ok executions, with cases as what is independent: repetitions of one are not."""
-    places = {case: case_number(case) for case in dict.fromkeys(table.cases)}
+    numbers = {case: case_number(case) for case in dict.fromkeys(table.cases)}
+    places = [numbers[case] for case in table.cases]
     found: dict[str, Series] = {}
     for name, column in table.metrics.items():
-        rows = [(i, value) for i, value in enumerate(_counted(name, table, column)) if value is not None]
+        values = _counted(name, table, column)
+        rows = [i for i, value in enumerate(values) if value is not None]
         if rows:
             found[name] = Series(
-                [places[table.cases[i]] for i, _ in rows],
-                [table.repetitions[i] for i, _ in rows],
-                [value for _, value in rows],
+                [places[i] for i in rows],
+                [table.repetitions[i] for i in rows],
+                [value for value in values if value is not None],
                 unit="case",
             )
     return found
 
 
-def _counted(name: str, table: CaseTable, column: Sequence[float | None]) -> Iterator[float | None]:
+def _counted(name: str, table: CaseTable, column: Sequence[float | None]) -> list[float | None]:
     """Values of ok executions; an execution in which the agent failed has the score 0."""
-    for status, value in zip(table.statuses, column, strict=True):
-        if status == "ok":
-            yield value
-        else:
-            yield 0.0 if name == "score" and status not in _NOT_COUNTED else None
+    pairs = zip(table.statuses, column, strict=True)
+    if name == "score":
+        return [value if status == "ok" else _score_of_failure(status) for status, value in pairs]
+    return [value if status == "ok" else None for status, value in pairs]
+
+
+def _score_of_failure(status: str) -> float | None:
+    return None if status in _NOT_COUNTED else 0.0
 
 
 def case_number(case: str) -> int:

@@ -53,6 +53,13 @@ class Observed:
     def _medians(self) -> tuple[NDArray[np.int64], Array]:
         return group_medians(self.values, self.processes)
 
+    def thinned(self, most: int) -> Observed:
+        """Evenly, to no more than so many executions: shape and drift of a large series are seen in a part of it."""
+        step = -(-self.values.size // most)
+        if step <= 1:
+            return self
+        return Observed(self.values[::step], self.processes[::step], self.process_count, unit=self.unit)
+
     def only(self, chosen: NDArray[np.bool_]) -> Observed:
         processes = self.processes[chosen]
         return Observed(self.values[chosen], processes, np.unique(processes).size, unit=self.unit)

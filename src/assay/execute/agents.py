@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import inspect
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import PlanError
 from assay.model import AgentUse
 from assay.plugin import lookup
 from assay.plugin.agent import Agent, BadAgent
+
+if TYPE_CHECKING:
+    import asyncio
 
 _NAME = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
@@ -116,6 +118,8 @@ class Stable:
     @property
     def runner(self) -> asyncio.Runner:
         if self._runner is None:
+            import asyncio
+
             self._runner = asyncio.Runner(loop_factory=_fastest_loop())
         return self._runner
 

@@ -30,7 +30,6 @@ from assay.model import (
     Score,
     Status,
     ToolCall,
-    Turn,
     Usage,
 )
 from assay.plugin.agent import Agent, AgentError, InvalidAnswer
@@ -68,6 +67,7 @@ class Asker:
         self.agent: Agent = stable.opened(job.agent, job.concurrency)
         self._price = Price(job.agent, self.agent)
         self._seconds_allowed = job.limits.seconds or DEFAULT_SECONDS
+        self._most_tokens = int(job.limits.tokens) if job.limits.tokens is not None else None
         self.is_async = inspect.iscoroutinefunction(self.agent.answer)
         self._cpu_clock: Callable[[], float] | None = getattr(self.agent, "cpu_seconds", None)
         if self._cpu_clock is None and getattr(self.agent, "is_local", False):
@@ -108,7 +108,9 @@ class Asker:
                 ending = _ending(error)
             if ending is WELL:
                 pulse.enter(Stage.JUDGING)
-                self._stable.settled(self._panel.judge(case, talk.answers, talk.scores))
+                waiting = self._panel.judge(case, talk.answers, talk.scores)
+                if waiting is not None:
+                    self._stable.settled(waiting)
             pulse.end()
             execution = self._execution(phase, case, repetition, started, talk, ending)
             log = read_log()
@@ -153,17 +155,14 @@ class Asker:
 
     def _requests(self, case: Case, talk: Talk) -> Iterator[Request]:
         """One request for a plain case; for a conversation one a turn, each with what was said before."""
-        turns = case.turns or (Turn(case.input, case.expected),)
         history: list[Mapping[str, object]] = []
-        limit = self._job.limits.tokens
-        most = int(limit) if limit is not None else None
         params = case.metadata
-        if not self._sees_answers:
-            turns = tuple(Turn(turn.input) for turn in turns)
+        if params and not self._sees_answers:
             params = {key: value for key, value in params.items() if key not in _ANSWERS}
-        for turn in turns:
+        for turn in case.turns or (case,):
+            expected = turn.expected if self._sees_answers else None
             yield Request(
-                case.id, turn.input, params, tuple(history), case.tools, case.files, turn.expected, most
+                case.id, turn.input, params, tuple(history), case.tools, case.files, expected, self._most_tokens
             )
             history.append({"role": "user", "content": turn.input})
             history.append({"role": "assistant", "content": talk.answers[-1].output})
@@ -292,20 +291,18 @@ def _add(found: dict[str, float], name: str, values: list[float | None]) -> None
 
 def _detail(talk: Talk, agent: Agent) -> dict[str, Any]:
     """What the figures rest on, for people who ask why."""
-    calls = [_call(call, turn) for turn, answer in enumerate(talk.answers, 1) for call in answer.tool_calls]
-    spans = [[s.name, s.kind, s.start, s.seconds] for answer in talk.answers for s in answer.spans]
-    attempts = [dict(attempt) for answer in talk.answers for attempt in answer.attempts]
-    turns = [plain(answer.output) for answer in talk.answers[:-1]]
-    is_simulated = agent.is_simulated or any(answer.is_simulated for answer in talk.answers)
-    parts = {
-        "tool_calls": calls,
-        "spans": spans,
-        "attempts": attempts,
-        "turns": turns,
-        "simulated": is_simulated,
-        **score_detail(talk.scores),
-    }
-    return {name: part for name, part in parts.items() if part}
+    answers, found = talk.answers, score_detail(talk.scores)
+    if any(answer.tool_calls for answer in answers):
+        found["tool_calls"] = [_call(c, n) for n, answer in enumerate(answers, 1) for c in answer.tool_calls]
+    if any(answer.spans for answer in answers):
+        found["spans"] = [[s.name, s.kind, s.start, s.seconds] for answer in answers for s in answer.spans]
+    if any(answer.attempts for answer in answers):
+        found["attempts"] = [dict(attempt) for answer in answers for attempt in answer.attempts]
+    if len(answers) > 1:
+        found["turns"] = [plain(answer.output) for answer in answers[:-1]]
+    if agent.is_simulated or any(answer.is_simulated for answer in answers):
+        found["simulated"] = True
+    return found
 
 
 def _call(call: ToolCall, turn: int) -> dict[str, Any]:

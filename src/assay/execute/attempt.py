@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from time import time
 
-from assay.execute.asked import asked
 from assay.execute.due import first_due
 from assay.execute.enough import Enough
 from assay.execute.patience import Patience
@@ -27,6 +26,9 @@ def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = N
     pulse = pulse or Pulse()
     read_log = read_log or _nothing_printed
     if job.agent is not None:
+        # Code experiments are spared the event loop and all that comes with it.
+        from assay.execute.asked import asked
+
         seed_chance(job.seed)
         yield from asked(job, pulse, read_log)
         return

@@ -171,7 +171,7 @@ def judged_again(
             scores: list[Score] = []
             answers = answers_of(execution)
             stable.settled(panel.judge(cases[execution.case], answers, scores))
-            yield seq, score_measurements(scores), score_detail(scores)
+            yield seq, score_measurements(scores), {"reasons": {}, "unscored": [], **score_detail(scores)}
     finally:
         stable.close()
 
@@ -201,9 +201,8 @@ def score_measurements(scores: Iterable[Score]) -> dict[str, float]:
     return found
 
 
-def score_detail(scores: Iterable[Score]) -> dict[str, object]:
-    told = list(scores)
-    return {
-        "reasons": {score.name: score.reason for score in told if score.reason},
-        "unscored": [score.name for score in told if score.value is None],
-    }
+def score_detail(scores: Sequence[Score]) -> dict[str, Any]:
+    """Why, and what could not be judged; empty where there is nothing to tell."""
+    reasons = {score.name: score.reason for score in scores if score.reason}
+    unscored = [score.name for score in scores if score.value is None]
+    return ({"reasons": reasons} if reasons else {}) | ({"unscored": unscored} if unscored else {})

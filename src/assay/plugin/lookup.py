@@ -179,9 +179,15 @@ def _in_file(kind: str, name: str) -> Any:
 
 @cache
 def _entry_points(kind: str) -> dict[str, Any]:
+    return {point.name: point for point in _all_entry_points().select(group=f"assay.{kind}")}
+
+
+@cache
+def _all_entry_points() -> Any:
+    """Read once: it means opening a file of every installed distribution."""
     from importlib.metadata import entry_points
 
-    return {point.name: point for point in entry_points(group=f"assay.{kind}")}
+    return entry_points()
 
 
 def _distribution(point: Any) -> str:

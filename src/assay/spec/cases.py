@@ -150,19 +150,28 @@ def _case(row: Any, number: int, expected: Any, root: Path) -> Case:
     turns = row.get("turns")
     if turns is not None and not (isinstance(turns, list) and turns):
         raise ValueError("'turns' must be a list of at least one turn.")
-    found = next((row[key] for key in _INPUT if row.get(key) is not None), None)
+    found = _first(row, _INPUT)
     if found is None and not turns:
         raise ValueError("has no 'input'.")
+    own_expected = _first(row, _EXPECTED)
     return Case(
         id=_id(row.get("id"), number),
         input=found,
-        expected=next((row[key] for key in _EXPECTED if row.get(key) is not None), expected),
-        turns=tuple(_turn(turn, place, root) for place, turn in enumerate(turns or (), 1)),
-        tools=_tools(row.get("tools")),
-        files=_files(row.get("files"), root),
-        tags=_tags(row.get("tags")),
+        expected=expected if own_expected is None else own_expected,
+        turns=tuple(_turn(turn, place, root) for place, turn in enumerate(turns, 1)) if turns else (),
+        tools=_tools(row["tools"]) if row.get("tools") else (),
+        files=_files(row["files"], root) if row.get("files") else {},
+        tags=_tags(row["tags"]) if row.get("tags") else (),
         metadata={key: value for key, value in row.items() if key not in _OWN},
     )
+
+
+def _first(row: dict[str, Any], keys: Iterable[str]) -> Any:
+    """The value of the first of the keys that has one."""
+    for key in keys:
+        if (value := row.get(key)) is not None:
+            return value
+    return None
 
 
 def _id(value: Any, number: int) -> str:
@@ -174,16 +183,15 @@ def _id(value: Any, number: int) -> str:
 
 
 def _tools(value: Any) -> tuple[Mapping[str, object], ...]:
-    tools = value or []
-    if not isinstance(tools, list) or not all(isinstance(tool, dict) and tool.get("name") for tool in tools):
+    if not isinstance(value, list) or not all(isinstance(tool, dict) and tool.get("name") for tool in value):
         raise ValueError("'tools' must be a list of tools, each with a 'name'.")
-    return tuple(tools)
+    return tuple(value)
 
 
 def _tags(value: Any) -> tuple[str, ...]:
     if isinstance(value, list):
         return tuple(str(tag) for tag in value)
-    return tuple(tag for tag in re.split(r"[\s,;]+", str(value or "")) if tag)
+    return tuple(tag for tag in re.split(r"[\s,;]+", str(value)) if tag)
 
 
 def _files(value: Any, root: Path) -> dict[str, str]:
@@ -198,22 +206,21 @@ def _named(value: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(value, Mapping):
         yield from value.items()
     else:
-        paths = value if isinstance(value, list) else [value] if value else []
+        paths = value if isinstance(value, list) else [value]
         yield from ((Path(str(path)).name, path) for path in paths)
 
 
 def _turn(turn: Any, number: int, root: Path) -> Turn:
     if not isinstance(turn, dict):
         return Turn(turn)
-    found = next((turn[key] for key in (*_INPUT, "user", "content") if turn.get(key) is not None), None)
+    found = _first(turn, (*_INPUT, "user", "content"))
     if found is None:
         raise ValueError(f"turn {number} has no 'input'.")
-    expected = next((turn[key] for key in _EXPECTED if turn.get(key) is not None), None)
     try:
         uses = [ScorerSection.model_validate(as_scorer(one)) for one in as_list(turn.get("scorer"))]
     except ValidationError:
         raise ValueError(f"turn {number} has a scorer without a name, or with a wrong weight.") from None
-    return Turn(found, expected, tuple(scorer_use(use, root) for use in uses))
+    return Turn(found, _first(turn, _EXPECTED), tuple(scorer_use(use, root) for use in uses))
 
 
 def identity_of(case: Case) -> list[Any]:

@@ -16,7 +16,8 @@ from pydantic import (
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    # Built when it is first used: most commands need one or two of these.
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 def _share(value: Any) -> Any:
