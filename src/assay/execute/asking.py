@@ -162,7 +162,14 @@ class Asker:
         for turn in case.turns or (case,):
             expected = turn.expected if self._sees_answers else None
             yield Request(
-                case.id, turn.input, params, tuple(history), case.tools, case.files, expected, self._most_tokens
+                case.id,
+                turn.input,
+                params,
+                tuple(history),
+                case.tools,
+                case.files,
+                expected,
+                self._most_tokens,
             )
             history.append({"role": "user", "content": turn.input})
             history.append({"role": "assistant", "content": talk.answers[-1].output})

@@ -1,0 +1,46 @@
+"""Tables of executions as a trial leaves them, written down in a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from assay.analysis.ratings import rate
+from assay.model import CaseTable, Limits, Ratings, Rubric
+
+Row = tuple[str, str, Mapping[str, float]]
+"""Case, status and measurements."""
+
+
+def table(rows: Sequence[Row]) -> CaseTable:
+    names = {name for _, _, measured in rows for name in measured}
+    seen: dict[str, int] = {}
+    repetitions = []
+    for case, _, _ in rows:
+        repetitions.append(seen.get(case, 0))
+        seen[case] = repetitions[-1] + 1
+    return CaseTable(
+        [case for case, _, _ in rows],
+        repetitions,
+        [status for _, status, _ in rows],
+        {name: [measured.get(name) for _, _, measured in rows] for name in sorted(names)},
+    )
+
+
+def ok(case: str, score: float | None = 1.0, **measured: float) -> Row:
+    return case, "ok", {**measured, **({} if score is None else {"score": score})}
+
+
+def failed(case: str, status: str = "failed", **measured: float) -> Row:
+    return case, status, measured
+
+
+def rated(
+    rows: Sequence[Row],
+    reference: Mapping[str, float] | None = None,
+    limits: Limits | None = None,
+    baseline: Mapping[str, float] | None = None,
+    weights: Mapping[str, float] | None = None,
+    pass_mark: float = 0.5,
+) -> Ratings:
+    rubric = Rubric(weights or {}, reference or {}, pass_mark)
+    return rate(table(rows), rubric, limits or Limits(), baseline)

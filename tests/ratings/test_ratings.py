@@ -1,0 +1,182 @@
+"""The five ratings against examples worked out by hand from the formulas in docs/method.md."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from tests.ratings.tables import failed, ok, rated
+
+from assay.analysis.ratings import curve
+from assay.model import Limits, Rating, Ratings
+from assay.stats.verdicts import consistency, pass_at, pass_hat
+
+
+def value(ratings: Ratings, name: str) -> float | None:
+    return ratings.dimensions[name].value
+
+
+def ends(rating: Rating) -> tuple[float, float]:
+    assert rating.low is not None
+    assert rating.high is not None
+    return rating.low, rating.high
+
+
+def test_the_curve_is_a_half_at_the_reference_and_never_saturates() -> None:
+    assert [curve(x, 2.0) for x in (0, 1, 2, 4, math.inf)] == pytest.approx([1, 2 / 3, 0.5, 1 / 3, 0])
+
+
+def test_accuracy_is_the_mean_over_cases_whose_repetitions_were_averaged_first() -> None:
+    rows = [ok("a", 1), ok("a", 0), ok("a", 0.5), ok("b", 1)]
+    assert value(rated(rows), "accuracy") == pytest.approx((0.5 + 1) / 2)
+
+
+def test_what_is_unscored_and_what_the_harness_spoiled_does_not_count() -> None:
+    rows = [ok("a", 1), ok("a", None), failed("b", "harness_error"), failed("b", "cancelled"), ok("c", 0)]
+    ratings = rated(rows)
+    assert value(ratings, "accuracy") == 0.5
+    assert ratings.unscored == 1
+    assert ratings.outcomes == {"pass": 1, "fail": 1, "agent_error": 0, "limit": 0, "harness_error": 1}
+    assert ratings.cases == 2
+    assert ratings.solved == 1.0
+    assert ratings.pass_at == {1: 0.5}
+
+
+def test_an_execution_in_which_the_agent_failed_scores_nothing() -> None:
+    rows = [ok("a", 1), failed("b"), failed("c", "timeout"), failed("d", "crashed")]
+    ratings = rated(rows)
+    assert value(ratings, "accuracy") == 0.25
+    assert ratings.outcomes == {"pass": 1, "fail": 0, "agent_error": 2, "limit": 1, "harness_error": 0}
+
+
+def test_speed_rates_the_median_of_the_completed_cases() -> None:
+    rows = [ok("a", seconds=1), ok("a", seconds=3), ok("b", seconds=4), ok("c", seconds=6)]
+    rows.append(failed("d", "timeout", seconds=100))
+    # Case medians 2, 4, 6: the median is 4 s against a reference of 2 s.
+    assert value(rated(rows, {"seconds": 2}), "speed") == pytest.approx(1 / (1 + 4 / 2))
+
+
+def test_a_reference_comes_from_the_rubric_else_the_baseline_else_half_the_limit() -> None:
+    rows, limits = [ok("a", seconds=1)], Limits(seconds=8)
+    assert value(rated(rows, {"seconds": 1}, limits, {"seconds": 2}), "speed") == pytest.approx(1 / 2)
+    assert value(rated(rows, {}, limits, {"seconds": 2}), "speed") == pytest.approx(1 / (1 + 1 / 2))
+    assert value(rated(rows, {}, limits), "speed") == pytest.approx(1 / (1 + 1 / 4))
+    unrated = rated(rows).dimensions["speed"]
+    assert unrated.value is None
+    assert unrated.basis.startswith("no reference")
+
+
+def test_cost_is_what_a_solved_case_costs_all_in() -> None:
+    rows = [ok("a", 1, usd=0.01), ok("b", 0, usd=0.03), failed("c", usd=0.02)]
+    ratings = rated(rows, {"usd": 0.02})
+    assert ratings.usd_per_solved == pytest.approx(0.06)
+    assert value(ratings, "cost") == pytest.approx(1 / (1 + 0.06 / 0.02))
+
+
+def test_an_agent_that_solves_nothing_for_money_has_the_lowest_cost_rating() -> None:
+    ratings = rated([ok("a", 0, usd=0.01)], {"usd": 0.02})
+    assert value(ratings, "cost") == 0.0
+    assert ratings.usd_per_solved == math.inf
+
+
+def test_an_unknown_cost_is_unrated_and_a_free_agent_has_the_highest_rating() -> None:
+    unknown = rated([ok("a", 1, usd=0.01), ok("b", 1)], {"usd": 0.02})
+    assert (value(unknown, "cost"), unknown.usd_per_solved) == (None, None)
+    assert value(rated([ok("a", 1, usd=0.0)]), "cost") == 1.0
+
+
+def test_efficiency_is_the_geometric_mean_of_what_was_measured() -> None:
+    rows = [ok("a", 1, tokens=100, cpu_seconds=1), ok("b", 0, tokens=200, cpu_seconds=3)]
+    # 300 tokens for one solved case, 2 CPU seconds an execution.
+    by_tokens, by_cpu = 1 / (1 + 300 / 150), 1 / (1 + 2 / 4)
+    assert value(rated(rows, {"tokens": 150}), "efficiency") == pytest.approx(by_tokens)
+    both = rated(rows, {"tokens": 150, "cpu_seconds": 4})
+    assert value(both, "efficiency") == pytest.approx(math.sqrt(by_tokens * by_cpu))
+    memory = rated([ok("a", rss_max_bytes=2.0**21)], {"memory_mb": 2})
+    assert value(memory, "efficiency") == pytest.approx(0.5)
+    assert value(rated(rows), "efficiency") is None
+
+
+def test_executions_that_were_killed_make_an_agent_no_more_efficient() -> None:
+    rows = [ok("a", cpu_seconds=2), failed("b", "timeout"), failed("c", "crashed")]
+    assert value(rated(rows, {"cpu_seconds": 2}), "efficiency") == pytest.approx(0.5)
+
+
+def test_reliability_is_completion_times_consistency() -> None:
+    rows = [ok("a", 1), ok("a", 1), ok("a", 0), ok("b", 1), ok("b", 1), failed("b")]
+    # 5 of 6 completed; two of three alike in both cases: a pair agrees in 1 of 3.
+    assert value(rated(rows), "reliability") == pytest.approx(5 / 6 * 1 / 3)
+
+
+def test_cases_asked_once_say_nothing_about_consistency() -> None:
+    rows = [ok("a", 1), ok("a", 0), ok("b", 1), ok("c", 1)]
+    assert value(rated(rows), "reliability") == 0.0
+    alone = rated([ok("a", 1), ok("b", 0)])
+    assert value(alone, "reliability") == 1.0
+    assert any("one repetition a case" in doubt for doubt in alone.doubts)
+
+
+def test_a_perfect_record_on_few_cases_is_not_certain() -> None:
+    few, many = (
+        rated([ok(f"c{n}", 1) for n in range(count) for _ in range(2)]).dimensions["reliability"]
+        for count in (5, 100)
+    )
+    assert (few.value, many.value) == (1.0, 1.0)
+    assert ends(few)[0] < ends(many)[0] < 1
+    assert ends(few)[1] == 1.0
+
+
+def test_overall_is_the_weighted_mean_of_the_rated_dimensions() -> None:
+    rows = [ok("a", 1, seconds=1, usd=0.02, tokens=50), ok("b", 0, seconds=1, usd=0.02, tokens=50)]
+    ratings = rated(rows, {"seconds": 1, "usd": 0.04, "tokens": 100})
+    assert {name: value(ratings, name) for name in ratings.dimensions} == pytest.approx(
+        {"accuracy": 0.5, "speed": 0.5, "efficiency": 0.5, "cost": 0.5, "reliability": 1.0}
+    )
+    assert ratings.overall.value == pytest.approx(0.85 * 0.5 + 0.15 * 1.0)
+    assert ratings.overall.basis == "all five dimensions"
+
+
+def test_weights_are_renormalised_when_a_dimension_is_unrated_and_it_is_said() -> None:
+    ratings = rated([ok("a", 0.4), ok("a", 0.4)])
+    assert value(ratings, "speed") is None
+    assert ratings.overall.value == pytest.approx((0.30 * 0.4 + 0.15 * 1.0) / 0.45)
+    assert ratings.overall.basis == "without speed, efficiency, cost"
+
+
+def test_a_rubric_may_change_the_weights_and_the_pass_mark() -> None:
+    ratings = rated([ok("a", 0.6), ok("b", 1.0)], weights={"reliability": 0}, pass_mark=0.7)
+    assert ratings.overall.value == pytest.approx(0.8)
+    assert ratings.outcomes["pass"] == 1
+
+
+def test_nothing_at_all_is_rated_as_nothing() -> None:
+    ratings = rated([])
+    assert all(rating.value is None for rating in ratings.dimensions.values())
+    assert ratings.overall.value is None
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_pass_at_k_and_pass_hat_k_are_the_shares_of_all_choices_of_k(k: int) -> None:
+    verdicts = [[1, 1, 0, 0, 1], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 1, 0]]
+    choices = [[list(c) for c in combinations(one, k)] for one in verdicts]
+    any_passes = np.mean([np.mean([any(c) for c in of_case]) for of_case in choices])
+    all_pass = np.mean([np.mean([all(c) for c in of_case]) for of_case in choices])
+    passed, tries = np.array([sum(one) for one in verdicts]), np.full(4, 5)
+    assert pass_at(k, passed, tries) == pytest.approx(any_passes)
+    assert pass_hat(k, passed, tries) == pytest.approx(all_pass)
+
+
+def test_consistency_is_the_share_of_pairs_that_agree() -> None:
+    verdicts = [[1, 1, 0, 1], [0, 0, 0, 0], [1, 0], [1]]
+    expected = [
+        np.mean([a == b for a, b in combinations(one, 2)]) if len(one) > 1 else 1.0 for one in verdicts
+    ]
+    passed, tries = np.array([sum(one) for one in verdicts]), np.array([len(one) for one in verdicts])
+    assert consistency(passed, tries) == pytest.approx(expected)
+
+
+def test_a_judge_that_contradicts_itself_is_told() -> None:
+    rows = [ok(f"c{n}", 1, **{"score.judge_disagreement": 0.25}) for n in range(30)]
+    assert any("disagrees with itself by 0.25" in doubt for doubt in rated(rows).doubts)
