@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import statistics
@@ -42,6 +43,17 @@ def figure(values: Sequence[float]) -> Figure:
     ordered = sorted(values)
     low, high = median_interval(ordered) or (ordered[0], ordered[-1])
     return Figure(statistics.median(ordered), low, high, len(ordered))
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Figure:
+    """Ours ÷ theirs over the rounds: the Walsh average of the log ratios with its interval, as in `assay compare`."""
+    # Here, not above: a parent that holds numpy would lend its size to the peak memory of what it starts.
+    from assay.stats.effect import paired
+
+    effect = paired(theirs, ours)
+    if effect is None or not math.isfinite(effect.high):
+        return figure([mine / other for mine, other in zip(ours, theirs, strict=True)])
+    return Figure(effect.value, effect.low, effect.high, len(ours))
 
 
 def in_unit(value: float, unit: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from arms import ASSAY, PYTHON, Ended, elsewhere, interleaved
-from record import Bound, Figure, Promise, Result, figure
+from record import Bound, Figure, Promise, Result, figure, ratio
 
 HELP = Promise("startup-help", "`assay --help`", Bound.AT_MOST, 10, "times", "`python -c pass`")
 LIST = Promise("startup-list", "`assay list --json`", Bound.AT_MOST, 10, "times", "`python -c pass`")
@@ -35,7 +35,7 @@ def _start(promise: Promise, found: Ends, command: str) -> Result:
         promise,
         "s",
         figure(ours),
-        figure([mine / other for mine, other in zip(ours, bare, strict=True)]),
+        ratio(ours, bare),
         {name: _figure(found, name) for name in ("python -c pass", "pytest --version", "pyperf --help")},
         values={command: ours, "python -c pass": bare},
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from arms import ASSAY, PYTHON, SUBJECTS, ended, fresh_folder, interleaved
-from record import Bound, Figure, Promise, Result, figure
+from record import Bound, Figure, Promise, Result, figure, ratio
 
 EMPTY = Promise(
     "empty-function",
@@ -53,7 +53,7 @@ def measure(quick: bool) -> list[Result]:
         "pyperf": partial(_pyperf, pyperf_options),
         "pytest-benchmark": partial(_pytest_benchmark, "0.1" if quick else "0.5"),
     }
-    found = interleaved(arms, 2 if quick else 15)
+    found = interleaved(arms, 2 if quick else 21)
     return [
         _empty(found),
         _ten_microseconds(TEN_BY_PYPERF, found, "pyperf"),
@@ -121,11 +121,12 @@ def _empty(found: dict[str, list[Medians]]) -> Result:
 
 def _ten_microseconds(promise: Promise, found: dict[str, list[Medians]], peer: str) -> Result:
     ours, theirs = _of(found, "assay", "ten_microseconds"), _of(found, peer, "ten_microseconds")
+    times = ratio(ours, theirs)
     return Result(
         promise,
         "s",
         figure(ours),
-        figure([mine / other - 1 for mine, other in zip(ours, theirs, strict=True)]),
+        Figure(times.value - 1, times.low - 1, times.high - 1, times.n),
         _figures(found, (peer,), "ten_microseconds"),
         values={"assay": ours, peer: theirs},
     )
@@ -138,7 +139,7 @@ def _overhead(found: dict[str, list[Medians]]) -> Result:
         OVERHEAD,
         "s",
         figure(ours),
-        figure([mine / other for mine, other in zip(ours, theirs, strict=True)]),
+        ratio(ours, theirs),
         _figures(found, ("pytest-benchmark", "pyperf"), "empty"),
         values={"assay": ours, "pytest-benchmark": theirs},
     )

@@ -62,7 +62,7 @@ def test_an_interval_across_the_bound_is_admitted(results: Path, tmp_path: Path)
 
     page("--results", results, "--page", tmp_path / "page.md")
 
-    assert "`fixed-cost` holds by the median, but its interval" in (tmp_path / "page.md").read_text(
+    assert "`fixed-cost` holds by its figure, but the interval" in (tmp_path / "page.md").read_text(
         encoding="utf-8"
     )
 

@@ -8,8 +8,13 @@ def empty() -> None:
 
 
 def ten_microseconds() -> int:
-    """About 10 µs of plain arithmetic on a processor of the 2020s."""
-    total = 0
-    for number in range(270):
-        total += number * number
-    return total
+    """About 10 µs of plain arithmetic on a processor of the 2020s.
+
+    Only numbers that Python keeps ready: what an allocation costs depends on the heap that a tool leaves behind.
+    """
+    mixed = 0
+    for number in range(145):
+        mixed = (mixed ^ number) & 127
+    for number in range(145):
+        mixed = (mixed | number) & 127
+    return mixed

@@ -20,7 +20,8 @@ from typing import Any
 from assay.analysis import comparable, compare_reports, findings, trial_report
 from assay.analysis.health import SuiteHealth, suite_health
 from assay.analysis.leaderboard import leaderboard
-from assay.analysis.ratings import case_series, rate
+from assay.analysis.ratings import rate
+from assay.analysis.tally import case_series
 from assay.errors import AssayError, LookupFailed, MissingExtra, PlanError, no_such
 from assay.execute.agents import agent_key, make_agent
 from assay.execute.enough import Enough
@@ -275,7 +276,7 @@ def leaderboards(
 ) -> list[Leaderboard]:
     """A board for each suite asked for; without a name, for that of the latest trials."""
     latest = store.latest_trials(suite=suite)
-    latest = [one for one in latest if category is None or one.category == category]
+    latest = [one for one in latest if one.suite and category in (None, one.category)]
     if not latest:
         asked = f" of suite '{suite}'" if suite else ""
         raise PlanError(

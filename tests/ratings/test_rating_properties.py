@@ -11,7 +11,8 @@ from tests.ratings.tables import Row, rated, table
 
 from assay.analysis.ratings import rate
 from assay.model import Limits, Ratings, Rubric
-from assay.stats.verdicts import effective_n, resampled, wilson
+from assay.stats.resample import MOST_ROWS, Resample
+from assay.stats.verdicts import effective_n, wilson
 
 REFERENCE = {"seconds": 1.0, "tokens": 100.0, "usd": 0.01, "cpu_seconds": 0.5, "memory_mb": 64.0}
 positive = st.floats(0, 1e6, allow_nan=False)
@@ -109,7 +110,19 @@ def test_the_interval_of_reliability_covers_what_is_true() -> None:
     assert np.mean([low <= true <= high for low, high in intervals]) >= 0.91
 
 
-def test_many_cases_are_resampled_as_widely_as_few() -> None:
-    values = np.random.default_rng(3).random((4000, 1))
-    spread = resampled(values, 1000, seed=1).std()
-    assert spread == pytest.approx(float(values.std()) * np.sqrt(4000), rel=0.12)
+@pytest.mark.parametrize("rows", [60, 8 * MOST_ROWS])
+def test_few_and_many_rows_are_resampled_as_widely_as_theory_has_it(rows: int) -> None:
+    values = np.random.default_rng(3).exponential(size=rows)
+    resample = Resample([f"c{n}" for n in range(rows)], 2000)
+    [sums] = resample.sums(values)
+    assert sums.std() == pytest.approx(float(values.std()) * np.sqrt(rows), rel=0.12)
+    # The median of an exponential variable has the standard error 1 / √n.
+    assert resample.medians(values).std() == pytest.approx(1 / np.sqrt(rows), rel=0.4)
+
+
+def test_two_agents_asked_the_same_are_drawn_alike() -> None:
+    names = [f"c{n}" for n in range(30)]
+    values = np.random.default_rng(4).random(30)
+    one, same, other = (Resample(order, 50) for order in (names, names, names[1:]))
+    assert np.array_equal(one.sums(values)[0], same.sums(values)[0])
+    assert not np.array_equal(one.medians(values), other.medians(values[1:]))

@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from assay.analysis import findings, trial_report
-from assay.analysis.ratings import case_series, rate
+from assay.analysis.ratings import rate
+from assay.analysis.tally import case_series
 from assay.model import (
     Agent,
     AgentUse,

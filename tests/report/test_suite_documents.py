@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from tests.report.suites import CLOUD, EXACT, GREEDY, TINY, Made, benchmark, cases, suite_report
 
-from assay.analysis.ratings import case_series
+from assay.analysis.tally import case_series
 from assay.model import Budget, Report, RunState, Status
 from assay.report.cases import case_table
 from assay.report.csv import Csv

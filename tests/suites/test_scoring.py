@@ -111,6 +111,15 @@ def test_an_execution_in_which_the_agent_failed_scores_nothing(assay_inline: Ass
     assert accuracy(assay_inline) == 0.5
 
 
+def test_an_answer_beyond_its_limits_scores_nothing(assay_inline: AssayInline) -> None:
+    agent = "def echo(text): return {'output': text, 'usage': {'output_tokens': int(text)}}\n"
+    stored = ran(assay_inline, "exact", agent=agent, limits={"tokens": 1})
+    assert stored.status() == {"c0": "ok", "c1": "ok", "c2": "over_limit", "c3": "over_limit"}
+    [error] = [one.error for one in stored.measured if one.case == "c2"]
+    assert error == "tokens 2 is above the limit of 1"
+    assert accuracy(assay_inline) == 0.5
+
+
 def test_scores_are_named_and_weighed(assay_inline: AssayInline) -> None:
     scorers = [
         {"name": "exact", "as": "correctness", "weight": 3},

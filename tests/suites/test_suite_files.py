@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,7 @@ def test_a_scorer_in_a_file_counts_from_the_suite_and_names_its_score(tmp_path: 
 ROW = {"id": "1", "input": "a", "expected": "b", "level": 1, "tags": ["t"]}
 
 
-def hash_of(folder: Path, row: dict[str, object] = ROW, **keys: object) -> str:
+def hash_of(folder: Path, row: Mapping[str, object] = ROW, /, **keys: object) -> str:
     benchmark = {"id": "b", "cases": [row], **keys}
     return read(folder, {"suite": "s", "description": str(keys), "benchmarks": [benchmark]}).hash
 
@@ -155,4 +156,4 @@ def test_the_hash_changes_with_the_content_of_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", [{"scorer": "numeric"}, {"limits": {"seconds": 3}}])
 def test_the_hash_changes_with_how_cases_are_judged(tmp_path: Path, change: dict[str, object]) -> None:
-    assert hash_of(tmp_path, **change) != hash_of(tmp_path)
+    assert hash_of(tmp_path, ROW, **change) != hash_of(tmp_path)

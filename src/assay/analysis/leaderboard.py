@@ -6,14 +6,18 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from statistics import NormalDist
 
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.analysis.ratings import weighted
 from assay.model.rating import DIMENSIONS, WEIGHTS, Rating
 from assay.model.standing import Contender, Leaderboard, Standing
 from assay.stats.correction import holm
+from assay.stats.means import t_tail
 
 ALPHA = 0.05
-Z = 1.959963984540054
+Floats = NDArray[np.float64]
 
 
 def leaderboard(
@@ -52,84 +56,84 @@ def _shared_dimensions(contenders: Sequence[Contender]) -> tuple[str, ...]:
 
 
 def _ranked(contenders: Sequence[Contender], benchmarks: Sequence[str], metric: str) -> tuple[Standing, ...]:
-    ranking = _Ranking(metric, _shared_dimensions(contenders))
+    ranking = _Ranking(_weights(metric, _shared_dimensions(contenders)), metric)
     rows = [ranking.standing(one, benchmarks) for one in contenders]
     rows = [row for row in rows if row.score.value is not None]
     rows.sort(key=lambda row: (-(row.score.value or 0.0), row.contender.agent))
     return _placed(rows, ranking.certainly_better(rows))
 
 
+def _weights(metric: str, shared: Sequence[str]) -> dict[str, float]:
+    """Of the dimensions that agents are ranked by: one of them, or those that all agents have."""
+    if metric != "overall":
+        return {metric: 1.0}
+    total = sum(WEIGHTS[name] for name in shared)
+    return {name: WEIGHTS[name] / total for name in shared}
+
+
 @dataclass(frozen=True, slots=True)
 class _Ranking:
-    """What agents are ranked by: one dimension, or the mean of those that all of them have."""
-
+    weights: Mapping[str, float]
     metric: str
-    shared: tuple[str, ...]
 
     def standing(self, contender: Contender, benchmarks: Sequence[str]) -> Standing:
-        dimensions = _dimensions(contender, list(contender.ratings))
+        dimensions = {name: _mean(name, contender) for name in DIMENSIONS}
         covered = f"{len(contender.ratings)}/{len(benchmarks)}"
-        return Standing(contender, dimensions, self._score(dimensions), 0, 0, 0, covered)
+        return Standing(contender, dimensions, self._score(contender, dimensions), 0, 0, 0, covered)
 
-    def _score(self, dimensions: Mapping[str, Rating]) -> Rating:
-        return overall(dimensions, self.shared) if self.metric == "overall" else dimensions[self.metric]
+    def _score(self, contender: Contender, dimensions: Mapping[str, Rating]) -> Rating:
+        if not self.weights or any(dimensions[name].value is None for name in self.weights):
+            return Rating(self.metric, None, basis="no dimension is rated for all")
+        parts = [(weight, dimensions[name]) for name, weight in self.weights.items()]
+        drawn = self._drawn(contender, list(contender.ratings))
+        return weighted(self.metric, parts, drawn, f"over {', '.join(self.weights)}")
+
+    def _drawn(self, contender: Contender, benchmarks: Sequence[str]) -> Floats:
+        """The score in each draw of the cases of these benchmarks; empty where a part of it was not drawn."""
+        draws = [contender.ratings[benchmark].draws for benchmark in benchmarks]
+        if not all(name in one for one in draws for name in self.weights):
+            return np.empty(0)
+        parts = [weight * np.asarray(one[name]) for one in draws for name, weight in self.weights.items()]
+        return np.sum(parts, axis=0) / len(benchmarks)  # type: ignore[no-any-return]
+
+    def _value(self, contender: Contender, benchmarks: Sequence[str]) -> float:
+        ratings = [contender.ratings[benchmark].dimensions for benchmark in benchmarks]
+        parts = [
+            weight * (one[name].value or 0.0) for one in ratings for name, weight in self.weights.items()
+        ]
+        return sum(parts) / len(benchmarks)
 
     def certainly_better(self, rows: Sequence[Standing]) -> set[tuple[int, int]]:
-        """Pairs of which the first is better than the second beyond doubt, by Holm-corrected differences."""
+        """Pairs of which the first is better than the second beyond doubt, by Holm-corrected paired differences."""
         pairs = list(combinations(range(len(rows)), 2))
-        corrected = holm([self._p(rows[a], rows[b]) for a, b in pairs]).tolist() if pairs else []
+        corrected = holm([self._p(rows[a].contender, rows[b].contender) for a, b in pairs])
         return {pair for pair, p in zip(pairs, corrected, strict=True) if p < ALPHA}
 
-    def _p(self, upper: Standing, lower: Standing) -> float:
-        """One that the row which stands lower is as good, by what both did."""
-        both = [name for name in upper.contender.ratings if name in lower.contender.ratings]
-        if not both:
+    def _p(self, upper: Contender, lower: Contender) -> float:
+        """Of the difference in what both did; 1 unless the one that stands above is ahead in that as well.
+
+        The draws of both are of the same cases, so the spread of their difference is that of paired differences.
+        """
+        both = [name for name in upper.ratings if name in lower.ratings]
+        freedom = sum(min(upper.ratings[name].cases, lower.ratings[name].cases) - 1 for name in both)
+        if freedom < 1:
             return 1.0
-        a, b = (self._score(_dimensions(row.contender, both)) for row in (upper, lower))
-        return _p_of_gap(a, b)
+        drawn = self._drawn(upper, both), self._drawn(lower, both)
+        gap = self._value(upper, both) - self._value(lower, both)
+        if gap <= 0 or not (drawn[0].size and drawn[1].size):
+            return 1.0
+        # Resampling n cases shows a spread that is too small by a factor of (n − 1) / n.
+        error = float((drawn[0] - drawn[1]).std()) * math.sqrt(1 + len(both) / freedom)
+        return 2 * t_tail(gap / error, freedom) if error else 2.0**-freedom
 
 
-def _p_of_gap(a: Rating, b: Rating) -> float:
-    """Two-sided; 1 unless a is above b. The error is made of the ends that face each other (Zou and Donner 2008)."""
-    if a.value is None or b.value is None or a.low is None or b.high is None or a.value <= b.value:
-        return 1.0
-    error = math.hypot(a.value - a.low, b.high - b.value) / Z
-    return 2 * NormalDist().cdf((b.value - a.value) / error) if error else 0.0
-
-
-def _dimensions(contender: Contender, benchmarks: Sequence[str]) -> dict[str, Rating]:
-    return {
-        name: _mean(name, [contender.ratings[benchmark].dimensions[name] for benchmark in benchmarks])
-        for name in DIMENSIONS
-    }
-
-
-def _mean(name: str, ratings: Sequence[Rating]) -> Rating:
+def _mean(name: str, contender: Contender) -> Rating:
     """Mean over benchmarks; errors of different benchmarks are independent."""
+    ratings = [one.dimensions[name] for one in contender.ratings.values()]
     if not ratings or any(rating.value is None for rating in ratings):
         return Rating(name, None, basis=next((r.basis for r in ratings if r.value is None), ""))
-    share = 1 / len(ratings)
-    return _weighted(name, [(share, rating) for rating in ratings], f"mean of {len(ratings)} benchmarks")
-
-
-def overall(
-    dimensions: Mapping[str, Rating], shared: Sequence[str], weights: Mapping[str, float] = WEIGHTS
-) -> Rating:
-    total = sum(weights[name] for name in shared)
-    if not total or any(dimensions[name].value is None for name in shared):
-        return Rating("overall", None, basis="no dimension is rated for all")
-    parts = [(weights[name] / total, dimensions[name]) for name in shared]
-    return _weighted("overall", parts, f"over {', '.join(shared)}")
-
-
-def _weighted(name: str, parts: Sequence[tuple[float, Rating]], basis: str) -> Rating:
-    """A weighted mean; without an interval where a part has none, because what is unknown is not 0."""
-    value = sum(weight * (rating.value or 0.0) for weight, rating in parts)
-    if any(rating.low is None or rating.high is None for _, rating in parts):
-        return Rating(name, value, basis=basis)
-    below = math.hypot(*(weight * ((rating.value or 0.0) - (rating.low or 0.0)) for weight, rating in parts))
-    above = math.hypot(*(weight * ((rating.high or 0.0) - (rating.value or 0.0)) for weight, rating in parts))
-    return Rating(name, value, max(0.0, value - below), min(1.0, value + above), basis)
+    parts = [(1 / len(ratings), rating) for rating in ratings]
+    return weighted(name, parts, np.empty(0), f"mean of {len(ratings)} benchmarks")
 
 
 def _placed(rows: Sequence[Standing], better: set[tuple[int, int]]) -> tuple[Standing, ...]:

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import os
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,11 +27,12 @@ def make_agent(use: AgentUse, concurrency: int = 1, environment: Mapping[str, st
     member = lookup.find("agents", use.type)
     written = dict(use.options)
     cassette = written.pop("cassette", None)
-    options = filled_in(written, environment if cassette is None else _Replayed(environment), use.name)
-    parameters = inspect.signature(member).parameters
+    known = environment if cassette is None else defaultdict(lambda: UNUSED, environment)
+    options = filled_in(written, known, use.name)
     given_by_us = {"folder": use.folder, "concurrency": concurrency}
     if cassette is not None:
         given_by_us["api_key"] = UNUSED
+    parameters = inspect.signature(member).parameters
     options = {name: value for name, value in given_by_us.items() if name in parameters} | options
     try:
         made: Agent = member(**options)
@@ -44,19 +46,7 @@ def make_agent(use: AgentUse, concurrency: int = 1, environment: Mapping[str, st
 
 
 UNUSED = "unused-because-replayed"
-
-
-class _Replayed(dict[str, str]):
-    """The environment of an agent that is answered from a cassette: keys that are not set are not needed either."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        super().__init__(environment)
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __missing__(self, name: str) -> str:
-        return UNUSED
+"""In the place of keys that are not set: an agent that is answered from a cassette does not need them."""
 
 
 def _insert(cassette: object, agent: Agent, use: AgentUse) -> None:
@@ -89,11 +79,14 @@ def filled_in(value: Any, environment: Mapping[str, str], agent: str) -> Any:
 
 def _variable(match: re.Match[str], environment: Mapping[str, str], agent: str) -> str:
     name, default = match[1], match[2]
-    if name in environment:
-        return environment[name]
     if default is not None:
-        return default
-    raise PlanError(f"Agent '{agent}' needs the environment variable '{name}', which is not set.")
+        return environment.get(name, default)
+    try:
+        return environment[name]
+    except KeyError:
+        raise PlanError(
+            f"Agent '{agent}' needs the environment variable '{name}', which is not set."
+        ) from None
 
 
 class Stable:

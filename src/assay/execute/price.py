@@ -77,13 +77,3 @@ def _is_listed(model: str, provider: str | None) -> bool:
     except (LookupError, ValueError):
         return False
     return True
-
-
-def list_date() -> str | None:
-    """When the price list was made."""
-    try:
-        from importlib.metadata import version
-
-        return f"genai-prices {version('genai-prices')}"
-    except Exception:
-        return None

@@ -47,3 +47,5 @@ class Ratings:
     usd_per_solved: float | None = None
     tokens_per_solved: float | None = None
     doubts: tuple[str, ...] = ()
+    draws: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False, repr=False)
+    """Dimension to its rating in each draw of the cases; the same draws for every agent that was asked the same."""

@@ -14,6 +14,7 @@ from assay.stats.sample import Array, Scale
 FEW_INFORMATIVE = 30
 EXACT_FLIPS = 14
 FLIPS = 20_000
+MOST_STEPS = 50
 
 
 def mean_difference(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
@@ -52,7 +53,7 @@ def sign_flip_p(moved: Array) -> float:
 
 
 def t_quantile(share: float, freedom: int) -> float:
-    """Student's t quantile; closed forms for 1 and 2 degrees, else the Cornish–Fisher expansion and one Newton step.
+    """Student's t quantile; closed forms for 1 and 2 degrees, else the Cornish–Fisher expansion and Newton's steps.
 
     >>> round(t_quantile(0.975, 10), 4), round(t_quantile(0.975, 4), 4)
     (2.2281, 2.7764)
@@ -65,8 +66,11 @@ def t_quantile(share: float, freedom: int) -> float:
     v = freedom
     t = z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
     t += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * v**3)
-    for _ in range(3):
-        t += ((1 - share) - t_tail(t, v)) / -_t_density(t, v)
+    for _ in range(MOST_STEPS):
+        step = (t_tail(t, v) - (1 - share)) / _t_density(t, v)
+        t += step
+        if abs(step) < 1e-12 * t:
+            break
     return t
 
 

@@ -66,24 +66,3 @@ def worth_of(share: float, variance: float, cases: int, executions: int) -> floa
     if variance <= 0:
         return float(cases)
     return float(min(max(share * (1 - share) / variance, cases), max(executions, cases)))
-
-
-MOST_ROWS = 500
-
-
-def resampled(columns: Floats, draws: int, seed: int) -> Floats:
-    """Sums of the columns over bootstrap draws of the rows (cases): an array of draws × columns.
-
-    Where there are many rows, groups of them drawn by lot are resampled instead: the sums spread as widely, and take
-    no longer than 500 rows do.
-    """
-    chance = np.random.default_rng(seed)
-    if len(columns) > MOST_ROWS:
-        columns = _grouped(columns, chance)
-    n = len(columns)
-    return chance.multinomial(n, np.full(n, 1 / n), size=draws) @ columns
-
-
-def _grouped(columns: Floats, chance: np.random.Generator) -> Floats:
-    group = chance.permutation(len(columns)) % MOST_ROWS
-    return np.column_stack([np.bincount(group, weights=column, minlength=MOST_ROWS) for column in columns.T])

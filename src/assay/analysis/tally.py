@@ -1,0 +1,167 @@
+"""A trial's executions, case by case: what ratings are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.model import Series
+from assay.model.rating import CaseTable
+from assay.stats.verdicts import consistency
+
+_AGENT_ERRORS = frozenset({"failed", "crashed", "invalid_output"})
+_LIMITS = frozenset({"timeout", "over_limit"})
+_NOT_COUNTED = frozenset({"harness_error", "cancelled"})
+_QUANTITIES = ("usd", "tokens", "cpu_seconds", "rss_max_bytes")
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What each case amounts to over its repetitions; arrays with one row a case."""
+
+    names: Sequence[str]
+    executions: Floats
+    completed: Floats
+    scored: Floats
+    """Repetitions that have a score; one in which the agent failed scores 0."""
+    score: Floats
+    """Sum of the scores."""
+    passed: Floats
+    alike: Floats
+    """Chance that two repetitions got the same verdict; 0 where there are no two."""
+    comparable: Floats
+    """1 where there are two repetitions with a verdict, else 0."""
+    sums: Mapping[str, Floats]
+    """Metric to its sum over the repetitions; only metrics that every completed execution has."""
+    measured: Mapping[str, Floats]
+    """Metric to the number of repetitions in that sum."""
+    seconds: Floats
+    """Median seconds of the completed repetitions; NaN where none completed."""
+
+
+def tally_of(table: CaseTable, pass_mark: float) -> Tally:
+    statuses = np.asarray(table.statuses, dtype=object)
+    counts = ~np.isin(statuses, list(_NOT_COUNTED))
+    names, index = np.unique(np.asarray(table.cases, dtype=object)[counts].astype(str), return_inverse=True)
+    is_ok = statuses[counts] == "ok"
+    score = np.where(is_ok, _column(table, "score")[counts], 0.0)
+    is_scored = ~np.isnan(score)
+
+    def per_case(values: NDArray[np.generic]) -> Floats:
+        return np.bincount(index, weights=values.astype(np.float64), minlength=len(names)).astype(np.float64)
+
+    scored = per_case(is_scored)
+    passed = per_case((np.nan_to_num(score) >= pass_mark) & is_scored)
+    comparable = (scored > 1).astype(np.float64)
+    sums, measured = _sums(table, counts, is_ok, per_case)
+    return Tally(
+        names=names.tolist(),
+        executions=per_case(np.ones(len(index))),
+        completed=per_case(is_ok),
+        scored=scored,
+        score=per_case(np.nan_to_num(score)),
+        passed=passed,
+        alike=consistency(passed.astype(np.int64), scored.astype(np.int64)) * comparable,
+        comparable=comparable,
+        sums=sums,
+        measured=measured,
+        seconds=_case_medians(_column(table, "seconds")[counts], index, is_ok, len(names)),
+    )
+
+
+def _column(table: CaseTable, name: str) -> Floats:
+    values = table.metrics.get(name)
+    if values is None:
+        return np.full(len(table.cases), np.nan)
+    return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+
+def _sums(
+    table: CaseTable, counts: Bools, is_ok: Bools, per_case: Callable[[NDArray[np.generic]], Floats]
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    sums, measured = {}, {}
+    for name in _QUANTITIES:
+        column = _column(table, name)[counts]
+        known = ~np.isnan(column)
+        if is_ok.any() and known[is_ok].all():
+            sums[name], measured[name] = per_case(np.nan_to_num(column)), per_case(known)
+    return sums, measured
+
+
+def _case_medians(seconds: Floats, index: NDArray[np.intp], is_ok: Bools, size: int) -> Floats:
+    medians = np.full(size, np.nan)
+    usable = is_ok & ~np.isnan(seconds)
+    values, of_case = seconds[usable], index[usable]
+    order = np.lexsort((values, of_case))
+    cases, starts, sizes = np.unique(of_case[order], return_index=True, return_counts=True)
+    lower, upper = values[order][starts + (sizes - 1) // 2], values[order][starts + sizes // 2]
+    medians[cases] = (lower + upper) / 2
+    return medians
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Executions by the class of their outcome, and those that could not be judged."""
+
+    counts: Mapping[str, int]
+    unscored: int
+
+
+def outcomes_of(table: CaseTable, pass_mark: float) -> Outcomes:
+    counted = dict.fromkeys(("pass", "fail", "agent_error", "limit", "harness_error"), 0)
+    unscored = 0
+    scores = table.metrics.get("score") or [None] * len(table.cases)
+    for status, score in zip(table.statuses, scores, strict=True):
+        if status in _AGENT_ERRORS:
+            counted["agent_error"] += 1
+        elif status in _LIMITS:
+            counted["limit"] += 1
+        elif status in _NOT_COUNTED:
+            counted["harness_error"] += status == "harness_error"
+        elif score is None:
+            unscored += 1
+        else:
+            counted["pass" if score >= pass_mark else "fail"] += 1
+    return Outcomes(counted, unscored)
+
+
+def case_series(table: CaseTable) -> dict[str, Series]:
+    """Each metric of the ok executions, with cases as what is independent: repetitions of one are not."""
+    numbers = {case: case_number(case) for case in dict.fromkeys(table.cases)}
+    places = [numbers[case] for case in table.cases]
+    found: dict[str, Series] = {}
+    for name, column in table.metrics.items():
+        values = _counted(name, table, column)
+        rows = [i for i, value in enumerate(values) if value is not None]
+        if rows:
+            found[name] = Series(
+                [places[i] for i in rows],
+                [table.repetitions[i] for i in rows],
+                [value for value in values if value is not None],
+                unit="case",
+            )
+    return found
+
+
+def _counted(name: str, table: CaseTable, column: Sequence[float | None]) -> list[float | None]:
+    """Values of ok executions; an execution in which the agent failed has the score 0."""
+    pairs = zip(table.statuses, column, strict=True)
+    if name == "score":
+        return [value if status == "ok" else _score_of_failure(status) for status, value in pairs]
+    return [value if status == "ok" else None for status, value in pairs]
+
+
+def _score_of_failure(status: str) -> float | None:
+    return None if status in _NOT_COUNTED else 0.0
+
+
+def case_number(case: str) -> int:
+    """A number that stands for a case in every trial, so that two agents can be compared case by case."""
+    return int.from_bytes(sha256(case.encode()).digest()[:7], "big")

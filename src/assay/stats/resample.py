@@ -1,0 +1,68 @@
+"""Bootstrap draws of the rows of a table, such as cases. Names and arrays in, arrays out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+MOST_ROWS = 500
+"""Where there are more, groups of them drawn by lot are resampled instead: sums of those spread as widely."""
+
+
+class Resample:
+    """The same draws for every table whose rows have the same names: what is made of them is paired row by row."""
+
+    def __init__(self, names: Sequence[str], draws: int) -> None:
+        chance = np.random.default_rng(_seed(names))
+        self._rows, size = len(names), min(len(names), MOST_ROWS)
+        order = chance.permutation(self._rows)
+        self._group = np.empty(self._rows, dtype=np.int64)
+        self._group[order] = np.arange(self._rows) % max(size, 1)
+        self._one_of_each = order[:size]
+        chosen = chance.integers(0, max(size, 1), size=(draws, size)) + size * np.arange(draws)[:, None]
+        counts = np.bincount(chosen.ravel(), minlength=draws * size)
+        self._weights = counts.reshape(draws, size).astype(np.float64)
+
+    def sums(self, *columns: Floats) -> list[Floats]:
+        """The sum of each column in each draw."""
+        size = self._weights.shape[1]
+        grouped = [np.bincount(self._group, weights=column, minlength=size) for column in columns]
+        return [self._weights @ group for group in grouped]
+
+    def ratios(self, totals: Floats, counts: Floats, otherwise: float) -> Floats:
+        """Σ totals ÷ Σ counts in each draw; `otherwise` where the counts are 0."""
+        above, below = self.sums(totals, counts)
+        return np.where(below > 0, above / np.where(below > 0, below, 1.0), otherwise)
+
+    def medians(self, values: Floats) -> Floats:
+        """The median in each draw, of the rows that have a value; with many rows, from one row of each group."""
+        chosen = values[self._one_of_each]
+        there = ~np.isnan(chosen)
+        order = np.argsort(chosen[there], kind="stable")
+        ordered = chosen[there][order]
+        middle = float(np.nanmedian(values))
+        if not len(ordered):
+            return np.full(len(self._weights), middle)
+        drawn = _weighted_medians(ordered, self._weights[:, there][:, order])
+        shrink = math.sqrt(len(self._one_of_each) / self._rows)
+        spread = np.where(np.isnan(drawn), 0.0, drawn - float(np.median(ordered)))
+        return middle + spread * shrink
+
+
+def _weighted_medians(ordered: Floats, weights: Floats) -> Floats:
+    """NaN in draws in which none of the values is."""
+    running = weights.cumsum(axis=1)
+    total = running[:, -1:]
+    lower = ordered[(running > (total - 1) // 2).argmax(axis=1)]
+    upper = ordered[(running > total // 2).argmax(axis=1)]
+    return np.where(total[:, 0] > 0, (lower + upper) / 2, np.nan)
+
+
+def _seed(names: Sequence[str]) -> int:
+    return int.from_bytes(sha256("\0".join(names).encode("utf-8", "replace")).digest()[:8], "big")

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.command import AssayInline
+
+from assay.execute.cassette.program import upstreams
+from assay.execute.cassette.proxy import Incoming, _texts, destination
+from assay.execute.cassette.tape import (
+    CassetteError,
+    Exchange,
+    Player,
+    Redaction,
+    line_of,
+    read_pace,
+    read_tape,
+)
+
+
+def exchange(prompt: str = "hi", answer: str = "ho", **keys: object) -> Exchange:
+    body = {"model": "m", "messages": [{"role": "user", "content": prompt}], **keys}
+    return Exchange("POST", "/v1/chat/completions", body, 200, {"content-type": "x"}, ((0.1, answer),))
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    odd = exchange("a\u2028b\u0085", "ünï\u2028\n😀")
+    cut = Exchange("GET", "/v1/models", None, 500, {}, (), is_cut=True)
+    path = tmp_path / "c.jsonl"
+    path.write_text("".join(line_of(one, Redaction({})) for one in (odd, cut)), encoding="utf-8")
+    assert read_tape(path) == [odd, cut]
+
+
+def test_every_damaged_line_is_named(assay_inline: AssayInline) -> None:
+    good = line_of(exchange(), Redaction({}))
+    newer = good.replace('"assay_cassette": 1', '"assay_cassette": 9')
+    lines = [good, "{broken\n", "[1]\n", newer, '{"assay_cassette": 1, "request": {}}\n', "\n", good]
+    assay_inline.write("c.jsonl", "".join(lines))
+    refusal = assay_inline("replay", "--cassette", "c.jsonl", "--", "true").refusal
+    told = [line.removeprefix("Error: ").partition(": ")[0] for line in refusal.splitlines()]
+    assert told == [f"c.jsonl:{number}" for number in (2, 3, 4, 5, 6)]
+    assert "version 9, this program reads 1" in refusal
+    assert "it has no 'response'" in refusal
+
+
+@pytest.mark.parametrize(("content", "problem"), [(None, "There is no cassette"), ("", "is empty")])
+def test_a_cassette_with_nothing_in_it_is_told(
+    assay_inline: AssayInline, content: str | None, problem: str
+) -> None:
+    if content is not None:
+        assay_inline.write("c.jsonl", content)
+    assert problem in assay_inline("replay", "--cassette", "c.jsonl", "--", "true").refusal
+
+
+def test_secrets_of_the_environment_are_taken_out_wherever_they_are() -> None:
+    redaction = Redaction({"MY_API_KEY": "hunter2hunter2", "PATH": "/usr/bin:/bin", "SHORT_KEY": "abc"})
+    line = line_of(exchange("hunter2hunter2", "you said hunter2hunter2"), redaction)
+    assert "hunter2hunter2" not in line
+    assert line.count("[redacted]") == 2
+
+
+def test_a_secret_that_is_cut_in_two_is_found() -> None:
+    redaction = Redaction({"TOKEN": "hunter2hunter2"})
+    told = redaction.pieces([(0.1, "key: hunter2"), (0.2, "hunter2 ok")])
+    assert told == [(0.2, "key: [redacted] ok")]
+    assert redaction.pieces([(0.1, "a"), (0.2, "b")]) == [(0.1, "a"), (0.2, "b")]
+
+
+def test_fields_and_parameters_that_are_named_like_secrets_are_taken_out() -> None:
+    redaction = Redaction({})
+    body = {"api_key": "x", "max_tokens": 5, "nested": [{"Authorization": "y", "token": "z"}]}
+    assert redaction.value(body) == {
+        "api_key": "[redacted]",
+        "max_tokens": 5,
+        "nested": [{"Authorization": "[redacted]", "token": "[redacted]"}],
+    }
+    assert redaction.path("/v1/chat?key=abc&version=2") == "/v1/chat?key=[redacted]&version=2"
+
+
+def test_a_key_that_is_sent_is_a_secret_from_then_on() -> None:
+    redaction = Redaction({})
+    redaction.learn_from({"authorization": "Bearer from-a-file-somewhere"})
+    assert redaction.text("no such key: from-a-file-somewhere") == "no such key: [redacted]"
+
+
+def test_the_n_th_time_gets_the_n_th_recording() -> None:
+    player = Player([exchange(answer="one"), exchange(answer="two")], redaction=Redaction({}))
+    body = exchange().body
+    found = [player.find("POST", "/v1/chat/completions", body) for _ in range(3)]
+    assert [one.pieces[0][1] if one else None for one in found] == ["one", "two", None]
+    assert "was recorded 2 times" in player.misses[0]
+
+
+def test_a_running_number_makes_no_other_request() -> None:
+    asked = {"id": "7", "input": "x"}
+    recorded = Exchange("POST", "/ask", {"id": "1", "input": "x"}, 200, {}, ())
+    assert Player([recorded], redaction=Redaction({})).find("POST", "/ask", asked) == recorded
+
+
+@pytest.mark.parametrize(("text", "pace"), [("original", 1.0), ("none", 0.0), ("0.5", 0.5), (2, 2.0)])
+def test_a_pace_is_named_or_a_number(text: object, pace: float) -> None:
+    assert read_pace(text) == pace
+
+
+@pytest.mark.parametrize("text", ["fast", "-1", "1e9", "nan"])
+def test_a_pace_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(CassetteError, match="neither original, none nor a number"):
+        read_pace(text)
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "goes_to"),
+    [
+        ("https://router.example/api/v1", "/v1/chat/completions", "https://router.example/api/v1/chat/completions"),
+        ("http://host/openai", "/v1/chat/completions", "http://host/openai/chat/completions"),
+        ("http://host:1/v1/", "/v1/models?a=b", "http://host:1/v1/models?a=b"),
+    ],
+)  # fmt: skip
+def test_calls_go_where_they_were_meant_to(base: str, path: str, goes_to: str) -> None:
+    incoming = Incoming("POST", path, {}, b"")
+    assert destination(incoming, upstreams({"OPENAI_BASE_URL": base}, None)) == goes_to
+
+
+def test_the_three_protocols_go_to_their_own_providers() -> None:
+    def goes_to(path: str, **headers: str) -> str:
+        asked = Incoming("POST", path, {k.replace("_", "-"): v for k, v in headers.items()}, b"")
+        return destination(asked, upstreams({}, None))
+
+    assert goes_to("/v1/chat/completions") == "https://api.openai.com/v1/chat/completions"
+    assert goes_to("/v1/messages") == "https://api.anthropic.com/v1/messages"
+    assert goes_to("/v1/models", anthropic_version="1") == "https://api.anthropic.com/v1/models"
+    assert goes_to("/api/chat") == "http://127.0.0.1:11434/api/chat"
+
+
+def test_characters_that_arrive_in_halves_are_put_together() -> None:
+    data = "aß😀b".encode()
+    for cut in range(len(data) + 1):
+        texts = [text for _, text in _texts([(0.0, data[:cut]), (1.0, data[cut:])])]
+        assert "".join(texts) == "aß😀b"
+        assert json.dumps(texts)
