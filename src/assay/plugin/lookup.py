@@ -191,7 +191,13 @@ def _all_entry_points() -> Any:
 
 
 def _distribution(point: Any) -> str:
-    return point.dist.name if point.dist else "?"
+    return _name_of(point.dist) if point.dist else "?"
+
+
+@cache
+def _name_of(distribution: Any) -> str:
+    """Asked once a distribution: it means reading and parsing its metadata."""
+    return str(distribution.name)
 
 
 def _is_of_distribution(point: Any, member: Any) -> bool:

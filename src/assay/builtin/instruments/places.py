@@ -13,8 +13,8 @@ from assay.plugin.experiment import ExperimentContext
 def short_path(file: str) -> str:
     """A source file as it would be imported, or its last two parts: no home folder ends up in a result.
 
-    >>> short_path("<string>"), short_path("/home/ann/secret/work/tool.py")
-    ('<string>', 'work/tool.py')
+    >>> short_path("<string>"), short_path("/home/ann/secret/tools/tool.py")
+    ('<string>', 'tools/tool.py')
     """
     path = PurePath(file)
     if not path.is_absolute():
