@@ -75,7 +75,7 @@ def test_an_unknown_name_in_a_file_lists_those_that_it_has() -> None:
 
 def test_an_unknown_name_lists_the_known_ones_and_the_nearest() -> None:
     with pytest.raises(
-        LookupFailed, match=r"There is no 'nop' among the experiments \(noop, .*\). Did you mean 'noop'\?"
+        LookupFailed, match=r"There is no 'nop' among the experiments \(.*\bnoop\b.*\). Did you mean 'noop'\?"
     ):
         lookup.find("experiments", "nop")
 
