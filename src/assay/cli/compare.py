@@ -26,11 +26,11 @@ def compare(
     A run is an id, a prefix of one, `last` or @BASELINE. The unit of comparison is the process, so run both sides
     with processes of ten or more.
     """
-    from assay import pipeline
     from assay.model import Verdict
+    from assay.pipeline import comparing
 
     with session.store() as store:
-        found = pipeline.compared(store, a, b, metrics=list(metrics) or None, tolerance=_share(tolerance))
+        found = comparing.compared(store, a, b, metrics=list(metrics) or None, tolerance=_share(tolerance))
     if session.is_json:
         session.emit(document(found))
     else:

@@ -19,10 +19,10 @@ METRICS = ("overall", "accuracy", "speed", "efficiency", "cost", "reliability")
 @common
 def leaderboard(session: Session, suite: str | None, category: str | None, metric: str, limit: int) -> None:
     """Agents by their latest results, with intervals; agents of one tier are not really apart."""
-    from assay import pipeline
+    from assay.pipeline import standing
 
     with session.store() as store:
-        boards = pipeline.leaderboards(store, suite=suite, category=category, metric=metric)
+        boards = standing.leaderboards(store, suite=suite, category=category, metric=metric)
     if session.is_json:
         session.emit([_document(board, limit) for board in boards])
         return

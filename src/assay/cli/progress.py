@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli.session import Session
 from assay.model import Batch, Plan, Status
-from assay.pipeline import unwatched
+from assay.pipeline.running import unwatched
 from assay.report.preview import executions_of
 from assay.units import count, seconds
 

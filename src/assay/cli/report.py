@@ -20,7 +20,7 @@ from assay.cli.session import Session, common
 @common
 def report(session: Session, ref: str, formats: str, out: Path | None, load: tuple[str, ...]) -> None:
     """Write RUN as documents: one self-contained HTML file, Markdown, JSON, CSV, PNG charts, JUnit."""
-    from assay import pipeline
+    from assay.pipeline import reporting
     from assay.plugin import lookup
 
     for file in load:
@@ -29,9 +29,9 @@ def report(session: Session, ref: str, formats: str, out: Path | None, load: tup
     if not names:
         raise click.UsageError("--format names no format.")
     with session.store() as store:
-        found = pipeline.report_of(store, ref)
+        found = reporting.report_of(store, ref)
         folder = out or Path(f"report-{found.run.id}")
-        files = pipeline.write_reports(found, names, folder)
+        files = reporting.write_reports(found, names, folder)
     if session.is_json:
         session.emit({"run_id": found.run.id, "files": [str(file) for file in files]})
         return

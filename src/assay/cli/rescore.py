@@ -12,12 +12,12 @@ from assay.cli.session import Session, common
 @common
 def rescore(session: Session, ref: str) -> None:
     """Judge the outputs of RUN again with the scorers of its suite, without running anything."""
-    from assay import pipeline
+    from assay.pipeline import rating, reporting
     from assay.report.document import run_document
 
     with session.store() as store:
-        done = pipeline.rescore(store, ref)
-        report = pipeline.report_of(store, done.id)
+        done = rating.rescore(store, ref)
+        report = reporting.report_of(store, done.id)
     if session.is_json:
         session.emit(run_document(report, with_executions=False))
         return

@@ -127,27 +127,26 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
         raise click.UsageError("Give either a TARGET or --resume RUN.")
     if resumed is not None:
         return _resume(session, resumed, options)
-    from assay import pipeline
     from assay.cli.progress import watching
+    from assay.pipeline import running
 
     with session.store() as store:
         with _flags_named(str(target)):
-            plan = pipeline.prepare(_request(str(target), options, store), session.settings, store)
+            plan = running.prepare(_request(str(target), options, store), session.settings, store)
         reporters = _reporters(options)
         if dry_run:
             return _preview(session, plan)
         with watching(session, plan) as watch:
-            done = pipeline.run_plan(plan, store, watch)
-    return _finish(session, done.id, reporters, options["out"])
+            done = running.run_plan(plan, store, watch)
+        return _finish(session, store, done.id, reporters, options["out"])
 
 
 def _request(target: str, options: dict[str, Any], store: Store) -> Request:
-    from assay import pipeline
     from assay.model import Budget
     from assay.plan.suite import CaseFilter
     from assay.plan.target import Request
 
-    failed = pipeline.failed_cases(store, options["failed"]) if options["failed"] else None
+    failed = _failed(store, options["failed"]) if options["failed"] else None
     return Request(
         target,
         changes(options),
@@ -158,9 +157,15 @@ def _request(target: str, options: dict[str, Any], store: Store) -> Request:
     )
 
 
+def _failed(store: Store, ref: str) -> dict[str, frozenset[str]]:
+    from assay.pipeline.rating import failed_cases
+
+    return failed_cases(store, ref)
+
+
 def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
-    from assay import pipeline
     from assay.cli.progress import watching
+    from assay.pipeline import running
 
     if any(value not in ((), None) for name, value in options.items() if name not in ("formats", "out")):
         raise click.UsageError(
@@ -170,9 +175,9 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
     with session.store() as store:
         found = store.run(resumed)
         done = sum(store.progress(found.id).values())
-        with watching(session, pipeline.plan_of(found, store), done) as watch:
-            pipeline.resume(found.id, store, watch)
-    return _finish(session, found.id, reporters, options["out"])
+        with watching(session, running.plan_of(found, store), done) as watch:
+            running.resume(found.id, store, watch)
+        return _finish(session, store, found.id, reporters, options["out"])
 
 
 def _reporters(options: dict[str, Any]) -> list[str]:
@@ -240,23 +245,22 @@ def _preview(session: Session, plan: Any) -> int:
     return 0
 
 
-def _finish(session: Session, run_id: str, reporters: list[str], out: Path | None) -> int:
+def _finish(session: Session, store: Store, run_id: str, reporters: list[str], out: Path | None) -> int:
     """Show what came out; exit code 1 when a trial has no ok execution, 130 when it was interrupted."""
-    from assay import pipeline
     from assay.model import RunState
+    from assay.pipeline import reporting
     from assay.report.document import run_document
 
-    with session.store() as store:
-        report = pipeline.report_of(store, run_id)
-        folder = out or Path(report.run.output_dir or f"report-{run_id}")
-        files = pipeline.write_reports(report, reporters, folder) if reporters else []
-        if session.is_json:
-            document = run_document(report, with_executions=False)
-            session.emit({**document, "files": [str(file) for file in files]})
-        else:
-            from assay.report.console import print_report
+    report = reporting.report_of(store, run_id)
+    folder = out or Path(report.run.output_dir or f"report-{run_id}")
+    files = reporting.write_reports(report, reporters, folder) if reporters else []
+    if session.is_json:
+        document = run_document(report, with_executions=False)
+        session.emit({**document, "files": [str(file) for file in files]})
+    else:
+        from assay.report.console import print_report
 
-            print_report(report, session.console())
+        print_report(report, session.console())
     for file in files:
         session.say(f"Wrote {file}")
     if report.run.state is RunState.INTERRUPTED:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 @common
 def show(session: Session, ref: str, trial: str | None, case: str | None, executions: bool) -> None:
     """Estimates with intervals, warnings and environment of RUN: an id, a prefix of one, `last`, or @BASELINE."""
-    from assay import pipeline
+    from assay.pipeline import reporting
     from assay.report.console import print_report
     from assay.report.document import run_document
 
     with session.store() as store:
-        report = pipeline.report_of(store, ref)
+        report = reporting.report_of(store, ref)
         if trial is not None:
-            report = pipeline.only_trial(report, trial)
+            report = reporting.only_trial(report, trial)
         if case is not None:
             _show_case(session, report, case)
             return

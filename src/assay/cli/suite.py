@@ -56,10 +56,10 @@ def list_suites(session: Session) -> None:
 @common
 def check(session: Session, target: str) -> int:
     """Put the right answers and empty ones through SUITE, and look for cases that tell nothing. Exit code 1: unsound."""
-    from assay import pipeline
+    from assay.pipeline import standing
 
     with session.store() as store:
-        health = pipeline.check_suite(target, session.settings, store)
+        health = standing.check_suite(target, session.settings, store)
     if session.is_json:
         session.emit(
             {

@@ -36,15 +36,15 @@ def validate(session: Session, files: tuple[str, ...]) -> int:
 
 def _checked(session: Session, files: tuple[str, ...]) -> tuple[dict[str, str], list[Mistake]]:
     """What each file holds that is fine, and the mistakes of the others."""
-    from assay import pipeline
     from assay.errors import AssayError, Mistake, SpecError
+    from assay.pipeline import running
 
     settings = session.settings
     fine: dict[str, str] = {}
     mistakes: list[Mistake] = []
     for file in files:
         try:
-            fine[file] = pipeline.check(file, settings)
+            fine[file] = running.check(file, settings)
         except SpecError as error:
             mistakes += error.mistakes
         except AssayError as error:

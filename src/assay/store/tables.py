@@ -47,7 +47,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 from assay.store import plain
 
@@ -75,6 +74,18 @@ class _JsonText(sa.types.TypeDecorator[Any]):
         return None if value is None else plain.from_json(value)
 
 
+class _JsonBinary(sa.types.TypeDecorator[Any]):
+    """PostgreSQL's jsonb; its dialect is loaded only where that database is used."""
+
+    impl = sa.JSON(none_as_null=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
+        from sqlalchemy.dialects.postgresql import JSONB
+
+        return dialect.type_descriptor(JSONB(none_as_null=True))
+
+
 class _Instant(sa.types.TypeDecorator[datetime]):
     """A point in time; SQLite has no time zones, so there it is written in UTC."""
 
@@ -98,9 +109,7 @@ class _Instant(sa.types.TypeDecorator[datetime]):
 # keys, which axes and specs need; jsonb, which does not, is for what people search in.
 _Written = sa.JSON(none_as_null=True).with_variant(_JsonText(), "sqlite")
 _Searched = (
-    sa.JSON(none_as_null=True)
-    .with_variant(_JsonText(), "sqlite")
-    .with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
+    sa.JSON(none_as_null=True).with_variant(_JsonText(), "sqlite").with_variant(_JsonBinary(), "postgresql")
 )
 
 metadata = sa.MetaData(naming_convention=NAMING)

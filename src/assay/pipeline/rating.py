@@ -1,0 +1,64 @@
+"""What a run of a suite is worth: ratings, cases that failed, judging again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from assay.analysis.ratings import rate
+from assay.errors import PlanError
+from assay.execute.judging import judged_again
+from assay.model import (
+    CaseTable,
+    Ratings,
+    Run,
+    StoredTrial,
+    Suite,
+)
+from assay.plugin import lookup
+from assay.store.store import Store
+
+
+def rate_trials(store: Store, begun: Run, suite: Suite) -> None:
+    """Work out the five ratings of each trial of a suite, and keep them for leaderboards."""
+    for stored in begun.trials:
+        store.rate(stored.id, ratings_of(store, stored, suite))
+
+
+def ratings_of(store: Store, stored: StoredTrial, suite: Suite, table: CaseTable | None = None) -> Ratings:
+    benchmark = next(one for one in suite.benchmarks if one.id == stored.trial.benchmark)
+    baseline = store.baseline_quantities(suite.name).get(benchmark.id, {})
+    return rate(table or store.case_table(stored.id), benchmark.rubric, benchmark.limits, baseline)
+
+
+def failed_cases(store: Store, ref: str) -> dict[str, frozenset[str]]:
+    """Cases that were not passed by every agent in every repetition, by benchmark."""
+    found = store.run(ref)
+    suite = store.suite_of(found.id)
+    if suite is None:
+        raise PlanError(f"Run '{found.id}' is not of a suite, so it has no cases.")
+    marks = {benchmark.id: benchmark.rubric.pass_mark for benchmark in suite.benchmarks}
+    failed: dict[str, set[str]] = {}
+    for stored in found.trials:
+        table = store.case_table(stored.id)
+        scores = table.metrics.get("score") or [None] * len(table.cases)
+        for case, status, score in zip(table.cases, table.statuses, scores, strict=True):
+            if status != "ok" or (score is not None and score < marks[stored.trial.benchmark]):
+                failed.setdefault(stored.trial.benchmark, set()).add(case)
+    if not failed:
+        raise PlanError(f"Every case of run '{found.id}' was passed.")
+    return {benchmark: frozenset(cases) for benchmark, cases in failed.items()}
+
+
+def rescore(store: Store, ref: str) -> Run:
+    """Judge the stored outputs of a run again, with the scorers that its suite has; nothing is run."""
+    found = store.run(ref)
+    suite = store.suite_of(found.id)
+    if suite is None:
+        raise PlanError(f"Run '{found.id}' is not of a suite, so there is nothing to judge.")
+    for file in found.load:
+        lookup.load_file(Path(file))
+    for stored in found.trials:
+        benchmark = next(one for one in suite.benchmarks if one.id == stored.trial.benchmark)
+        store.rescore(stored.id, judged_again(benchmark, store.scored_executions(stored.id)))
+    rate_trials(store, found, suite)
+    return store.run(found.id)

@@ -1,0 +1,109 @@
+"""Findings of a stored run, shown and written."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from assay.analysis import findings, trial_report
+from assay.analysis.tally import case_series
+from assay.errors import LookupFailed, MissingExtra, PlanError, no_such
+from assay.model import (
+    Metric,
+    Report,
+    StoredTrial,
+    Suite,
+    TrialReport,
+)
+from assay.pipeline.rating import ratings_of
+from assay.plugin import lookup
+from assay.report.document import seed_result
+from assay.store.store import Store
+
+
+def report_of(store: Store, ref: str) -> Report:
+    """A stored run with its findings."""
+    found = store.run(ref)
+    suite = store.suite_of(found.id)
+    for file in found.load:
+        # Units and directions that an experiment declares are in its file; a report is fine without.
+        with contextlib.suppress(LookupFailed, MissingExtra):
+            lookup.load_file(Path(file))
+    return findings(found, [trial_report_of(store, stored, suite) for stored in found.trials], suite)
+
+
+def trial_report_of(store: Store, stored: StoredTrial, suite: Suite | None) -> TrialReport:
+    table = store.case_table(stored.id) if stored.trial.agent_use is not None and suite is not None else None
+    return trial_report(
+        stored,
+        series=store.series(stored.id) if table is None else case_series(table),
+        counts=store.counts(stored.id),
+        failures=store.failures(stored.id),
+        executions=store.executions(stored.id),
+        applied=store.applied(stored.id),
+        artifacts=store.artifacts(stored.id),
+        metrics=declared_metrics(stored),
+        watched=watched_metrics(stored),
+        ratings=ratings_of(store, stored, suite, table) if table is not None and suite is not None else None,
+    )
+
+
+def declared_metrics(stored: StoredTrial) -> dict[str, Metric]:
+    """Units and directions that the instruments and the experiment of a trial declare, where they can still be found."""
+    declared: dict[str, Metric] = {}
+    members = [
+        ("experiments", stored.trial.experiment),
+        *(("instruments", use.name) for use in stored.trial.instruments),
+    ]
+    for kind, name in members:
+        try:
+            declared.update(getattr(lookup.find(kind, name), "metrics", {}))
+        except (LookupFailed, MissingExtra):
+            continue
+    return declared
+
+
+def only_trial(report: Report, wanted: str) -> Report:
+    """The report of one trial, by its name or its number."""
+    chosen = [t for t in report.trials if wanted in (t.name, str(t.stored.trial.index))]
+    if not chosen:
+        raise LookupFailed(no_such(wanted, "trials of this run", [t.name for t in report.trials]))
+    doubts = tuple(doubt for doubt in report.doubts if doubt.trial in (None, chosen[0].name))
+    return replace(report, trials=tuple(chosen), doubts=doubts)
+
+
+def watched_metrics(stored: StoredTrial) -> set[str]:
+    """Metrics that instruments gave: they stand behind the experiment's own."""
+    found: set[str] = set()
+    for use in stored.trial.instruments:
+        try:
+            found |= set(getattr(lookup.find("instruments", use.name), "metrics", {}))
+        except (LookupFailed, MissingExtra):
+            continue
+    return found - {"seconds"}
+
+
+def write_reports(report: Report, formats: Iterable[str], folder: Path) -> list[Path]:
+    """Write a report in each of the formats; older-style reporters are plain functions."""
+    reporters = [lookup.find("reporters", name) for name in formats]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PlanError(f"The folder '{folder}' cannot be written: {error.strerror}.") from None
+    files: list[Path] = []
+    for reporter in reporters:
+        if hasattr(reporter, "write"):
+            files += reporter().write(report, folder)
+        else:
+            files += _written_by_function(reporter, report, folder)
+    return files
+
+
+def _written_by_function(function: Callable[..., Any], report: Report, folder: Path) -> list[Path]:
+    before = set(folder.iterdir())
+    function([SimpleNamespace(**seed_result(report, trial)) for trial in report.trials], str(folder))
+    return sorted(set(folder.iterdir()) - before)

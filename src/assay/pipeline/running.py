@@ -1,0 +1,263 @@
+"""Plan and carry out: spec → plan → execute → store."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+
+from assay.errors import AssayError, PlanError
+from assay.execute.agents import agent_key, make_agent
+from assay.execute.enough import Enough
+from assay.execute.environment import environment
+from assay.execute.jobs import Assignment
+from assay.execute.judging import make_scorer
+from assay.execute.runner import carry_out, interruptible
+from assay.execute.spending import Spending
+from assay.model import (
+    Artifact,
+    Batch,
+    Order,
+    Phase,
+    Plan,
+    Run,
+    RunState,
+    StoredTrial,
+    Suite,
+)
+from assay.pipeline.ownership import is_alive, owner
+from assay.plan.suite import scorers_of
+from assay.plan.target import Registry, Request, checked_suite, contents_of, plan_target
+from assay.plugin import lookup
+from assay.report.document import trial_folder, write_output_dir
+from assay.spec.agents import read_agents
+from assay.spec.settings import Settings
+from assay.store.store import Store
+
+Watch = Callable[[Batch], None]
+
+
+def unwatched(_: Batch) -> None:
+    """For runs that nobody looks at while they go on."""
+
+
+def prepare(request: Request | str, settings: Settings, store: Store | None = None) -> Plan:
+    """Plan what is asked for: every name is known to exist, and every agent can be made, before anything runs."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    asked = Request(request) if isinstance(request, str) else request
+    plan = plan_target(asked, settings, _registry(store))
+    _check_makeable(plan)
+    return plan
+
+
+def _registry(store: Store | None) -> Registry:
+    if store is None:
+        return Registry()
+
+    def registered(name: str) -> Suite | None:
+        return store.suite(name) if any(one.name == name for one in store.suites()) else None
+
+    return Registry(store.agents(), registered)
+
+
+def _check_makeable(plan: Plan) -> None:
+    """Make each agent and scorer once, unopened, so that what is wrong with any of them is told before anything runs."""
+    agents = {agent_key(t.agent_use): t.agent_use for t in plan.trials if t.agent_use is not None}
+    makings: list[Callable[[], object]] = [partial(make_agent, use) for use in agents.values()]
+    if plan.suite is not None:
+        makings += [partial(make_scorer, use) for use in scorers_of(plan.suite)]
+    problems: dict[str, None] = {}
+    for make in makings:
+        try:
+            make()
+        except AssayError as error:
+            problems[str(error)] = None
+    if problems:
+        raise PlanError("\n".join(problems))
+
+
+def check(target: str, settings: Settings, store: Store | None = None) -> str:
+    """What a spec, a suite or a file of agents holds, in a few words, if all of it is fine."""
+    contents = contents_of(Path(target))
+    if contents == "agents":
+        uses = read_agents(Path(target))
+        for use in uses.values():
+            make_agent(use)
+        return _counted(len(uses), "agent")
+    if contents == "suite without agents":
+        suite = checked_suite(target, settings)
+        cases = sum(len(benchmark.cases) for benchmark in suite.benchmarks)
+        return f"{_counted(len(suite.benchmarks), 'benchmark')}, {_counted(cases, 'case')}"
+    return _counted(len(prepare(target, settings, store).trials), "trial")
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def run_plan(plan: Plan, store: Store, watch: Watch = unwatched) -> Run:
+    """Carry out a plan from the beginning."""
+    now = datetime.now(UTC)
+    begun = store.begin(plan, environment(_code_folder(plan)), secrets.token_hex(5), now, owner())
+    return _carried_out(begun, plan, store, {}, watch)
+
+
+def resume(ref: str, store: Store, watch: Watch = unwatched) -> Run:
+    """Do what is missing of a run that was cut short."""
+    found = store.run(ref)
+    if found.state is RunState.RUNNING and is_alive(store.owner(found.id)):
+        raise PlanError(
+            f"Run '{found.id}' is still going on ({store.owner(found.id)}). Wait for it, or end it first."
+        )
+    plan = plan_of(found, store)
+    for file in plan.load:
+        lookup.load_file(Path(file))
+    _check_makeable(plan)
+    reopened = store.reopen(found.id, owner())
+    return _carried_out(reopened, plan, store, _progress(store, reopened), watch)
+
+
+def _progress(store: Store, run: Run) -> dict[tuple[int, int, str], int]:
+    """What is stored; a process of `measured: auto` that had seen enough counts as having done all it may."""
+    progress = dict(store.progress(run.id))
+    for stored in run.trials:
+        until = stored.trial.iterations.until
+        series = store.series(stored.id).get(until.metric) if until else None
+        if until is None or series is None:
+            continue
+        watches = {process: Enough(until) for process in set(series.processes)}
+        for process, value in zip(series.processes, series.values, strict=True):
+            if watches[process].is_reached(value):
+                progress[stored.trial.index, process, Phase.MEASURED] = stored.trial.iterations.measured
+    return progress
+
+
+def _carried_out(
+    begun: Run, plan: Plan, store: Store, progress: Mapping[tuple[int, int, str], int], watch: Watch
+) -> Run:
+    executor = lookup.find("executors", plan.executor)(plan.parallelism)
+    spending = Spending(plan.budget)
+    _load_ahead(plan)
+    with interruptible() as interrupt, _Folders(begun, plan) as folders:
+        assignment = Assignment(plan, begun.id, folders, progress, store.done(begun.id) if plan.suite else {})
+        ended = {stored.trial.index for stored in begun.trials if stored.stopped}
+        _remark_on_split_processes(begun, plan, progress, store)
+        for batch in carry_out(
+            assignment, executor, lambda: interrupt() or spending.is_over, ended, spending
+        ):
+            store.add(begun.id, batch)
+            for index, version in batch.versions.items():
+                store.set_agent_version(begun.id, index, version)
+            watch(batch)
+        state = _final_state(store, begun, interrupt(), spending)
+        if plan.suite is not None:
+            from assay.pipeline.rating import rate_trials
+
+            rate_trials(store, begun, plan.suite)
+        store.finish(begun.id, state, datetime.now(UTC))
+    finished = store.run(begun.id)
+    if plan.output_dir:
+        from assay.pipeline.reporting import report_of
+
+        write_output_dir(report_of(store, begun.id), Path(plan.output_dir))
+    return finished
+
+
+def _load_ahead(plan: Plan) -> None:
+    """Load what the end of a run needs while its first worker starts; not beside executions in this very process."""
+    load = partial(import_module, "assay.pipeline.reporting")
+    if any(trial.isolation == "inline" for trial in plan.trials):
+        load()
+    else:
+        Thread(target=load, daemon=True).start()
+
+
+def _final_state(store: Store, begun: Run, is_interrupted: bool, spending: Spending) -> RunState:
+    if is_interrupted:
+        return RunState.INTERRUPTED
+    counts = [store.counts(stored.id) for stored in begun.trials]
+    if spending.is_over and not _is_all_done(begun, counts):
+        return RunState.OVER_BUDGET
+    has_failed = any(not count.get("ok") for count in counts)
+    return RunState.FAILED if has_failed else RunState.COMPLETED
+
+
+def _is_all_done(begun: Run, counts: Sequence[Mapping[str, int]]) -> bool:
+    """Whether the budget was used up by the very last execution, so that nothing is missing."""
+    planned = (
+        t.trial.iterations.measured * (len(t.trial.cases) if t.trial.cases else t.trial.processes)
+        for t in begun.trials
+    )
+    return all(sum(count.values()) >= number for count, number in zip(counts, planned, strict=True))
+
+
+def _remark_on_split_processes(
+    begun: Run, plan: Plan, progress: Mapping[tuple[int, int, str], int], store: Store
+) -> None:
+    """A process that is resumed in the middle is really two: say so beside its figures."""
+    for trial in (trial for trial in plan.trials if trial.agent_use is None):
+        split = [p for (index, p, phase), done in progress.items()
+                 if (index, phase) == (trial.index, "measured") and 0 < done < trial.iterations.measured]  # fmt: skip
+        if split and trial.isolation != "cold" and not trial.iterations.until:
+            text = f"process {', '.join(map(str, sorted(split)))} was resumed: its executions come from two processes"
+            name = f"resumed-{secrets.token_hex(3)}.txt"
+            store.add(begun.id, Batch(artifacts=(Artifact(trial.index, name, "remark", text.encode()),)))
+
+
+class _Folders:
+    """A folder for each trial: in the output folder where the spec names one, else temporary."""
+
+    def __init__(self, begun: Run, plan: Plan) -> None:
+        self._begun, self._plan = begun, plan
+        self._temporary: str | None = None
+
+    def __enter__(self) -> dict[int, str]:
+        if self._plan.output_dir is None:
+            self._temporary = tempfile.mkdtemp(prefix="assay-")
+        root = Path(self._plan.output_dir or self._temporary or "")
+        return {stored.trial.index: str(self._made(root, stored)) for stored in self._begun.trials}
+
+    def _made(self, root: Path, stored: StoredTrial) -> Path:
+        folder = root / trial_folder(
+            stored.trial.name, self._begun.started, f"{self._begun.id}-{stored.trial.index}"
+        )
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise PlanError(f"The output folder '{root}' cannot be written: {error.strerror}.") from None
+        return folder
+
+    def __exit__(self, *_: object) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def plan_of(run: Run, store: Store) -> Plan:
+    """The plan that a stored run was made from."""
+    return Plan(
+        name=run.name,
+        trials=tuple(stored.trial for stored in run.trials),
+        seed=run.seed,
+        order=Order(run.order),
+        parallelism=run.parallelism,
+        executor=run.executor,
+        load=run.load,
+        output_dir=run.output_dir,
+        tags=run.tags,
+        notes=run.notes,
+        source=run.source,
+        suite=store.suite_of(run.id),
+        budget=run.budget,
+    )
+
+
+def _code_folder(plan: Plan) -> Path:
+    return Path(plan.load[0]).parent if plan.load else Path.cwd()
