@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import secrets
 import shutil
 import sys
@@ -42,6 +43,8 @@ from assay.spec.settings import Settings
 from assay.store.store import Store
 
 Watch = Callable[[Batch], None]
+GC_THRESHOLD = (700, 10, 10)
+"""As Python has it: inline executions are measured with it, whatever the command line has set."""
 
 
 def unwatched(_: Batch) -> None:
@@ -172,12 +175,17 @@ def _carried_out(
 
 
 def _load_ahead(plan: Plan) -> None:
-    """Load what the end of a run needs while its first worker starts; not beside executions in this very process."""
-    load = partial(import_module, "assay.pipeline.reporting")
+    """Load what the end of a run needs while its first worker starts; before executions in this very process."""
     if any(trial.isolation == "inline" for trial in plan.trials):
-        load()
+        _load_end()
+        gc.set_threshold(*GC_THRESHOLD)
     else:
-        Thread(target=load, daemon=True).start()
+        Thread(target=_load_end, daemon=True).start()
+
+
+def _load_end() -> None:
+    for module in ("assay.pipeline.reporting", "assay.report.console"):
+        import_module(module)
 
 
 def _final_state(store: Store, begun: Run, is_interrupted: bool, spending: Spending) -> RunState:
