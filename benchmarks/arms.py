@@ -95,5 +95,19 @@ def interleaved(arms: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, l
     return answers
 
 
+def peer(name: str) -> Path:
+    """The Python of a peer's own virtual environment, made from benchmarks/peers/NAME.txt where it is not there yet."""
+    requirements = Path(__file__).parent / "peers" / f"{name}.txt"
+    python = Path(__file__).parent.parent / f".venv-{name}" / "bin" / "python"
+    made = python.parent / "made"
+    if not made.is_file() or made.stat().st_mtime < requirements.stat().st_mtime:
+        tell(f"  making the environment of {name}")
+        subprocess.run([PYTHON, "-m", "venv", "--clear", str(python.parent.parent)], check=True)
+        install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([*install, "-r", str(requirements)], check=True)
+        made.touch()
+    return python
+
+
 def tell(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

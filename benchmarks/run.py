@@ -16,8 +16,11 @@ import timer
 from arms import ASSAY, CommandFailed, elsewhere, tell
 from record import Result, machine, save
 
+import agents
+
 PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "throughput": throughput.measure,
+    "agents": agents.measure,
     "timer": timer.measure,
     "startup": startup.measure,
     "reports": reports.measure,

@@ -12,7 +12,7 @@ from time import monotonic
 
 from assay.execute.http.deadlines import Deadlines
 from assay.testing.sim_llm.chance import chance
-from assay.testing.sim_llm.dialects import anthropic, ollama, openai
+from assay.testing.sim_llm.dialects import anthropic, ollama, openai, plain
 from assay.testing.sim_llm.dialects.dialect import Dialect
 from assay.testing.sim_llm.loading import Memory
 from assay.testing.sim_llm.options import SimOptions
@@ -65,6 +65,7 @@ class Simulation:
             "/v1/messages": anthropic.Messages(),
             "/api/generate": ollama.Generate(),
             "/api/chat": ollama.Chat(),
+            "/ask": plain.Plain(),
         }
         self._pages: dict[str, Callable[[], object]] = {
             "/v1/models": lambda: openai.models(time.time()),

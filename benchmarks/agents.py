@@ -1,0 +1,210 @@
+"""What agents cost to ask: cases of a suite beside Inspect AI, programs over pipes, servers over HTTP, many at a time."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from arms import ASSAY, PYTHON, SUBJECTS, Ended, elsewhere, ended, fresh_folder, interleaved, peer
+from record import Bound, Figure, Promise, Result, figure
+
+from assay.units import count, seconds
+
+EXAMPLES = Path(__file__).parent.parent / "examples" / "agents"
+
+CASES = Promise(
+    "cases",
+    "Trivial cases of a suite, each stored, at the margin",
+    Bound.AT_LEAST,
+    100,
+    "times",
+    "Inspect AI's rate",
+)
+CASES_MEMORY = Promise(
+    "cases-memory", "Peak memory with 10,000 cases", Bound.BELOW, 0.5, "times", "Inspect AI's"
+)
+COMMAND = Promise("command", "Round trips with a program over pipes", Bound.AT_LEAST, 10_000, "1/s")
+OPENAI = Promise("openai", "`openai` agent, 64 at a time, each stored", Bound.AT_LEAST, 3_000, "1/s")
+HTTP = Promise("http", "`http` agent, 64 at a time, each stored", Bound.AT_LEAST, 3_000, "1/s")
+WAITING = Promise("waiting", "1,000 answers that take 1 s, 1,000 at a time", Bound.BELOW, 1.5, "s")
+RECORDED = Promise("recorded", "1,319 recorded answers judged by their last number", Bound.BELOW, 2.0, "s")
+
+
+def measure(quick: bool) -> list[Result]:
+    return [
+        *_beside_inspect(quick),
+        _command(quick),
+        *_servers(quick),
+        _waiting(quick),
+        _recorded(quick),
+    ]
+
+
+def _beside_inspect(quick: bool) -> list[Result]:
+    small, large = (200, 1_000) if quick else (1_000, 10_000)
+    inspect = peer("inspect")
+    arms = {
+        f"assay, {count(small)} cases": partial(_suite, small),
+        f"assay, {count(large)} cases": partial(_suite, large),
+        f"inspect, {count(small)} samples": partial(_inspect, inspect, small),
+        f"inspect, {count(large)} samples": partial(_inspect, inspect, large),
+    }
+    found = list(interleaved(arms, 1 if quick else 3).values())
+    ours, theirs = (
+        [(large - small) / (b.seconds - a.seconds) for a, b in zip(few, many, strict=True)]
+        for few, many in (found[:2], found[2:])
+    )
+    return [_rate(ours, theirs, found), _memory(found[1], found[3])]
+
+
+def _rate(ours: list[float], theirs: list[float], found: list[list[Ended]]) -> Result:
+    """The rates are medians over the rounds; few rounds fit in, so the ratio's bounds are the extremes."""
+    own, other = figure(ours), figure(theirs)
+    judged = Figure(own.value / other.value, own.low / other.high, own.high / other.low, own.n)
+    whole = [figure([end.seconds for end in ends]).value for ends in (found[1], found[3])]
+    detail = (
+        f"One case costs {seconds(1 / own.value)}, one sample {seconds(1 / other.value)}; the larger commands as a whole "
+        f"took {seconds(whole[0])} and {seconds(whole[1])}."
+    )
+    values = {"cases a second": ours, "samples a second": theirs}
+    return Result(CASES, "1/s", own, judged, {"Inspect AI": other}, detail, values)
+
+
+def _memory(ours: list[Ended], theirs: list[Ended]) -> Result:
+    own, other = (figure([float(end.peak_rss) for end in ends]) for ends in (ours, theirs))
+    judged = Figure(own.value / other.value, own.low / other.high, own.high / other.low, own.n)
+    detail = "Of ours the runner or its worker, whichever is larger; of theirs the one process."
+    return Result(CASES_MEMORY, "bytes", own, judged, {"Inspect AI": other}, detail)
+
+
+def _suite(cases: int) -> Ended:
+    agent = {"name": "echo", "type": "python", "target": f"{SUBJECTS / 'trivial_agents.py'}:echo"}
+    return _run(cases, agent)
+
+
+def _inspect(program: Path, samples: int) -> Ended:
+    with fresh_folder() as folder:
+        task = SUBJECTS / "inspect_trivial.py"
+        words = (str(program.with_name("inspect")), "eval", task.name, "-T", f"n={samples}")
+        return ended((*words, "--display", "none", "--log-dir", str(folder)), task.parent)
+
+
+def _run(cases: int, agent: dict[str, object], *options: str) -> Ended:
+    """A whole command: the suite is read, every case asked, judged and stored, the result shown."""
+    with fresh_folder() as folder:
+        return ended((ASSAY, "run", _written(folder, cases, agent), *options, "--json", "-q"), folder)
+
+
+def _written(folder: Path, cases: int, agent: dict[str, object], scorer: str = "exact") -> str:
+    lines = (json.dumps({"id": str(n), "input": str(n), "expected": str(n)}) for n in range(cases))
+    (folder / "cases.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    benchmark = {
+        "id": "trivial",
+        "cases": "cases.jsonl",
+        "scorer": scorer,
+        "iterations": {"warmup": 0, "measured": 1},
+    }
+    suite = {"suite": "trivial", "agents": [agent], "benchmarks": [benchmark]}
+    path = folder / "suite.json"
+    path.write_text(json.dumps(suite), encoding="utf-8")
+    return str(path)
+
+
+def _command(quick: bool) -> Result:
+    number = 5_000 if quick else 30_000
+    subprocess.run(["sh", str(EXAMPLES / "build.sh")], check=True, stdout=subprocess.DEVNULL)
+    programs = {
+        "C": [str(EXAMPLES / "build" / "adder-c")],
+        "Python": [PYTHON, str(EXAMPLES / "adder_lines.py")],
+    }
+    script = str(SUBJECTS / "with_command.py")
+    arms = {name: partial(elsewhere, PYTHON, script, str(number), *words) for name, words in programs.items()}
+    found = interleaved(arms, 2 if quick else 6)
+    rates = {name: [float(end.stdout) for end in ends] for name, ends in found.items()}
+    own, slow = figure(rates["C"]), figure(rates["Python"])
+    detail = (
+        f"With the program in C; the same program in Python: {slow.shown('1/s')}. Nothing is stored here."
+    )
+    return Result(COMMAND, "1/s", own, own, detail=detail, values=rates)
+
+
+def _servers(quick: bool) -> Iterator[Result]:
+    """What 64 at a time get done against `assay sim-llm`, at the margin; server and runner share the machine."""
+    small, large = (500, 2_000) if quick else (1_000, 20_000)
+    with _sim_llm() as url:
+        agents: dict[Promise, dict[str, object]] = {
+            OPENAI: {
+                "name": "gpt",
+                "type": "openai",
+                "model": "sim",
+                "base_url": f"{url}/v1",
+                "api_key": "none",
+            },
+            HTTP: {"name": "web", "type": "http", "url": f"{url}/ask"},
+        }
+        for promise, agent in agents.items():
+            arms = {
+                f"{promise.name}, {count(size)} cases": partial(_run, size, agent, "--concurrency", "64")
+                for size in (small, large)
+            }
+            few, many = interleaved(arms, 2 if quick else 6).values()
+            rates = [(large - small) / (b.seconds - a.seconds) for a, b in zip(few, many, strict=True)]
+            yield Result(promise, "1/s", figure(rates), figure(rates), values={"executions a second": rates})
+
+
+@contextmanager
+def _sim_llm() -> Iterator[str]:
+    from assay.testing.sim_llm import SimOptions, SimServer
+
+    with SimServer(SimOptions(ttft=0, itl=0, tokens=5)) as server:
+        yield server.url
+
+
+def _waiting(quick: bool) -> Result:
+    agent = {"name": "slow", "type": "python", "target": f"{SUBJECTS / 'trivial_agents.py'}:slow"}
+    spans = [_span(agent) for _ in range(2 if quick else 6)]
+    detail = "From the start of the first to the end of the last execution, by the stored times."
+    return Result(WAITING, "s", figure(spans), figure(spans), detail=detail, values={"seconds": spans})
+
+
+def _span(agent: dict[str, object]) -> float:
+    with fresh_folder() as folder:
+        words = (ASSAY, "run", _written(folder, 1_000, agent), "--concurrency", "1000", "--json", "-q")
+        ended(words, folder)
+        ended((ASSAY, "report", "last", "--format", "json", "--out", ".", "-q"), folder)
+        document = json.loads(next(folder.glob("*result*.json")).read_text(encoding="utf-8"))
+    times = [
+        (one["started"], one["duration_s"])
+        for trial in document["trials"]
+        for one in trial["iteration_metrics"]
+    ]
+    return max(start + taken for start, taken in times) - min(start for start, _ in times)
+
+
+def _recorded(quick: bool) -> Result:
+    """As many questions as the usual set of word problems has, answered in prose that ends in a number."""
+    with fresh_folder() as folder:
+        draw = random.Random(1)
+        numbers = [draw.randint(-9_999, 99_999) for _ in range(1_319)]
+        answers = (
+            json.dumps(
+                {"id": str(n), "output": f"First {n} and 3 more, so {number:,} in all.\n#### {number:,}"}
+            )
+            for n, number in enumerate(numbers)
+        )
+        (folder / "answers.jsonl").write_text("\n".join(answers), encoding="utf-8")
+        suite = _written(
+            folder, 1_319, {"name": "past", "type": "recorded", "answers": "answers.jsonl"}, "numeric"
+        )
+        cases = (json.dumps({"id": str(n), "input": "?", "expected": str(x)}) for n, x in enumerate(numbers))
+        (folder / "cases.jsonl").write_text("\n".join(cases), encoding="utf-8")
+        times = [
+            ended((ASSAY, "run", suite, "--json", "-q"), folder).seconds for _ in range(2 if quick else 6)
+        ]
+    detail = "The whole command, from the shell and back, every answer stored."
+    return Result(RECORDED, "s", figure(times), figure(times), detail=detail, values={"seconds": times})

@@ -1,0 +1,52 @@
+"""What agents of the type `http` are asked and answer: no vendor's protocol, but Assay's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from assay.testing.sim_llm.dialects.dialect import json_bytes, quoted
+from assay.testing.sim_llm.turn import Ask, BadAsk, Turn, flag, seed_in, whole_number, words
+
+
+class Plain:
+    """{"input": …} gives {"output", "usage", "model"}; with "stream": true among the `params`, lines of deltas first."""
+
+    stream_type = "application/x-ndjson"
+
+    def ask(self, document: Mapping[str, object]) -> Ask:
+        params = document.get("params") or {}
+        if not isinstance(params, dict):
+            raise BadAsk("'params' is not an object.")
+        if "input" not in document:
+            raise BadAsk("'input' is missing.")
+        question = document["input"]
+        prompt = question if isinstance(question, str) else json_bytes(question).decode()
+        return Ask(
+            model="sim-llm",
+            prompt=prompt,
+            input_tokens=words(prompt),
+            max_tokens=whole_number(document, "max_tokens"),
+            is_streamed=flag(params, "stream"),
+            seed=seed_in(params),
+        )
+
+    def whole(self, turn: Turn) -> bytes:
+        return json_bytes({"output": turn.reply.text, **_facts(turn)})
+
+    def opening(self, turn: Turn) -> bytes:
+        return b""
+
+    def steps(self, turn: Turn) -> Iterator[bytes]:
+        for token in turn.reply.tokens:
+            yield f'{{"delta":{quoted(token)}}}\n'.encode(errors="replace")
+
+    def closing(self, turn: Turn) -> bytes:
+        return self.whole(turn) + b"\n"
+
+    def error(self, status: int, message: str) -> object:
+        return {"error": message}
+
+
+def _facts(turn: Turn) -> dict[str, object]:
+    usage = {"input_tokens": turn.ask.input_tokens, "output_tokens": turn.reply.output_tokens}
+    return {"usage": usage, "model": turn.ask.model}
