@@ -265,6 +265,18 @@ BROKEN: dict[str, tuple[str, bytes, type[AgentError], str]] = {
         "arguments for tool 'f'",
     ),
     "no http": ("openai", b"hello\r\n\r\n", InvalidAnswer, "HTTP"),
+    "a page instead of a stream": ("openai", response(b"<html>", kind="text/html"), InvalidAnswer, "part of a stream.*<html>"),
+    "text for a delta": ("openai", events({"choices": [{"delta": "x"}]}), InvalidAnswer, "shape of its protocol"),
+    "a number for calls": (
+        "openai", response({"choices": [{"message": {"content": "x", "tool_calls": 7}}]}), InvalidAnswer, "shape of its",
+    ),
+    "a number for a model": (
+        "openai", response({"model": 7, "choices": [{"message": {"content": "x"}}]}), InvalidAnswer, "model .* must be text",
+    ),
+    "anthropic's number for content": ("anthropic", response({"content": [7]}), InvalidAnswer, "shape of its protocol"),
+    "ollama's number for calls": (
+        "ollama", lines({"message": {"content": "", "tool_calls": 7}, "done": True}), InvalidAnswer, "shape of its protocol",
+    ),
     "anthropic's error": ("anthropic", events({"type": "error", "error": {"message": "overloaded"}}), AgentError, "overloaded"),
     "anthropic's end": ("anthropic", events({"type": "message_start", "message": {}}, ends=""), AgentError, "ended before"),
     "anthropic's nonsense": ("anthropic", events(3, ends=""), InvalidAnswer, "not a message"),
@@ -289,6 +301,38 @@ def test_a_broken_answer_is_told_as_what_it_is_and_not_asked_for_again(fault: st
         with pytest.raises(kind, match=problem):
             raise found
         assert len(server.requests) == 1
+
+
+def test_what_comes_after_the_end_of_a_stream_is_passed_over_with_a_remark() -> None:
+    piece = {"choices": [{"delta": {"content": "yes"}}]}
+    again = f"data: [DONE]\n\ndata: {json.dumps(piece)}\n\ndata: [DONE]\n\n"
+    with ScriptedServer(events(piece, ends=again)) as server:
+        found = answer(openai(server.url, stream=True))
+    assert found.output == "yes"
+    assert found.log == "[2 events after the end were passed over]\n"
+
+
+def test_a_cost_that_a_broker_tells_is_taken() -> None:
+    usage = {"prompt_tokens": 3, "completion_tokens": 1, "cost": 0.0021}
+    with ScriptedServer(response({"choices": [{"message": {"content": ""}}], "usage": usage})) as server:
+        assert answer(openai(server.url)).usd == 0.0021
+
+
+def test_one_who_gives_up_is_told_how_far_the_request_had_come() -> None:
+    async def go(url: str) -> list[str]:
+        agent = openai(url)
+        agent.open()
+        try:
+            async with asyncio.timeout(0.3):
+                await agent.answer(Request("1", "x"))
+        except TimeoutError as error:
+            return list(getattr(error.__cause__, "__notes__", []))
+        finally:
+            await agent.close()
+        return []
+
+    with ScriptedServer(response({}, 429, retry_after="60")) as server:
+        assert asyncio.run(go(server.url)) == ["waiting to try again", "tries before: 429"]
 
 
 def test_disconnects_in_mid_stream_are_failures_and_the_rest_is_answered() -> None:

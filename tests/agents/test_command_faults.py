@@ -40,6 +40,10 @@ INVALID = {
     "not a number": ("print('{\"id\": \"2\", \"output\": NaN}', flush=True)", "not JSON"),
     "deep nesting": ("print('[' * 100000, flush=True)", "not JSON"),
     "odd usage": ("say(id=r['id'], output=1, usage=3)", "'usage' must be an object"),
+    "a span before time": (
+        "say(id=r['id'], output=1, spans=[{'name': 'a', 'start': -1, 'seconds': 1}])", "'start' says -1 seconds"
+    ),
+    "an endless duration": ("print('{\"id\": \"2\", \"output\": 1, \"durations\": {\"load\": 1e999}}', flush=True)", "says inf seconds"),
     "odd spans": ("say(id=r['id'], output=1, spans=[{}])", "a span needs"),
     "odd calls": ("say(id=r['id'], output=1, tool_calls=[{'name': 'f', 'arguments': '{'}])", "arguments for tool 'f'"),
     "odd pieces": ("say(id=r['id'], delta=[])", "must be text, not list"),
@@ -255,3 +259,18 @@ def test_lies_about_usage_are_passed_on_for_the_runner_to_judge(tmp_path: Path) 
 def test_requests_hold_no_line_breaks_of_their_own(tmp_path: Path) -> None:
     program = "for line in sys.stdin.buffer: print(json.dumps({'id': '1', 'output': len(line.splitlines())}), flush=True)"
     assert answer(command(tmp_path, program), json.dumps({"a": "\n\r\x0b"})).output == 1
+
+
+def test_of_two_answers_of_a_process_of_its_own_the_last_counts_with_a_remark(tmp_path: Path) -> None:
+    found = answer(command(tmp_path, "say(output=1)\nprint('so')\nsay(output=2)", mode="once"))
+    assert found.output == 2
+    assert found.log == "[1 answers before the last were passed over]\n"
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_process_that_is_left_behind_does_not_hold_up_the_answer(tmp_path: Path, concurrency: int) -> None:
+    program = "say(output=1)\nif os.fork() == 0: time.sleep(3)"
+    started = time.perf_counter()
+    found = answer(command(tmp_path, program, mode="once", concurrency=concurrency))
+    assert found.output == 1
+    assert time.perf_counter() - started < 2

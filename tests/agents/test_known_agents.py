@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -177,7 +178,22 @@ def test_a_simulated_agent_repeats_itself_whatever_the_order() -> None:
 
 
 def test_repetitions_of_a_case_differ() -> None:
-    found = _run([CASES[0]] * 100, quality=0.5)
+    found = _run([replace(CASES[0], repetition=number) for number in range(100)], quality=0.5)
+    assert len({one.output for one in found if isinstance(one, Answer)}) == 2
+
+
+def test_runs_with_other_seeds_draw_anew_and_runs_with_the_same_seed_repeat_themselves() -> None:
+    def drawn(seed: int) -> list[str]:
+        found = _run([replace(case, seed=seed) for case in CASES[:100]], quality=0.5)
+        return [str(getattr(one, "output", one)) for one in found]
+
+    assert drawn(7) == drawn(7)
+    assert drawn(7) != drawn(8)
+
+
+def test_turns_of_a_conversation_are_drawn_apart() -> None:
+    said = {"role": "user", "content": "x"}
+    found = _run([replace(CASES[0], history=(said,) * turn) for turn in range(100)], quality=0.5)
     assert len({one.output for one in found if isinstance(one, Answer)}) == 2
 
 

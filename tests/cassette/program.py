@@ -46,10 +46,17 @@ def ollama(prompt: str) -> str:
     return str(json.loads(ask(f"{os.environ['OLLAMA_HOST']}/api/generate", body, {}))["response"])
 
 
+def timed(asking: Callable[[], str]) -> str:
+    started = time.perf_counter()
+    asking()
+    return str(time.perf_counter() - started)
+
+
 PROVIDERS: dict[str, Callable[[str], str]] = {
     "openai": openai,
     "stream": lambda text: openai(text, stream=True),
     "secret": lambda text: openai(text, user=os.environ["OPENAI_API_KEY"], api_key="in the body"),
+    "timed": lambda text: timed(lambda: openai(text, stream=True)),
     "warm": lambda text: openai(text, temperature=1),
     "anthropic": anthropic,
     "ollama": ollama,

@@ -36,12 +36,14 @@ def test_every_damaged_line_is_named(assay_inline: AssayInline) -> None:
     good = line_of(exchange(), Redaction({}))
     newer = good.replace('"assay_cassette": 1', '"assay_cassette": 9')
     lines = [good, "{broken\n", "[1]\n", newer, '{"assay_cassette": 1, "request": {}}\n', "\n", good]
-    assay_inline.write("c.jsonl", "".join(lines))
+    binary = good.encode().replace(b"ho", b"\xff\xfe")
+    assay_inline.write("c.jsonl", "".join(lines).encode() + binary + good.encode()[:40])
     refusal = assay_inline("replay", "--cassette", "c.jsonl", "--", "true").refusal
     told = [line.removeprefix("Error: ").partition(": ")[0] for line in refusal.splitlines()]
-    assert told == [f"c.jsonl:{number}" for number in (2, 3, 4, 5, 6)]
+    assert told == [f"c.jsonl:{number}" for number in (2, 3, 4, 5, 6, 8, 9)]
     assert "version 9, this program reads 1" in refusal
     assert "it has no 'response'" in refusal
+    assert "is not UTF-8" in refusal
 
 
 @pytest.mark.parametrize(("content", "problem"), [(None, "There is no cassette"), ("", "is empty")])
@@ -90,6 +92,17 @@ def test_the_n_th_time_gets_the_n_th_recording() -> None:
     found = [player.find("POST", "/v1/chat/completions", body) for _ in range(3)]
     assert [one.pieces[0][1] if one else None for one in found] == ["one", "two", None]
     assert "was recorded 2 times" in player.misses[0]
+
+
+def test_the_limit_of_tokens_matches_by_either_of_its_names() -> None:
+    player = Player([exchange(max_tokens=50), exchange(max_completion_tokens=70)])
+    path = "/v1/chat/completions"
+    for asked in (exchange(max_completion_tokens=50), exchange(max_tokens=70)):
+        assert player.find("POST", path, asked.body) is not None
+    assert player.find("POST", path, exchange(max_tokens=60).body) is None
+    assert player.misses[0].endswith("They differ in: max_tokens.")
+    both = exchange(max_tokens=50, max_completion_tokens=50)
+    assert player.find("POST", path, both.body) is None
 
 
 def test_a_running_number_makes_no_other_request() -> None:

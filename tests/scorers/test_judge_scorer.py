@@ -16,7 +16,8 @@ from assay.builtin.scorers.judge_answer import Unreadable, marks_in
 from assay.errors import PlanError
 from assay.execute.agents import Stable
 from assay.execute.judging import make_scorer
-from assay.model import AgentUse, ScorerUse
+from assay.model import AgentUse, Answer, Request, ScorerUse, Usage
+from assay.plugin.agent import AgentError
 from assay.plugin.scorer import Judgement
 
 
@@ -223,3 +224,54 @@ def test_any_reply_gives_marks_between_0_and_1_or_none(reply: object) -> None:
     except Unreadable:
         return
     assert all(0 <= mark <= 1 for mark in marks.values())
+
+
+class Faltering(Steady):
+    """Fails every second time, and tells what it costs."""
+
+    def __init__(self, usage: Usage | None = None) -> None:
+        super().__init__()
+        self._turn = 0
+        self._usage = usage or Usage(90, 10)
+
+    def answer(self, request: Request) -> Answer:
+        self._turn += 1
+        if self._turn % 2 == 0:
+            raise AgentError("overloaded")
+        return Answer("score: 5", usage=self._usage, usd=0.01)
+
+
+FALTERING = {"type": "tests.scorers.test_judge_scorer:Faltering"}
+
+
+def test_a_judge_tells_what_it_used_up(stable: Stable) -> None:
+    found = judged(judge(stable, agent=FALTERING))
+    assert dict(found.spent) == {"judge_calls": 1, "judge_tokens": 100, "judge_usd": 0.01}
+
+
+def test_a_judge_that_is_free_and_counts_no_tokens_says_just_that(stable: Stable) -> None:
+    found = judged(judge(stable, agent=steady(), repeat=2))
+    assert dict(found.spent) == {"judge_calls": 2, "judge_usd": 0}
+
+
+def test_a_reply_without_a_mark_is_paid_for_all_the_same(stable: Stable) -> None:
+    assert judged(judge(stable, agent=steady("Well."))).spent["judge_calls"] == 1
+
+
+def test_a_call_that_fails_spoils_no_other(stable: Stable) -> None:
+    scorer = judge(stable, agent=FALTERING, repeat=2)
+    found = judged(scorer)
+    assert (found.value, found.spent["judge_calls"]) == (1.0, 1)
+
+
+def test_a_judge_that_always_fails_leaves_the_case_unscored_with_the_reason(stable: Stable) -> None:
+    scorer = judge(stable, agent=FALTERING)
+    judged(scorer)
+    assert judged(scorer) == Judgement(None, "the judge failed: overloaded")
+
+
+def test_lies_of_a_judge_about_its_usage_are_not_believed(stable: Stable) -> None:
+    found = judged(judge(stable, agent={**FALTERING, "usage": Usage(-5, 1)}))
+    assert found.value is None
+    assert "input_tokens is -5, which cannot be" in found.reason
+    assert dict(found.spent) == {}

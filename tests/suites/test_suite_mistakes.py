@@ -170,3 +170,23 @@ def test_broken_json_lines_that_are_deeply_nested_are_named(assay_inline: AssayI
     assay_inline.write("c.jsonl", "[" * 100_000 + "\n" + json.dumps({"input": "x"}))
     assay_inline.write("suite.yaml", suite("c.jsonl", benchmark={"iterations": QUICK}))
     assert "c.jsonl:1: is not JSON" in assay_inline("run", "suite.yaml", "--agent", "nop").refusal
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("c.jsonl", b'{"input": 1}\n{"input": "\xff"}\n{"input"\n\n{"input": "\xc3"}\n', [
+            "c.jsonl:2: is not UTF-8 text.",
+            "c.jsonl:3: is not JSON: Expecting ':' delimiter (column 9).",
+            "c.jsonl:5: is not UTF-8 text.",
+        ]),
+        ("c.csv", b"id,input\na,b\nc,\xff\n", ["c.csv:3: is not UTF-8 text (byte 15)."]),
+    ],
+)  # fmt: skip
+def test_bytes_that_are_no_text_are_told_with_their_line(
+    assay_inline: AssayInline, name: str, content: bytes, told: list[str]
+) -> None:
+    assay_inline.write(name, content)
+    assay_inline.write("s.yaml", suite(name))
+    refusal = assay_inline("run", "s.yaml", "--agent", "oracle").refusal
+    assert [line.rpartition("/")[2] for line in refusal.splitlines() if name in line] == told

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import math
+import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -15,7 +15,8 @@ from assay.execute.agents import Stable
 from assay.execute.judging import Panel, score_detail, score_measurements
 from assay.execute.outcome import plain
 from assay.execute.patience import DEFAULT_SECONDS
-from assay.execute.price import Price
+from assay.execute.peak import Peak
+from assay.execute.price import Cost, Price
 from assay.execute.pulse import Pulse, Stage
 from assay.execute.subject import INTERRUPTED, Cancelled
 from assay.execute.told import told
@@ -39,6 +40,9 @@ Ending = tuple[Status, str | None]
 """How an execution ended, and what went wrong."""
 WELL: Ending = (Status.OK, None)
 MOST_TOKENS = 10**9
+MOST_USD = 1e6
+MOST_SECONDS = 1e9
+"""More than these no single answer takes: whoever reports them is wrong, and would spoil every sum."""
 GRACE_SECONDS = 1.0
 BREATH_SECONDS = 0.01
 
@@ -55,6 +59,8 @@ class Talk:
     scores: list[Score] = field(default_factory=list)
     seconds: float = 0.0
     cpu_seconds: float | None = None
+    peak_bytes: int | None = None
+    repetition: int = 0
 
 
 class Asker:
@@ -69,13 +75,22 @@ class Asker:
         self._seconds_allowed = job.limits.seconds or DEFAULT_SECONDS
         self._most_tokens = int(job.limits.tokens) if job.limits.tokens is not None else None
         self.is_async = inspect.iscoroutinefunction(self.agent.answer)
-        self._cpu_clock: Callable[[], float] | None = getattr(self.agent, "cpu_seconds", None)
-        if self._cpu_clock is None and getattr(self.agent, "is_local", False):
-            self._cpu_clock = time.process_time
+        self._cpu_clock, self._peak = self._gauges()
         self._sees_answers = bool(getattr(self.agent, "sees_answers", False))
+        self._seed = (job.seed - job.process) % 2**32
         self._under_way: dict[int, float] = {}
         """When each execution began, the oldest first, by the identity of its talk."""
         self._last_breath = perf_counter()
+
+    def _gauges(self) -> tuple[Callable[[], float] | None, Callable[[], int | None] | None]:
+        """CPU clock and peak memory, of the agent's own processes or of this one; several at a time share them."""
+        if self.is_async and self._job.concurrency > 1:
+            return None, None
+        is_local = getattr(self.agent, "is_local", False)
+        cpu = getattr(self.agent, "cpu_seconds", time.process_time if is_local else None)
+        if not self._job.wants_memory:
+            return cpu, None
+        return cpu, getattr(self.agent, "peak_bytes", Peak(os.getpid()).taken if is_local else None)
 
     def call_scorers(self) -> None:
         """Made after the agent: what goes wrong with them is not its fault."""
@@ -99,10 +114,10 @@ class Asker:
         converse = self._converse_on_loop if self.is_async else self._converse
         for phase, number in numbers:
             case, repetition = self._case(number)
-            started, talk = time.time(), Talk()
+            started, talk = time.time(), Talk(repetition=repetition)
             pulse.begin(phase, number)
             try:
-                converse(case, talk)
+                self._gauged(converse, case, talk)
                 ending = WELL
             except BaseException as error:
                 ending = _ending(error)
@@ -122,7 +137,7 @@ class Asker:
         """One after the other; as many of these at a time as the trial allows share the numbers."""
         for phase, number in numbers:
             case, repetition = self._case(number)
-            started, talk = time.time(), Talk()
+            started, talk = time.time(), Talk(repetition=repetition)
             try:
                 await self._converse_in_time(case, talk)
                 ending = WELL
@@ -141,17 +156,24 @@ class Asker:
         repetition, index = divmod(number, len(self._job.cases))
         return self._job.cases[index], repetition
 
-    def _converse(self, case: Case, talk: Talk) -> None:
+    def _gauged(self, converse: Callable[[Case, Talk], None], case: Case, talk: Talk) -> None:
+        if self._peak:
+            self._peak()
         cpu = self._cpu_clock() if self._cpu_clock else 0.0
+        converse(case, talk)
+        if self._cpu_clock:
+            talk.cpu_seconds = self._cpu_clock() - cpu
+        if self._peak:
+            talk.peak_bytes = self._peak()
+
+    def _converse(self, case: Case, talk: Talk) -> None:
         for request in self._requests(case, talk):
             start = perf_counter()
             try:
                 answer = self.agent.answer(request)
             finally:
                 talk.seconds += perf_counter() - start
-            talk.answers.append(_valid(answer))
-        if self._cpu_clock:
-            talk.cpu_seconds = self._cpu_clock() - cpu
+            talk.answers.append(valid(answer))
 
     def _requests(self, case: Case, talk: Talk) -> Iterator[Request]:
         """One request for a plain case; for a conversation one a turn, each with what was said before."""
@@ -170,6 +192,8 @@ class Asker:
                 case.files,
                 expected,
                 self._most_tokens,
+                talk.repetition,
+                self._seed,
             )
             history.append({"role": "user", "content": turn.input})
             history.append({"role": "assistant", "content": talk.answers[-1].output})
@@ -183,9 +207,11 @@ class Asker:
         try:
             async with asyncio.timeout(self._seconds_allowed) as deadline:
                 await self._converse_async(case, talk)
-        except TimeoutError:
+        except TimeoutError as error:
             if deadline.expired():
-                raise _TimeIsUp(f"took longer than {self._seconds_allowed:g} s") from None
+                how_far = getattr(error.__cause__, "__notes__", [])
+                told = [f"took longer than {self._seconds_allowed:g} s", *how_far]
+                raise _TimeIsUp("; ".join(told)) from None
             raise
         finally:
             del self._under_way[id(talk)]
@@ -197,7 +223,7 @@ class Asker:
                 answer = await self.agent.answer(request)  # type: ignore[misc]
             finally:
                 talk.seconds += perf_counter() - start
-            talk.answers.append(_valid(answer))
+            talk.answers.append(valid(answer))
 
     def _execution(
         self,
@@ -209,7 +235,8 @@ class Asker:
         ending: Ending,
     ) -> Execution:
         status, error = ending
-        measurements = _measurements(talk, self._price)
+        costs = [self._price.of(answer) for answer in talk.answers]
+        measurements = _measurements(talk, costs)
         if status is Status.OK and (broken := broken_limit(measurements, self._job.limits)):
             status, error = Status.OVER_LIMIT, broken
         last = talk.answers[-1] if talk.answers else None
@@ -226,7 +253,7 @@ class Asker:
             applied={"model": last.model} if last is not None and last.model else None,
             error=error,
             log=last.log if last is not None else None,
-            detail=_detail(talk, self.agent) or None,
+            detail=_detail(talk, costs, self.agent) or None,
         )
 
 
@@ -250,21 +277,30 @@ _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens",
 _NOBODY_SAID = Usage()
 
 
-def _valid(answer: Any) -> Answer:
+def valid(answer: Any) -> Answer:
+    """The answer, if it is one; InvalidAnswer where it cannot be true."""
     if not isinstance(answer, Answer):
         raise InvalidAnswer(f"the agent returned {type(answer).__name__}, not an answer")
     if answer.usage != _NOBODY_SAID:
         _check_usage(answer.usage)
-    if answer.usd is not None and not (math.isfinite(answer.usd) and answer.usd >= 0):
+    if answer.usd is not None and not 0 <= answer.usd <= MOST_USD:
         raise InvalidAnswer(f"usage says the cost is {answer.usd!r} usd, which cannot be")
+    if answer.durations:
+        _check_durations(answer.durations)
     return answer if answer.output.__class__ is str and len(answer.output) < 10_000 else _plain_answer(answer)
 
 
 def _check_usage(usage: Usage) -> None:
     for name in _TOKENS:
         value = getattr(usage, name)
-        if value is not None and not (isinstance(value, int) and 0 <= value <= MOST_TOKENS):
+        if value is not None and not (type(value) is int and 0 <= value <= MOST_TOKENS):
             raise InvalidAnswer(f"usage says {name} is {value!r}, which cannot be")
+
+
+def _check_durations(durations: Mapping[str, float]) -> None:
+    for name, seconds in durations.items():
+        if not 0 <= seconds <= MOST_SECONDS:
+            raise InvalidAnswer(f"the duration '{name}' is {seconds!r} seconds, which cannot be")
 
 
 def _plain_answer(answer: Answer) -> Answer:
@@ -272,16 +308,18 @@ def _plain_answer(answer: Answer) -> Answer:
     return replace(answer, output=plain(answer.output))
 
 
-def _measurements(talk: Talk, price: Price) -> dict[str, float]:
+def _measurements(talk: Talk, costs: Sequence[Cost | None]) -> dict[str, float]:
     found: dict[str, float] = {"seconds": talk.seconds}
     if talk.cpu_seconds is not None:
         found["cpu_seconds"] = talk.cpu_seconds
+    if talk.peak_bytes is not None:
+        found["rss_max_bytes"] = float(talk.peak_bytes)
     if talk.answers and (first := talk.answers[0].first_token_seconds) is not None:
         found["ttft"] = first
     if any(answer.usage != _NOBODY_SAID for answer in talk.answers):
         for name in (*_TOKENS, "tokens"):
             _add(found, name, [getattr(answer.usage, name) for answer in talk.answers])
-    _add(found, "usd", [price.of(answer) for answer in talk.answers])
+    _add(found, "usd", [None if cost is None else cost.usd for cost in costs])
     for answer in talk.answers:
         for name, seconds in answer.durations.items():
             found[f"{name}_seconds"] = found.get(f"{name}_seconds", 0.0) + seconds
@@ -296,9 +334,11 @@ def _add(found: dict[str, float], name: str, values: list[float | None]) -> None
         found[name] = float(sum(known))
 
 
-def _detail(talk: Talk, agent: Agent) -> dict[str, Any]:
+def _detail(talk: Talk, costs: Sequence[Cost | None], agent: Agent) -> dict[str, Any]:
     """What the figures rest on, for people who ask why."""
     answers, found = talk.answers, score_detail(talk.scores)
+    if sources := [cost.source for cost in costs if cost is not None and cost.source]:
+        found["cost"] = [dict(source) for n, source in enumerate(sources) if source not in sources[:n]]
     if any(answer.tool_calls for answer in answers):
         found["tool_calls"] = [_call(c, n) for n, answer in enumerate(answers, 1) for c in answer.tool_calls]
     if any(answer.spans for answer in answers):

@@ -106,6 +106,7 @@ def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job) -> Job:
         scorers=benchmark.scorers,
         concurrency=trial.concurrency,
         done=frozenset(done),
+        wants_memory=bool(benchmark.limits.memory_bytes or benchmark.rubric.reference.get("memory_mb")),
         stretches=(
             Stretch(Phase.WARMUP, 0, warm, kept=not are_stored),
             Stretch(Phase.MEASURED, first, first + rounds * len(cases)),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.errors import PlanError
+from assay.execute.spending import judging_in, together
 from assay.model import Answer, Benchmark, Case, Execution, Score, ScorerUse, ToolCall, Turn
 from assay.plugin import lookup
 from assay.plugin.scorer import Judged, Judgement, Scorer
@@ -154,13 +155,16 @@ def _scores(use: ScorerUse, judgement: Judgement) -> list[Score]:
     name = use.score_name
     turn = name[: name.index(".") + 1] if _TURN.match(name) else ""
     parts = [Score(f"{turn}{part}", value, 0.0) for part, value in judgement.parts.items()]
-    return [Score(name, judgement.value, use.weight, judgement.reason), *parts]
+    return [Score(name, judgement.value, use.weight, judgement.reason, judgement.spent), *parts]
 
 
 def judged_again(
-    benchmark: Benchmark, executions: Iterable[tuple[int, Execution]]
+    benchmark: Benchmark, executions: Iterable[tuple[int, Execution]], spent: list[Mapping[str, float]]
 ) -> Iterator[tuple[int, Mapping[str, float], Mapping[str, object]]]:
-    """Scores of stored outputs, by the number of the execution, with their reasons."""
+    """Scores of stored outputs, by the number of the execution, with their reasons; `spent` is told what it took.
+
+    What judges used up before is added to: it was paid for.
+    """
     from assay.execute.agents import Stable
 
     stable = Stable()
@@ -171,7 +175,11 @@ def judged_again(
             scores: list[Score] = []
             answers = answers_of(execution)
             stable.settled(panel.judge(cases[execution.case], answers, scores))
-            yield seq, score_measurements(scores), {"reasons": {}, "unscored": [], **score_detail(scores)}
+            found = score_measurements(scores)
+            spent.append(judging_in(found))
+            judged = {name: value for name, value in found.items() if name not in spent[-1]}
+            judged |= together([judging_in(execution.measurements), spent[-1]])
+            yield seq, judged, {"reasons": {}, "unscored": [], **score_detail(scores)}
     finally:
         stable.close()
 
@@ -191,13 +199,15 @@ def _called(call: Mapping[str, Any]) -> ToolCall:
     return ToolCall(call["name"], call["arguments"])
 
 
-def score_measurements(scores: Iterable[Score]) -> dict[str, float]:
-    """Each named score, and `score`, their weighted mean; what is unscored counts nowhere."""
+def score_measurements(scores: Sequence[Score]) -> dict[str, float]:
+    """Each named score, and `score`, their weighted mean; what is unscored counts nowhere. And what judging used up."""
     judged = [(score, score.value) for score in scores if score.value is not None]
     found = {f"score.{score.name}": value for score, value in judged}
     weight = sum(score.weight for score, _ in judged)
     if weight > 0:
         found["score"] = sum(value * score.weight for score, value in judged) / weight
+    if spent := [score.spent for score in scores if score.spent]:
+        found.update(together(spent))
     return found
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from functools import cache, lru_cache
+from typing import Any
 
 from assay.model import AgentUse, Answer, Usage
 from assay.plugin.agent import Agent
@@ -10,28 +14,53 @@ from assay.plugin.agent import Agent
 MILLION = 1_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """An amount, and how it is known."""
+
+    usd: float
+    source: Mapping[str, str] = field(default_factory=dict)
+    """Kept with the execution: `source` is reported, price or list, the last with its `list` and `date`."""
+
+
+FREE = Cost(0.0)
+REPORTED = {"source": "reported"}
+OWN_PRICE = {"source": "price"}
+
+
 class Price:
-    """The price of one agent's answers in usd."""
+    """The price of one agent's answers."""
 
     def __init__(self, use: AgentUse, agent: Agent) -> None:
         self._own = use.price
+        self._model = use.options.get("model")
         self._is_free = agent.is_free
         self._may_call_models = bool(getattr(agent, "may_call_models", False))
+        self._tells_cost = bool(getattr(agent, "tells_cost", False))
         self._provider: str | None = getattr(agent, "provider", None)
 
-    def of(self, answer: Answer) -> float | None:
+    def of(self, answer: Answer) -> Cost | None:
         """None is unknown, which is not 0."""
         if answer.usd is not None:
-            return answer.usd
+            return Cost(answer.usd, REPORTED)
         if self._own is not None:
-            return _by_own_price(dict(self._own), answer.usage)
+            usd = _by_own_price(dict(self._own), answer.usage)
+            return None if usd is None else Cost(usd, OWN_PRICE)
         names_a_model = self._may_call_models and answer.model is not None
         if self._is_free and not names_a_model:
-            return 0.0
+            return FREE
         is_listed = self._provider is not None or names_a_model
         if answer.model is None or answer.usage.tokens is None or not is_listed:
             return None
-        return by_list(answer.model, self._provider, answer.usage)
+        usd = by_list(answer.model, self._provider, answer.usage)
+        return None if usd is None else Cost(usd, list_source())
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it is clear before anything is asked that nothing but the answers themselves can tell the cost."""
+        if self._own is not None or self._is_free or self._tells_cost:
+            return False
+        return self._provider is None or not _is_listed(str(self._model), self._provider)
 
 
 def _by_own_price(price: dict[str, float], usage: Usage) -> float | None:
@@ -49,18 +78,16 @@ def _by_own_price(price: dict[str, float], usage: Usage) -> float | None:
 
 def by_list(model: str, provider: str | None, usage: Usage) -> float | None:
     """By genai-prices, which knows the list prices of public models offline."""
-    try:
-        from genai_prices import Usage as ListUsage
-        from genai_prices import calc_price
-    except ImportError:
+    if not _is_listed(model, provider):
         return None
+    from genai_prices import Usage as ListUsage
+    from genai_prices import calc_price
+
     counted = ListUsage(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cached_tokens,
     )
-    if not _is_listed(model, provider):
-        return None
     try:
         return float(calc_price(counted, model_ref=model, provider_id=provider).total_price)
     except (LookupError, ValueError):
@@ -69,11 +96,33 @@ def by_list(model: str, provider: str | None, usage: Usage) -> float | None:
 
 @lru_cache(maxsize=1000)
 def _is_listed(model: str, provider: str | None) -> bool:
-    from genai_prices import Usage as ListUsage
-    from genai_prices import calc_price
-
+    try:
+        from genai_prices import Usage as ListUsage
+        from genai_prices import calc_price
+    except ImportError:
+        return False
     try:
         calc_price(ListUsage(input_tokens=1, output_tokens=1), model_ref=model, provider_id=provider)
     except (LookupError, ValueError):
         return False
     return True
+
+
+@cache
+def list_source() -> Mapping[str, str]:
+    """Which price list it is, and of when: it bears no date itself, so that is the day of its newest price in force."""
+    from genai_prices import __version__
+    from genai_prices.data_snapshot import get_snapshot
+
+    today = datetime.now(UTC).date()
+    newest = max((day for day in _price_days(get_snapshot().providers) if day <= today), default=None)
+    dated = {"date": newest.isoformat()} if newest else {}
+    return {"source": "list", "list": f"genai-prices {__version__}", **dated}
+
+
+def _price_days(providers: Any) -> Iterator[date]:
+    for model in (model for provider in providers for model in provider.models):
+        for price in model.prices if isinstance(model.prices, list) else ():
+            day = getattr(getattr(price, "constraint", None), "start_date", None)
+            if isinstance(day, date):
+                yield day

@@ -1,16 +1,20 @@
-"""What a run has used up so far, against its budget."""
+"""What a run has used up so far, against its budget; and what judges use up, which is no part of an agent's cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from assay.model import Budget, Execution
+from assay.execute.price import Price
+from assay.model import Answer, Budget, Execution
+from assay.model.metric import JUDGING
+
+_CALLS, _TOKENS, _USD = JUDGING
 
 
 @dataclass(slots=True)
 class Spending:
-    """Adds up the cost and tokens of every execution, warm-ups too: they are paid for as well."""
+    """Adds up the cost and tokens of every execution, warm-ups too: they are paid for as well, and so are judges."""
 
     budget: Budget
     usd: float = 0.0
@@ -18,8 +22,9 @@ class Spending:
 
     def add(self, executions: Iterable[Execution]) -> None:
         for execution in executions:
-            self.usd += execution.measurements.get("usd", 0.0)
-            self.tokens += execution.measurements.get("tokens", 0.0)
+            measured = execution.measurements
+            self.usd += measured.get("usd", 0.0) + measured.get(_USD, 0.0)
+            self.tokens += measured.get("tokens", 0.0) + measured.get(_TOKENS, 0.0)
 
     @property
     def is_over(self) -> bool:
@@ -28,3 +33,26 @@ class Spending:
 
 def _beyond(spent: float, ceiling: float | None) -> bool:
     return ceiling is not None and spent >= ceiling
+
+
+def spent_on(answers: Sequence[Answer], price: Price) -> dict[str, float]:
+    """What the answers of a judge used up; empty where it was not asked."""
+    costs = [price.of(answer) for answer in answers]
+    tokens = [answer.usage.tokens for answer in answers]
+    found = {_CALLS: float(len(answers))} if answers else {}
+    if answers and None not in tokens:
+        found[_TOKENS] = float(sum(filter(None, tokens)))
+    if answers and None not in costs:
+        found[_USD] = sum(cost.usd for cost in costs if cost is not None)
+    return found
+
+
+def together(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The sums of several; what is unknown of one is unknown of all."""
+    told = [part for part in parts if part]
+    known = [name for name in JUDGING if all(name in part for part in told)]
+    return {name: sum(part[name] for part in told) for name in known} if told else {}
+
+
+def judging_in(measurements: Mapping[str, float]) -> dict[str, float]:
+    return {name: measurements[name] for name in JUDGING if name in measurements}

@@ -29,7 +29,9 @@ class Agent(Protocol):
 
     Further attributes, each False where it is missing: `is_local` (it computes in this process, so CPU time is its own),
     `sees_answers` (requests carry the right output: for an oracle), `may_call_models` (it is free by itself, but an answer
-    that names a model and tokens is priced). A method `cpu_seconds` gives the CPU time of processes of its own.
+    that names a model and tokens is priced), `tells_cost` (every answer says what it cost). A method `cpu_seconds` gives
+    the CPU time of processes of its own; a method `peak_bytes` the most memory that they held at a time since it was
+    called last, or None where that is not known.
     """
 
     is_simulated: ClassVar[bool]

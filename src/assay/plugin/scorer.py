@@ -28,6 +28,8 @@ class Judgement:
     reason: str = ""
     parts: Mapping[str, float | None] = field(default_factory=dict)
     """Named scores beside the main one, such as correctness, completeness, relevance."""
+    spent: Mapping[str, float] = field(default_factory=dict)
+    """What judging used up: judge_calls, judge_tokens, judge_usd; the last two only where they are known of every call."""
 
 
 @runtime_checkable
@@ -35,6 +37,7 @@ class Scorer(Protocol):
     """Made once with the options of the suite as keywords; PlanError for options that make no sense.
 
     Judges without side effects on what it is shown. An exception is the scorer's fault, not the agent's.
+    One that puts questions to agents has an attribute `asks`: their definitions, so that their cost can be foreseen.
     """
 
     def score(self, judged: Judged) -> Awaitable[Judgement] | Judgement: ...

@@ -9,7 +9,7 @@ from time import monotonic, perf_counter
 from typing import Protocol, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from assay.builtin.agents.protocol import decoded
+from assay.builtin.agents.protocol import decoded, excerpt
 from assay.builtin.agents.redaction import Redaction
 from assay.builtin.agents.retrying import LONGEST_WAIT, Backoff, Refusal, retry_after
 from assay.builtin.agents.throttle import Throttle
@@ -89,6 +89,10 @@ class Caller:
     async def ask(self, body: bytes, read: Read, span: str) -> Answer:
         """What `read` makes of a response that is no error, with every earlier try; AgentError when all have failed."""
         course = _Course(span, self._kind)
+        with course:
+            return await self._ask(body, read, course)
+
+    async def _ask(self, body: bytes, read: Read, course: _Course) -> Answer:
         while True:
             outcome = await self._try(body, read, course)
             if isinstance(outcome, Answer):
@@ -151,6 +155,11 @@ async def _read_all(stream: Stream, read: Read) -> Answer:
         return await read(stream)
     except Disconnected as error:
         raise AgentError(f"the answer broke off half way: {error}") from None
+    except (TypeError, AttributeError, LookupError, ValueError) as error:
+        # A list where an object should be, text where a number should be: there are more of these than can be foreseen.
+        raise InvalidAnswer(
+            f"the answer does not have the shape of its protocol: {type(error).__name__}: {error}"
+        ) from None
 
 
 class _Course:
@@ -159,13 +168,16 @@ class _Course:
     def __init__(self, span: str, kind: str) -> None:
         self._span, self._kind = span, kind
         self._began = perf_counter()
+        self._is_waiting = False
         self._spans: list[Span] = []
         self.attempts: list[Mapping[str, object]] = []
         self.is_simulated = False
 
     async def waited(self, waiting: Awaitable[None]) -> None:
         started = perf_counter()
+        self._is_waiting = True
         await waiting
+        self._is_waiting = False
         seconds = perf_counter() - started
         if seconds >= _NOTICEABLE:
             self._spans.append(Span("waiting", "queue", started - self._began, seconds))
@@ -179,6 +191,21 @@ class _Course:
     def told_with(self, answer: Answer, output: object) -> Answer:
         spans, attempts = (*self._spans, *answer.spans), tuple(self.attempts)
         return replace(answer, output=output, spans=spans, attempts=attempts, is_simulated=self.is_simulated)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Whoever gives up on it is told how far it had come."""
+        if not isinstance(error, asyncio.CancelledError):
+            return
+        tries = [f"{attempt['status'] or 'no answer'}" for attempt in self.attempts]
+        if self._is_waiting:
+            error.add_note(
+                "waiting until the server lets more requests in" if not tries else "waiting to try again"
+            )
+        if tries:
+            error.add_note(f"tries before: {', '.join(tries)}")
 
     def failure(self, last: Refusal) -> str:
         if len(self.attempts) == 1:
@@ -202,14 +229,20 @@ class Assembly(Protocol[T_contra]):
 
 
 async def assembled(stream: Stream, parser: Parser[T], assembly: Assembly[T]) -> Answer:
+    has_parts = False
     async for data, at in stream.pieces():
         for part in parser.feed(data, at):
             assembly.take(part)
+            has_parts = True
     for part in parser.finish():
         assembly.take(part)
-    if not assembly.is_complete:
+        has_parts = True
+    if assembly.is_complete:
+        return assembly.answer()
+    if has_parts or not stream.arrived:
         raise AgentError("the stream ended before the answer did")
-    return assembly.answer()
+    begins = excerpt(stream.arrived[0].data.decode(errors="replace"))
+    raise InvalidAnswer(f"nothing in the answer is part of a stream; it begins: {begins}")
 
 
 async def whole_text(stream: Stream) -> str:

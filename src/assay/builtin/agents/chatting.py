@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from assay.builtin.agents.calling import Caller
 from assay.builtin.agents.messages import Message, chat_messages
-from assay.builtin.agents.protocol import json_bytes
+from assay.builtin.agents.protocol import excerpt, json_bytes
 from assay.execute.http import HttpClient, Stream
 from assay.model import Answer, Request
-from assay.plugin.agent import BadAgent
+from assay.plugin.agent import BadAgent, InvalidAnswer
 
 
 class ChatAgent(ABC):
@@ -42,6 +42,8 @@ class ChatAgent(ABC):
     async def answer(self, request: Request) -> Answer:
         body = self._body(request, chat_messages(request, self._system))
         answer = await self._caller.ask(json_bytes(body), self._read, self._model)
+        if not isinstance(answer.model, str | None):
+            raise InvalidAnswer(f"the model that answered must be text, not {excerpt(repr(answer.model))}")
         self._answered_by = answer.model or self._answered_by
         return answer
 

@@ -14,6 +14,7 @@ from time import clock_gettime
 
 from assay.execute.http.events import LineSplitter
 from assay.execute.log import Log
+from assay.execute.peak import Peak
 from assay.plugin.agent import AgentError
 
 _READ_BYTES = 1 << 20
@@ -42,6 +43,7 @@ class Child:
         os.set_blocking(self.stdin, False)
         os.set_blocking(self.stdout, False)
         self._log = Log(log.fileno())
+        self._peak: Peak | None = None
         self._remarks = ""
         self.lines = LineSplitter()
         self.served = 0
@@ -108,6 +110,12 @@ class Child:
         except OSError:
             return 0.0
 
+    def peak_bytes(self) -> int | None:
+        """The most memory that the program itself held since this was asked last, or since it was started."""
+        if self._peak is None:
+            self._peak = Peak(self._process.pid)
+        return self._peak.taken()
+
     def end(self, patience: float = 0.0) -> None:
         """Once its input has ended it may leave on its own within `patience` seconds; then it must."""
         self.finish_writing()
@@ -120,3 +128,5 @@ class Child:
         for file in self._files:
             with contextlib.suppress(OSError):
                 file.close()
+        if self._peak is not None:
+            self._peak.close()

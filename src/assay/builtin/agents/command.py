@@ -85,6 +85,11 @@ class Command:
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         return ended.ru_utime + ended.ru_stime + sum(child.cpu_seconds() for child in self._all)
 
+    def peak_bytes(self) -> int | None:
+        """Of the process that stays up; one that has ended has taken the figure with it."""
+        peaks = [child.peak_bytes() for child in self._all]
+        return max((peak for peak in peaks if peak is not None), default=None)
+
     def _answer(self, request: Request) -> Answer:
         polling = self._taken()
         talk = self._talk(request, polling.child)

@@ -1,7 +1,8 @@
 """One request put to a program and its answer, without a word about how waiting is done.
 
-A dialogue yields what it waits for, and is resumed when that may have come or after a second at the latest. So the same
-steps serve a plain caller, who polls, and an event loop.
+A dialogue yields what it waits for, and is resumed when that may have come or after a tenth of a second at the latest: a
+program whose output is held open by a process that it left behind is seen to have ended. So the same steps serve a plain
+caller, who polls, and an event loop.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from assay.builtin.agents.protocol import Pieces, answer_of, decoded, excerpt, p
 from assay.model import Answer
 from assay.plugin.agent import AgentError, InvalidAnswer
 
-LONGEST_WAIT = 1.0
+LONGEST_WAIT = 0.1
 MOMENT = 0.005
 _GRACE_SECONDS = 1.0
 _ANSWERING = frozenset(("output", "error", "tool_calls"))
@@ -151,7 +152,7 @@ def _is_late(document: dict[str, Any], talk: Talk) -> bool:
 
 def _fail(talk: Talk, when: str) -> Iterator[Wait]:
     """Its output has ended; how did it?"""
-    code = yield from _exit_code(talk, LONGEST_WAIT)
+    code = yield from _exit_code(talk, _GRACE_SECONDS)
     if code is None:
         raise AgentError(f"it closed its standard output {when}")
     raise AgentError(f"{_died_of(code)} {when}")
@@ -196,10 +197,12 @@ def _took_piece(line: bytes, at: float, pieces: Pieces) -> bool:
 
 def _settle_once(talk: Talk, said: list[bytes], pieces: Pieces, is_plain: bool) -> None:
     last = next((line for line in reversed(said) if line.strip()), b"")
-    document = _object_or_none(last)
-    if document is not None and document.keys() & _ANSWERING:
+    document = _answering(last)
+    if document is not None:
         if document.get("id", "1") != "1":
             raise InvalidAnswer(f"it answered request {document['id']!r}, but was asked '1'")
+        if earlier := sum(_answering(line) is not None for line in said) - 1:
+            talk.child.remark(f"{earlier} answers before the last were passed over")
         talk.settle(document, pieces)
     elif pieces and not last:
         talk.settle({}, pieces)
@@ -210,6 +213,12 @@ def _settle_once(talk: Talk, said: list[bytes], pieces: Pieces, is_plain: bool) 
         raise InvalidAnswer(f"its last line is not an answer: {text}. With 'plain: true' any text is one")
     else:
         raise InvalidAnswer("it ended without an answer")
+
+
+def _answering(line: bytes) -> dict[str, Any] | None:
+    """The object of a line, if it is an answer."""
+    document = _object_or_none(line) if line.lstrip().startswith(b"{") else None
+    return document if document is not None and document.keys() & _ANSWERING else None
 
 
 def _object_or_none(line: bytes) -> dict[str, Any] | None:

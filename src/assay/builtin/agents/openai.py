@@ -69,6 +69,7 @@ class Chat:
 
     def __init__(self, sent: float) -> None:
         self.is_complete = False
+        self._is_over, self._late = False, 0
         self._sent = sent
         self._pieces = Pieces(sent)
         self._calls: dict[int, Call] = {}
@@ -76,8 +77,10 @@ class Chat:
         self._model: str | None = None
 
     def take(self, event: SseEvent) -> None:
-        if event.data == "[DONE]":
-            self.is_complete = True
+        if self._is_over:
+            self._late += 1
+        elif event.data == "[DONE]":
+            self.is_complete = self._is_over = True
         else:
             self.take_chunk(parsed(event.data), event.at)
 
@@ -130,8 +133,10 @@ class Chat:
             self._pieces.text,
             tuple(call.made() for _, call in sorted(self._calls.items())),
             usage_of(self._usage),
+            cost_in(self._usage),
             first_token_seconds=self._pieces.first_seconds,
             model=self._model,
+            log=f"[{self._late} events after the end were passed over]\n" if self._late else None,
         )
 
 
@@ -165,6 +170,12 @@ def usage_of(usage: object) -> Usage:
         said.get("reasoning_tokens") if isinstance(said, Mapping) else None,
         1,
     )
+
+
+def cost_in(usage: object) -> float | None:
+    """Usd, where a server that brokers models says with the usage what it charges."""
+    cost = usage.get("cost") if isinstance(usage, Mapping) else None
+    return float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None
 
 
 def told(error: object) -> str:

@@ -13,6 +13,7 @@ ANSWER_KEYS = frozenset(
     ("id", "output", "usage", "tool_calls", "spans", "usd", "model", "durations", "error", "log")
 )
 _EXCERPT = 200
+_LONGEST_SECONDS = 1e9
 _BARE = frozenset(("id", "output"))
 NO_USAGE = Usage()
 """Shared, because making one takes as long as the rest of a short answer."""
@@ -197,6 +198,8 @@ def _span(span: Any) -> Span:
 def _seconds(value: object, name: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidAnswer(f"'{name}' must be a number of seconds, not {excerpt(repr(value))}")
+    if not 0 <= value < _LONGEST_SECONDS:
+        raise InvalidAnswer(f"'{name}' says {value!r} seconds, which cannot be")
     return float(value)
 
 

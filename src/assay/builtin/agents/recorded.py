@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from assay.builtin.agents.protocol import answer_of, parsed
+from assay.builtin.agents.protocol import answer_of, decoded, parsed
 from assay.builtin.agents.version import version_of
 from assay.model import Answer, Request
 from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
@@ -47,17 +47,15 @@ class Recorded:
 def _read(file: Path, name: str) -> dict[str, Answer | str]:
     """Answers by id, errors as their text; every bad line is told at once."""
     try:
-        lines = file.read_bytes().decode().split("\n")
+        lines = file.read_bytes().split(b"\n")
     except OSError as error:
         raise BadAgent(f"the answers '{name}' cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError as error:
-        raise BadAgent(f"the answers '{name}' are not UTF-8 at byte {error.start}.") from None
     answers: dict[str, Answer | str] = {}
     faults: list[str] = []
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                _take(parsed(line), answers)
+                _take(parsed(decoded(line)), answers)
             except InvalidAnswer as fault:
                 faults.append(f"line {number}: {fault}")
     if faults:

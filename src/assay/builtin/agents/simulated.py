@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from random import Random
 from typing import ClassVar
 
@@ -17,12 +16,14 @@ WRONG = "I do not know."
 class Simulated:
     """Right with probability `quality`, after about `seconds`, unless it fails, which it does at `failure_rate`.
 
-    What happens follows from the seed, the case's id and how often that case was asked before, in whatever order.
+    What happens follows from its seed, the seed of the run, the case's id and the number of the repetition, in whatever
+    order and process: a run with the same seed repeats itself, its repetitions of a case do not.
     """
 
     is_simulated: ClassVar[bool] = True
     sees_answers: ClassVar[bool] = True
     is_free: ClassVar[bool] = False
+    tells_cost: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -43,7 +44,6 @@ class Simulated:
         self._quality, self._seconds, self._jitter = quality, seconds, jitter
         self._tokens, self._usd = tokens, usd
         self._failure_rate, self._seed = failure_rate, seed
-        self._asked: Counter[str] = Counter()
 
     def open(self) -> None:
         return None
@@ -55,8 +55,8 @@ class Simulated:
         return ""
 
     async def answer(self, request: Request) -> Answer:
-        self._asked[request.id] += 1
-        chance = Random(f"{self._seed}/{request.id}/{self._asked[request.id]}")
+        turn = len(request.history)
+        chance = Random(f"{self._seed}/{request.seed}/{request.id}/{request.repetition}/{turn}")
         fails, is_right = chance.random() < self._failure_rate, chance.random() < self._quality
         await asyncio.sleep(self._seconds * (1 + self._jitter * chance.uniform(-1, 1)))
         if fails:

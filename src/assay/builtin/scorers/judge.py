@@ -14,8 +14,11 @@ from assay.builtin.scorers.judge_prompt import USUAL_INSTRUCTIONS, Criterion, Pr
 from assay.builtin.scorers.options import number, refused, whole
 from assay.builtin.scorers.texts import NO_OUTPUT, text_of
 from assay.execute.agents import make_agent
+from assay.execute.asking import valid
+from assay.execute.price import Price
+from assay.execute.spending import spent_on
 from assay.model import AgentUse, Answer, Request
-from assay.plugin.agent import Agent
+from assay.plugin.agent import Agent, AgentError
 from assay.plugin.scorer import Judged, Judgement
 
 if TYPE_CHECKING:
@@ -31,11 +34,33 @@ class _Opinion:
     reason: str
 
 
+class _Hearing:
+    """What a judge has answered until now; entered for each question, so that one that fails spoils no other."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.problem = ""
+
+    def take(self, answer: object) -> None:
+        self.answers.append(valid(answer))
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        told = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+        self.problem = f"the judge failed: {told}"
+        return True
+
+
 class Judge:
     """Any agent as the judge: it is shown task, expected output, output and rubric, and gives marks on a scale.
 
     A share of the outputs, chosen by hash, is judged twice, so that the judge's disagreement with itself is known:
-    the part `judge_disagreement` of those judgements, and `disagreement()` over all of them.
+    the part `judge_disagreement` of those judgements, and `disagreement()` over all of them. What it is asked is spending
+    of the harness: it is told with each judgement, and is no part of the cost of the agent that is judged.
     """
 
     def __init__(
@@ -66,6 +91,10 @@ class Judge:
         self._differences: list[float] = []
         self._at_hand()
 
+    @property
+    def asks(self) -> tuple[AgentUse, ...]:
+        return (self._use,)
+
     def disagreement(self) -> float | None:
         """Mean absolute difference between two judgements of the same output; None before any was judged twice."""
         return statistics.fmean(self._differences) if self._differences else None
@@ -77,16 +106,20 @@ class Judge:
         agent = self._at_hand()
         if agent is None or inspect.iscoroutinefunction(agent.answer):
             return self._awaited(requests)
-        answers = [agent.answer(request) for request in requests]
-        return self._combined([answer.output for answer in answers if isinstance(answer, Answer)])
+        hearing = _Hearing()
+        for request in requests:
+            with hearing:
+                hearing.take(agent.answer(request))
+        return self._combined(agent, hearing)
 
     async def _awaited(self, requests: Sequence[Request]) -> Judgement:
         agent = self._at_hand() or await self._opened()
-        outputs = []
+        hearing = _Hearing()
         for request in requests:
-            answer = agent.answer(request)
-            outputs.append((await answer if inspect.isawaitable(answer) else answer).output)
-        return self._combined(outputs)
+            with hearing:
+                answer = agent.answer(request)
+                hearing.take(await answer if inspect.isawaitable(answer) else answer)
+        return self._combined(agent, hearing)
 
     def _at_hand(self) -> Agent | None:
         """The agent, if it can be had without waiting: on a running loop an agent cannot be opened by a plain call."""
@@ -114,17 +147,19 @@ class Judge:
         key = f"{judged.case.id}\0{text_of(judged.output)}".encode("utf-8", "backslashreplace")
         return int.from_bytes(sha256(key).digest()[:8]) < self._sample * 2**64
 
-    def _combined(self, outputs: Sequence[object]) -> Judgement:
-        opinions, problem = [], "the judge gave no answer"
-        for output in outputs:
+    def _combined(self, agent: Agent, hearing: _Hearing) -> Judgement:
+        opinions, problem = [], hearing.problem or "the judge gave no answer"
+        for answer in hearing.answers:
             try:
-                opinions.append(self._opinion(output))
+                opinions.append(self._opinion(answer.output))
             except Unreadable as unreadable:
                 problem = str(unreadable)
+        spent = spent_on(hearing.answers, Price(self._use, agent))
         if not opinions:
-            return Judgement(None, problem)
+            return Judgement(None, problem, spent=spent)
         value = statistics.fmean(opinion.value for opinion in opinions)
-        return Judgement(value, opinions[0].reason, {**self._means(opinions), **self._difference(opinions)})
+        parts = {**self._means(opinions), **self._difference(opinions)}
+        return Judgement(value, opinions[0].reason, parts, spent)
 
     def _opinion(self, output: object) -> _Opinion:
         marks = marks_in(output, [one.name for one in self._criteria], self._low, self._high)

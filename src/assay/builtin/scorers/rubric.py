@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.builtin.scorers.options import number, refused
 from assay.execute.judging import make_scorer
-from assay.model import ScorerUse
+from assay.execute.spending import together
+from assay.model import AgentUse, ScorerUse
 from assay.plugin.scorer import Judged, Judgement, Scorer
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class Rubric:
         if not any(one.weight for one in self._criteria):
             raise _refused("give weight to nothing: at least one weight must be above 0.")
 
+    @property
+    def asks(self) -> tuple[AgentUse, ...]:
+        return tuple(use for one in self._criteria for use in getattr(one.scorer, "asks", ()))
+
     def score(self, judged: Judged) -> Awaitable[Judgement] | Judgement:
         results = [one.judge(judged) for one in self._criteria]
         settled = [result for result in results if isinstance(result, Judgement)]
@@ -72,7 +77,7 @@ class Rubric:
         value = sum(weight * value for weight, value in judged) / total if total else None
         parts = {name: part for one, result in pairs for name, part in _parts(one, result).items()}
         reasons = [f"{one.name}: {result.reason}" for one, result in pairs if result.reason]
-        return Judgement(value, "; ".join(reasons), parts)
+        return Judgement(value, "; ".join(reasons), parts, together(result.spent for result in judgements))
 
 
 def _parts(criterion: _Criterion, judgement: Judgement) -> dict[str, float | None]:

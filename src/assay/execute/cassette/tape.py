@@ -129,19 +129,19 @@ def read_tape(path: Path) -> list[Exchange]:
     """Every exchange of a cassette; CassetteError names each damaged line."""
     try:
         # Not splitlines(): answers may hold characters that count as line ends there.
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
     except FileNotFoundError:
         raise CassetteError(
             f"There is no cassette '{path}'. Make one: assay record --cassette {path} -- COMMAND"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise CassetteError(f"The cassette '{path}' cannot be read: {error}") from None
-    if lines == [""]:
+    except OSError as error:
+        raise CassetteError(f"The cassette '{path}' cannot be read: {error.strerror}.") from None
+    if lines == [b""]:
         raise CassetteError(f"The cassette '{path}' is empty.")
     exchanges, damaged = [], []
     for number, line in enumerate(lines, 1):
         try:
-            exchanges.append(_exchange(line))
+            exchanges.append(_exchange(line.decode()))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             damaged.append(f"{path}:{number}: is not a recorded exchange: {_told(error)}.")
     if damaged:
@@ -152,6 +152,8 @@ def read_tape(path: Path) -> list[Exchange]:
 def _told(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"it has no {error}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"its byte {error.start} is not UTF-8"
     is_ours_or_json = type(error) in (ValueError, json.JSONDecodeError)
     return str(error) if is_ours_or_json else "it has another shape"
 
@@ -188,8 +190,9 @@ def _exchange(line: str) -> Exchange:
 class Player:
     """Finds the answer to a request.
 
-    Strict: everything must be equal, and the n-th time gets the n-th recording. Lenient: the words decide, and the
-    last recording may be used again.
+    Strict: everything must be equal but the running number of a request and the name of its limit of tokens, which has
+    an old and a new one; and the n-th time gets the n-th recording. Lenient: the words decide, and the last recording
+    may be used again.
     """
 
     def __init__(
@@ -220,10 +223,7 @@ class Player:
     def _key(self, method: str, path: str, body: Any) -> str:
         if self._is_lenient:
             return json.dumps([path.rsplit("/", 1)[-1], " ".join(prompt_of(body).split()).casefold()])
-        if isinstance(body, Mapping):
-            # A running number says nothing about what is asked.
-            body = {name: value for name, value in body.items() if name != "id"}
-        return json.dumps([method, path, body], sort_keys=True)
+        return json.dumps([method, path, _essence(body)], sort_keys=True)
 
     def _told(self, method: str, path: str, body: Any, recorded: int) -> str:
         if recorded:
@@ -236,6 +236,20 @@ class Player:
         ).strip()
 
 
+def _essence(body: Any) -> Any:
+    """What is asked, without a running number, and with the older name of what has two."""
+    if not isinstance(body, Mapping):
+        return body
+    kept = {name: value for name, value in body.items() if name != "id"}
+    if _NEW_LIMIT in kept and _OLD_LIMIT not in kept:
+        kept[_OLD_LIMIT] = kept.pop(_NEW_LIMIT)
+    return kept
+
+
+_OLD_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
+"""OpenAI renamed it; which of the two a program sends depends on the server that it thinks it talks to."""
+
+
 def _likeness(exchange: Exchange, path: str, body: Any) -> float:
     same_path = 1.0 if exchange.path == path else 0.0
     return same_path + SequenceMatcher(None, exchange.prompt[:2000], prompt_of(body)[:2000]).ratio()
@@ -245,6 +259,7 @@ def _difference(recorded: Any, asked: Any) -> str:
     """Which keys differ, where both are mappings."""
     if not (isinstance(recorded, Mapping) and isinstance(asked, Mapping)):
         return ""
+    recorded, asked = _essence(recorded), _essence(asked)
     keys = sorted(k for k in {*recorded, *asked} if recorded.get(k) != asked.get(k))
     return f"They differ in: {', '.join(map(str, keys))}." if keys else ""
 

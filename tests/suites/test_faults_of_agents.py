@@ -1,0 +1,99 @@
+"""Agents that misbehave in the middle of a run: each is recorded as what it is, and the others are answered."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.command import AssayInline
+from tests.suites.project import Stored, suite
+
+from assay.model import Status
+
+PROGRAM = """
+import json, os, signal, sys, time
+FAULTS = {
+    "hangs": lambda: time.sleep(60),
+    "ignores": lambda: (signal.signal(signal.SIGTERM, signal.SIG_IGN), time.sleep(60)),
+    "crashes": lambda: os.kill(os.getpid(), signal.SIGSEGV),
+    "garbage": lambda: print("what?", flush=True),
+    "floods": lambda: [sys.stderr.write("e" * 50_000) for _ in range(200)] and None,
+    "huge": lambda: print('"' + "x" * 50_000_000 + '"', flush=True),
+    "closes": lambda: (os.write(1, b'{"id'), os._exit(0)),
+    "binary": lambda: os.write(1, b'{"id": "\\xff\\xfe"}\\n'),
+}
+LIES = {
+    "negative": {"usage": {"input_tokens": -5}},
+    "huge-usage": {"usage": {"output_tokens": 10**30}},
+    "fraction": {"usage": {"input_tokens": 1.5}},
+    "truth": {"usage": {"input_tokens": True}},
+    "refund": {"usd": -1},
+    "fortune": {"usd": 1e300},
+    "endless": {"durations": {"load": 1e300}},
+    "another": {"id": "nobody"},
+}
+for line in sys.stdin:
+    asked = json.loads(line)
+    what = asked["input"]
+    if what == "late":
+        time.sleep(1.5)
+    if what in FAULTS:
+        FAULTS[what]()
+    print(json.dumps({"id": asked["id"], "output": what, **LIES.get(what, {})}), flush=True)
+    if what == "twice":
+        print(json.dumps({"id": asked["id"], "output": "again"}), flush=True)
+"""
+EXPECTED = {
+    **dict.fromkeys(("hangs", "ignores", "late"), (Status.TIMEOUT, "took longer than 1 s")),
+    "crashes": (Status.FAILED, "died of SIGSEGV"),
+    "closes": (Status.FAILED, "in the middle of an answer"),
+    "garbage": (Status.INVALID_OUTPUT, "not JSON"),
+    "huge": (Status.INVALID_OUTPUT, "more than 33,554,432 bytes"),
+    "binary": (Status.INVALID_OUTPUT, "not UTF-8"),
+    "another": (Status.INVALID_OUTPUT, "but was asked"),
+    **dict.fromkeys(
+        ("negative", "huge-usage", "fraction", "truth", "refund", "fortune", "endless"),
+        (Status.INVALID_OUTPUT, "cannot be"),
+    ),
+    **dict.fromkeys(("floods", "twice"), (Status.OK, "")),
+}
+
+
+def cases() -> list[dict[str, Any]]:
+    faults = [{"id": name, "input": name, "expected": name} for name in EXPECTED]
+    fine = [{"id": f"after-{name}", "input": "fine", "expected": "fine"} for name in EXPECTED]
+    return [case for pair in zip(faults, fine, strict=True) for case in pair]
+
+
+def _alive(mark: str) -> list[str]:
+    commands = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            commands.append((process / "cmdline").read_bytes().decode(errors="replace"))
+        except OSError:
+            continue
+    return [command for command in commands if mark in command]
+
+
+@pytest.mark.parametrize("concurrency", ["1", "4"])
+def test_every_fault_is_recorded_as_what_it_is_and_the_run_goes_on(
+    assay_inline: AssayInline, concurrency: str
+) -> None:
+    program = assay_inline.write("misbehaving.py", PROGRAM)
+    agent = {"name": "a", "type": "command", "command": [sys.executable, "-S", "-E", str(program)]}
+    assay_inline.write("s.yaml", suite(cases(), [agent], benchmark={"limits": {"seconds": 1}}))
+    started = time.monotonic()
+    assert assay_inline("run", "s.yaml", "-q", "--concurrency", concurrency).code == 0
+    assert time.monotonic() - started < 30
+    stored = Stored(assay_inline.folder)
+    found = {one.case: one for one in stored.measured}
+    for name, (status, problem) in EXPECTED.items():
+        assert (name, found[name].status) == (name, status)
+        assert problem in (found[name].error or "")
+        assert (found[f"after-{name}"].status, found[f"after-{name}"].output) == (Status.OK, "fine")
+    assert len(found["floods"].log or "") < 100_000
+    assert "passed over" in " ".join(one.log or "" for one in stored.measured)
+    assert _alive(str(program)) == []

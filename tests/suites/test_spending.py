@@ -1,0 +1,191 @@
+"""What a run costs: how that is known, what judges add to it, and whether a budget can hold."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.command import AssayInline
+from tests.suites.project import Stored, numbers, python_agent, suite
+
+from assay.model import RunState
+
+AGENTS = """
+def plain(text):
+    return text
+
+def calling(text):
+    return {"output": text, "model": "gpt-4o-mini", "usage": {"input_tokens": 1000, "output_tokens": 500}}
+
+def telling(text):
+    return {"output": text, "usd": 0.01, "usage": {"input_tokens": 3, "output_tokens": 2}}
+
+def obscure(text):
+    return {"output": text, "model": "nobody-knows-it-1", "usage": {"input_tokens": 3, "output_tokens": 2}}
+
+def judge(text):
+    return {"output": '{"score": 5}', "usd": 0.1, "usage": {"input_tokens": 90, "output_tokens": 10}}
+
+def secretive(text):
+    return {"output": '{"score": 5}', "model": "nobody-knows-it-1"}
+"""
+PRICED = {
+    "name": "priced",
+    "type": "python",
+    "target": "agents.py:obscure",
+    "price": {"input": 2, "output": 4},
+}
+
+
+def write(assay: AssayInline, agents: list[Any], cases: int = 2, **benchmark: Any) -> None:
+    assay.write("agents.py", AGENTS)
+    assay.write("s.yaml", suite(numbers(cases), agents, benchmark=benchmark))
+
+
+def judged_by(agent: str) -> dict[str, Any]:
+    return {"name": "judge", "agent": agent, "disagreement_sample": 0}
+
+
+def test_every_format_says_how_a_cost_is_known(assay_inline: AssayInline) -> None:
+    names = ("plain", "calling", "telling", "obscure")
+    write(assay_inline, [*(python_agent(name) for name in names), PRICED])
+    done = assay_inline("run", "s.yaml", "--json", "--report", "html,md", "--out", "out").json
+    by_agent = {trial["agent"]["name"]: trial for trial in done["trials"]}
+    assert [by_agent[name].get("cost_sources") for name in (*names, "priced")] == [
+        None, ["list"], ["reported"], None, ["price"]
+    ]  # fmt: skip
+    assert by_agent["plain"]["usd_per_solved"] == 0
+    assert by_agent["obscure"]["usd_per_solved"] is None
+    prices = by_agent["calling"]["price_list"]
+    assert prices["name"].startswith("genai-prices ")
+    assert "2024-01-01" < prices["date"] <= done["started"][:10]
+    listed = f"calling: cost by the price list {prices['name']}, whose newest price is of {prices['date']}"
+    shown = assay_inline("show", "last", COLUMNS="200").out
+    page = (assay_inline.folder / "out" / "report.html").read_text()
+    text = (assay_inline.folder / "out" / "report.md").read_text().replace("\\", "")
+    for said in (shown, page, text):
+        assert listed in said
+        assert "telling: cost as the answers report it" in said
+        assert "priced: cost by the price given with the agent" in said
+        assert "plain: cost" not in said
+
+
+def test_a_case_says_how_its_cost_is_known_and_what_judging_took(assay_inline: AssayInline) -> None:
+    write(assay_inline, [python_agent("telling"), python_agent("judge")], scorer=judged_by("judge"))
+    assert assay_inline("run", "s.yaml", "-q", "--agent", "telling").code == 0
+    shown = assay_inline("show", "last", "--case", "c0").out
+    assert "as the answers report it" in shown
+    assert "judging took 1 call, 100 tokens, $0.10" in shown
+
+
+def test_a_judge_is_paid_by_the_harness_and_not_by_the_agent(assay_inline: AssayInline) -> None:
+    write(assay_inline, [python_agent("telling"), python_agent("judge")], cases=3, scorer=judged_by("judge"))
+    done = assay_inline("run", "s.yaml", "--json", "--agent", "telling", "--warmup", "1").json
+    (trial,) = done["trials"]
+    assert trial["usd_per_solved"] == pytest.approx(0.01)
+    assert trial["tokens_per_solved"] == 5
+    assert trial["judging"] == {"calls": 4, "tokens": 400, "usd": pytest.approx(0.4)}
+    assert "judge_usd" not in trial["metrics"]
+    assert "judging took 4 calls, 400 tokens, $0.40: spent by the harness" in assay_inline("show").out
+
+
+def test_a_rubric_passes_on_what_its_judges_took(assay_inline: AssayInline) -> None:
+    criteria = [
+        {"name": "right", "scorer": {**judged_by("judge"), "agent": python_agent("judge") | {"folder": "."}}},
+        {"name": "there", "contains": ["0"]},
+    ]
+    write(assay_inline, [python_agent("telling")], cases=1, scorer={"name": "rubric", "criteria": criteria})
+    assert assay_inline("run", "s.yaml", "-q").code == 0
+    (made,) = Stored(assay_inline.folder).measured
+    assert (made.measurements["judge_usd"], made.measurements["judge_calls"]) == (0.1, 1)
+    assert made.measurements["usd"] == 0.01
+
+
+def test_a_judge_that_is_an_agent_with_a_price_keeps_it(assay_inline: AssayInline) -> None:
+    agents = [python_agent("plain"), {**PRICED, "name": "judge"}]
+    write(assay_inline, agents, cases=1, scorer=judged_by("judge"))
+    assert assay_inline("run", "s.yaml", "-q", "--agent", "plain").code == 0
+    (made,) = Stored(assay_inline.folder).measured
+    assert made.measurements["judge_usd"] == pytest.approx((3 * 2 + 2 * 4) / 1e6)
+
+
+@pytest.mark.parametrize(("option", "value"), [("--budget-usd", "0.5"), ("--budget-tokens", "500")])
+def test_what_judges_take_counts_towards_the_budget(
+    assay_inline: AssayInline, option: str, value: str
+) -> None:
+    agents = [python_agent("plain"), python_agent("judge")]
+    write(assay_inline, agents, cases=500, scorer=judged_by("judge"))
+    done = assay_inline("run", "s.yaml", "-q", "--agent", "plain", "--repetitions", "20", option, value)
+    assert done.code == 1
+    assert Stored(assay_inline.folder).run.state is RunState.OVER_BUDGET
+
+
+def test_judging_again_tells_what_it_took_and_adds_it_up(assay_inline: AssayInline) -> None:
+    write(assay_inline, [python_agent("plain"), python_agent("judge")], scorer=judged_by("judge"))
+    assert assay_inline("run", "s.yaml", "-q", "--agent", "plain").code == 0
+    done = assay_inline("rescore", "last")
+    assert "Judging again took 2 calls, 200 tokens, $0.20." in done.err
+    again = assay_inline("rescore", "last", "--json").json
+    assert again["spent"] == {"calls": 2, "tokens": 200, "usd": pytest.approx(0.2)}
+    assert again["trials"][0]["judging"] == {"calls": 6, "tokens": 600, "usd": pytest.approx(0.6)}
+
+
+def test_a_cost_that_cannot_be_known_is_told_before_the_run_when_there_is_a_budget(
+    assay_inline: AssayInline,
+) -> None:
+    web = {"name": "web", "type": "http", "url": "http://127.0.0.1:9/ask", "retries": 0}
+    gpt = {"name": "gpt", "type": "openai", "model": "gpt-4o-mini", "base_url": "http://127.0.0.1:9"}
+    known = {**gpt, "name": "known", "price": {"input": 1, "output": 1}}
+    scorer = {**judged_by("x"), "agent": {"name": "critic", "type": "http", "url": "http://127.0.0.1:9"}}
+    agents = [web, gpt, known, python_agent("plain"), {"name": "sim", "type": "simulated"}]
+    write(assay_inline, agents, scorer=scorer)
+    told = assay_inline("run", "s.yaml", "--dry-run", "--budget-usd", "1").err
+    warned = [line.split("'")[1] for line in told.splitlines() if line.startswith("Warning: The cost of ")]
+    assert warned == ["web", "gpt", "critic"]
+    assert "judge 'critic'" in told
+    assert "Warning" not in assay_inline("run", "s.yaml", "--dry-run").err
+
+
+def test_public_models_that_the_list_does_not_know_are_told_before_the_run(assay_inline: AssayInline) -> None:
+    models = ("gpt-4o-mini", "nobody-knows-it-1")
+    agents = [{"name": model, "type": "openai", "model": model, "api_key": "sk-unused"} for model in models]
+    write(assay_inline, agents)
+    told = assay_inline("run", "s.yaml", "--dry-run", "--budget-usd", "1").err
+    assert "agent 'nobody-knows-it-1'" in told
+    assert "agent 'gpt-4o-mini'" not in told
+
+
+def _budget_doubts(assay: AssayInline) -> list[str]:
+    warnings = json.loads(assay("show", "last", "--json").out)["warnings"]
+    return [doubt["message"] for doubt in warnings if doubt["code"] == "budget"]
+
+
+def test_an_unknown_cost_makes_a_budget_doubtful(assay_inline: AssayInline) -> None:
+    agents = [
+        python_agent("plain"),
+        python_agent("obscure"),
+        python_agent("telling"),
+        python_agent("secretive"),
+    ]
+    write(assay_inline, agents, cases=3, scorer=["exact", judged_by("secretive")])
+    asked = ["--agent", "plain", "--agent", "obscure", "--agent", "telling"]
+    assert assay_inline("run", "s.yaml", "-q", *asked, "--budget-usd", "5").code == 0
+    told = _budget_doubts(assay_inline)
+    assert sum("the agent's cost is unknown" in text for text in told) == 1
+    assert sum("In 3 of 3 executions the judge's cost is unknown" in text for text in told) == 3
+    assert "b · obscure: In 3 of 3 executions the agent's cost" in " ".join(assay_inline("show").out.split())
+
+
+def test_without_a_budget_an_unknown_cost_is_no_doubt(assay_inline: AssayInline) -> None:
+    write(assay_inline, [python_agent("obscure")])
+    assert assay_inline("run", "s.yaml", "-q").code == 0
+    assert _budget_doubts(assay_inline) == []
+
+
+def test_a_budget_of_tokens_is_doubtful_where_a_paid_agent_counts_none(assay_inline: AssayInline) -> None:
+    silent = {"name": "silent", "type": "simulated", "seconds": 0}
+    write(assay_inline, [python_agent("plain"), python_agent("secretive"), silent])
+    assert assay_inline("run", "s.yaml", "-q", "--budget-tokens", "9999").code in (0, 1)
+    (told,) = _budget_doubts(assay_inline)
+    assert "In 2 of 2 executions the agent's use of tokens is unknown" in told
