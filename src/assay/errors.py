@@ -10,6 +10,8 @@ AssayError
 │   ├── StoreFull    no space left; what was stored before is kept
 │   └── SuiteNotFound  no suite was registered by that name
 ├── RunNotFound      no run, or several, by that id
+├── Unlike           two sides that are no measure for each other
+├── SeriesError      a list of numbers that cannot be read
 └── ReportError      a document cannot be made from this run
 """
 
@@ -75,6 +77,14 @@ class SuiteNotFound(StoreError):
 
 
 class RunNotFound(AssayError):
+    pass
+
+
+class Unlike(AssayError):
+    pass
+
+
+class SeriesError(AssayError):
     pass
 
 

@@ -1,0 +1,180 @@
+"""`assay detect`: where does a series of numbers shift?"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assay.cli.session import Session, common
+from assay.errors import SeriesError
+
+if TYPE_CHECKING:
+    from assay.stats.changepoint import ChangePoint, Drift, History
+
+_STDIN = "-"
+_REMEDY = "Leave out points that were not measured."
+
+
+@click.command()
+@click.argument("file", metavar="FILE|-")
+@click.option("--lines", is_flag=True, help="Many series: a JSON list a line in, a JSON document a line out.")
+@common
+def detect(session: Session, file: str, lines: bool) -> int:
+    """Find the change points of a series: a JSON list of numbers, or one number a line, oldest first.
+
+    An index counts from 0 and is the first point of the new level. A change younger than five points is pending: the
+    points to come may take it back.
+    """
+    from assay.stats import changepoint
+
+    if lines:
+        return _detect_lines(file)
+    values = read_series(_text(file))
+    found = changepoint.detect(values)
+    if session.is_json:
+        session.emit(document(found))
+        return 0
+    from assay.report.history import print_history
+
+    print_history(values, found, session.console())
+    session.next(f"assay detect {file} --json", "assay regressions AGENT")
+    return 0
+
+
+def _detect_lines(file: str) -> int:
+    """Each line is answered when it comes, so that another program can ask one question after the other."""
+    is_whole = True
+    for number, line in enumerate(_lines(file), 1):
+        if line.strip():
+            answer = _answer(line, number)
+            is_whole &= "error" not in answer
+            click.echo(json.dumps(answer, allow_nan=False))
+    return 0 if is_whole else 2
+
+
+def _answer(line: bytes, number: int) -> dict[str, Any]:
+    from assay.stats import changepoint
+
+    try:
+        return document(changepoint.detect(_json_list(_decoded(line))))
+    except SeriesError as error:
+        return {"error": f"Line {number}: {error}"}
+
+
+def read_series(text: str) -> list[float]:
+    """
+    >>> read_series("[1, 2.5]"), read_series("1\\n2.5\\n")
+    ([1.0, 2.5], [1.0, 2.5])
+    """
+    stripped = text.strip()
+    if not stripped:
+        raise SeriesError("There are no numbers. Give a JSON list, or one number a line.")
+    if stripped[0] in '[{"':
+        return _json_list(stripped)
+    lines = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
+    return [_from_line(line, number) for number, line in lines if line]
+
+
+def _json_list(text: str) -> list[float]:
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise SeriesError(f"This is not JSON: {error}. Give a list of numbers, as in [1.0, 1.2].") from None
+    except RecursionError:
+        raise SeriesError("The lists are nested too deeply. Give a flat list of numbers.") from None
+    if not isinstance(values, list):
+        raise SeriesError(f"A list of numbers is wanted, as in [1.0, 1.2], not {_shown(values)}.")
+    return [_from_json(value, place) for place, value in enumerate(values)]
+
+
+def _from_line(text: str, number: int) -> float:
+    try:
+        return _finite(float(text), f"line {number}")
+    except ValueError:
+        raise _not_a_number(text, f"line {number}") from None
+
+
+def _from_json(value: Any, place: int) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _not_a_number(value, f"position {place}")
+    try:
+        return _finite(float(value), f"position {place}")
+    except OverflowError:
+        return _finite(math.inf, f"position {place}")
+
+
+def _finite(number: float, where: str) -> float:
+    if not math.isfinite(number):
+        raise SeriesError(f"The value at {where} is {number}, not a finite number. {_REMEDY}")
+    return number
+
+
+def _not_a_number(value: Any, where: str) -> SeriesError:
+    return SeriesError(f"The value at {where} is {_shown(value)}, not a number. {_REMEDY}")
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def _text(file: str) -> str:
+    return _decoded(b"".join(_lines(file)))
+
+
+def _decoded(line: bytes) -> str:
+    try:
+        return line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SeriesError("This is not text in UTF-8. Give a JSON list, or one number a line.") from None
+
+
+def _lines(file: str) -> Iterator[bytes]:
+    if file == _STDIN:
+        yield from sys.stdin.buffer
+        return
+    try:
+        with Path(file).open("rb") as opened:
+            yield from opened
+    except OSError as error:
+        raise SeriesError(
+            f"'{file}' cannot be read: {error.strerror}. Give a file of numbers, or - for standard input."
+        ) from None
+
+
+def document(found: History) -> dict[str, Any]:
+    return {
+        "change_points": [_change_point(one) for one in found.change_points],
+        "drift": None if found.drift is None else _drift(found.drift),
+        "n": found.n,
+        "reason": found.reason,
+    }
+
+
+def _change_point(one: ChangePoint) -> dict[str, Any]:
+    return {
+        "index": one.index,
+        "before": one.before,
+        "after": one.after,
+        "change": one.change,
+        "p_value": one.p_value,
+        "pending": one.is_pending,
+    }
+
+
+def _drift(drift: Drift) -> dict[str, Any]:
+    return {
+        "start": drift.start,
+        "end": drift.end,
+        "before": drift.before,
+        "after": drift.after,
+        "change": drift.change,
+        "interval": [drift.low, drift.high],
+        "p_value": drift.p_value,
+    }

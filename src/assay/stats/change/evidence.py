@@ -1,0 +1,105 @@
+"""What speaks for a cut: the ranks of the points on both sides, the distance of their levels, the noise around them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.stats.sample import Array
+
+WINDOW = 60
+"""Points a side that a cut is judged by: enough to be sure, few enough for what lies far back not to matter."""
+
+_SIGMA = 1.4826
+_TAME = 3.0
+_MOST_ALIKE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Of the points nearest to a cut, at most `WINDOW` a side."""
+
+    z: float
+    """Of the rank sum, corrected for ties; positive when the later points are larger."""
+    shift: float
+    """Median of the differences of a later point and an earlier one (Hodges and Lehmann 1963)."""
+    sigma: float
+    """Noise around the two levels, from the median absolute deviation."""
+    level: float
+    """The larger of the two levels in size."""
+    before: int
+    after: int
+
+    @property
+    def distance(self) -> float:
+        """The shift in standard errors; unlike z it has no upper limit when the sides are short."""
+        error = self.sigma * math.sqrt(1 / self.before + 1 / self.after)
+        return abs(self.shift) / error if error > 0 else math.inf
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether every later point lies beyond every earlier one, so that z is as large as it can be."""
+        pairs = self.before * self.after
+        return abs(self.z) >= 0.999 * math.sqrt(3 * pairs / (self.before + self.after + 1))
+
+
+def evidence(series: Array, start: int, cut: int, stop: int) -> Evidence:
+    """For a cut between the segments that begin at `start` and end before `stop`."""
+    before, after = series[max(start, cut - WINDOW) : cut], series[cut : min(stop, cut + WINDOW)]
+    levels = [float(np.median(side)) for side in (before, after)]
+    distances = np.concatenate((np.abs(before - levels[0]), np.abs(after - levels[1])))
+    return Evidence(
+        z=rank_sum_z(before, after),
+        shift=float(np.median(np.subtract.outer(after, before))),
+        sigma=_SIGMA * float(np.median(distances)),
+        level=max(map(abs, levels)),
+        before=before.size,
+        after=after.size,
+    )
+
+
+def rank_sum_z(x: Array, y: Array) -> float:
+    """The standardised statistic of Mann and Whitney, positive when y is the larger; 0 when all values are equal."""
+    ordered = np.sort(x)
+    above = np.searchsorted(ordered, y, "left") + np.searchsorted(ordered, y, "right")
+    counts = np.unique(np.concatenate((x, y)), return_counts=True)[1].astype(np.float64)
+    pairs, total = x.size * y.size, x.size + y.size
+    ties = float((counts**3 - counts).sum()) / (total * (total - 1))
+    variance = pairs / 12 * (total + 1 - ties)
+    return (float(above.sum()) - pairs) / 2 / math.sqrt(variance) if variance > 1e-9 else 0.0
+
+
+def selected_p(z: float, points: int, shortest: int) -> float:
+    """Chance that without any change the best cut of so many points, none nearer to an end than `shortest`, has such a z.
+
+    A p value at the best cut must pay for the search. This is the approximation of Miller and Siegmund (1982), used
+    for ranks by Lausen and Schumacher (1992); on short series it errs on the safe side. It needs z > 1.
+    """
+    if z <= 1:
+        return 1.0
+    share = shortest / points
+    density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    crossings = density * ((z - 1 / z) * 2 * math.log((1 - share) / share) + 4 / z)
+    return min(1.0, crossings)
+
+
+def residuals(series: Array, cuts: Sequence[int]) -> Array:
+    """Distances from the median of the own segment."""
+    return np.concatenate([part - np.median(part) for part in np.split(series, list(cuts))])
+
+
+def likeness(rest: Array) -> float:
+    """Lag-1 correlation of residuals, which are cut off at three sigma lest a spike make or hide it; 0 to 0.95."""
+    sigma = _SIGMA * float(np.median(np.abs(rest)))
+    if sigma == 0:
+        return 0.0
+    tame = np.clip(rest, -_TAME * sigma, _TAME * sigma) / sigma
+    return min(_MOST_ALIKE, max(0.0, float(tame[1:] @ tame[:-1]) / float(tame @ tame)))
+
+
+def inflation(alike: float) -> float:
+    """By how much neighbours that are alike raise the variance of a level, to first order."""
+    return (1 + alike) / (1 - alike)

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import math
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from assay.stats.changepoint import History, detect, relative_change
+
+anything = st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=60)
+few_levels = st.lists(st.sampled_from([0.0, 1.0, 2.0, -3.0]), max_size=80)
+plateaus = st.lists(
+    st.tuples(st.floats(allow_nan=False, allow_infinity=False), st.integers(1, 40)), max_size=6
+).map(lambda levels: [level for level, length in levels for _ in range(length)])
+
+
+def noise(n: int, seed: int = 1, sigma: float = 0.015) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, sigma, n)
+
+
+def steps(*levels: float, length: int = 50, seed: int = 1) -> list[float]:
+    series = np.repeat(levels, length)
+    return [float(value) for value in series * np.exp(noise(series.size, seed))]
+
+
+def indexes(values: list[float]) -> list[int]:
+    return [point.index for point in detect(values).change_points]
+
+
+def numbers(found: History) -> list[float]:
+    """Every number that a caller may write down."""
+    parts = [*map(astuple, found.change_points), *([astuple(found.drift)] if found.drift else [])]
+    return [number for part in parts for number in part if number is not None]
+
+
+def test_a_step_is_found_where_it_is_with_both_levels() -> None:
+    (point,) = detect(steps(100, 110)).change_points
+
+    assert point.index == 50
+    assert point.before == pytest.approx(100, rel=0.01)
+    assert point.after == pytest.approx(110, rel=0.01)
+    assert point.change == pytest.approx(0.1, abs=0.01)
+    assert point.p_value < 1e-6
+    assert not point.is_pending
+
+
+def test_there_and_back_are_two_changes() -> None:
+    assert indexes(steps(100, 120, 100)) == [50, 100]
+
+
+def test_noise_alone_has_no_change() -> None:
+    assert indexes(steps(100, 100, 100, 100)) == []
+
+
+def test_one_wild_value_is_no_change() -> None:
+    values = steps(100, 100)
+    values[40] = 1e9
+
+    assert indexes(values) == []
+
+
+def test_a_change_of_four_points_is_pending_and_later_settled() -> None:
+    values = steps(100, 130)
+
+    assert [(p.index, p.is_pending) for p in detect(values[:54]).change_points] == [(50, True)]
+    assert [(p.index, p.is_pending) for p in detect(values[:55]).change_points] == [(50, False)]
+
+
+def test_three_points_are_not_yet_a_change() -> None:
+    assert indexes(steps(100, 130)[:53]) == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_points_that_are_appended_do_not_move_a_settled_change(seed: int) -> None:
+    values = steps(100, 115, seed=seed)
+    found = {tuple(indexes(values[:n])) for n in range(60, 101, 4)}
+
+    assert len(found) == 1
+    assert abs(next(iter(found))[0] - 50) <= 1
+
+
+def test_a_small_step_far_from_a_large_one_is_found_as_well() -> None:
+    assert indexes(steps(100, 106, 106, 160, 160)) == [50, 150]
+
+
+def test_a_change_of_less_than_half_a_percent_is_not_worth_a_word() -> None:
+    quiet = np.exp(noise(200, sigma=0.0002))
+    quiet[100:] *= 1.003
+
+    assert indexes(quiet.tolist()) == []
+
+
+def test_a_shift_smaller_than_the_noise_is_left_alone() -> None:
+    wide = np.exp(noise(400, sigma=0.2))
+    wide[200:] *= 1.1
+
+    assert indexes(wide.tolist()) == []
+
+
+def test_a_slow_drift_is_a_drift_and_not_a_staircase() -> None:
+    found = detect((100 * np.exp(noise(300) + np.linspace(0, math.log(1.1), 300))).tolist())
+
+    assert found.change_points == ()
+    assert found.drift is not None
+    assert found.drift.change == pytest.approx(0.1, abs=0.02)
+    assert found.drift.low == pytest.approx(0.09, abs=0.02)
+    assert found.drift.high == pytest.approx(0.11, abs=0.02)
+    assert found.drift.start < 60
+    assert found.drift.end > 240
+    assert found.drift.p_value < 1e-6
+
+
+def test_a_drift_that_begins_late_is_told_with_its_beginning() -> None:
+    way = np.clip((np.arange(400) - 200) / 200, 0, 1)
+
+    found = detect((100 * np.exp(noise(400) - 0.15 * way)).tolist())
+
+    assert found.change_points == ()
+    assert found.drift is not None
+    assert 120 <= found.drift.start <= 280
+    assert found.drift.change == pytest.approx(math.exp(-0.15) - 1, abs=0.03)
+
+
+def test_a_sharp_step_after_a_drift_stays_a_step() -> None:
+    way = np.clip(np.arange(400) / 300, 0, 1) * 0.1 + 0.3 * (np.arange(400) >= 300)
+
+    found = detect((100 * np.exp(noise(400) + way)).tolist())
+
+    assert [point.index for point in found.change_points] == [300]
+    assert found.drift is not None
+    assert found.drift.end <= 300
+
+
+@pytest.mark.parametrize("n", range(8))
+def test_fewer_than_eight_points_tell_nothing_and_say_why(n: int) -> None:
+    found = detect([1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 9.0][:n])
+
+    assert found == History((), None, n, f"{n} of at least 8 points")
+
+
+@pytest.mark.parametrize("level", [0.0, 5.0, -5.0, 1e300, -1e300, 5e-324])
+def test_a_constant_has_no_change(level: float) -> None:
+    found = detect([level] * 40)
+
+    assert (found.change_points, found.drift, found.reason) == ((), None, "")
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-12, 1e12, 1e300])
+def test_a_step_is_found_whatever_the_unit(factor: float) -> None:
+    assert indexes([value / 100 * factor for value in steps(100, 120)]) == [50]
+
+
+@pytest.mark.parametrize("offset", [-100.0, -110.0, -300.0])
+def test_a_step_is_found_among_zeros_and_negative_values(offset: float) -> None:
+    values = [round(value) + offset for value in steps(100, 130)]
+
+    (point,) = detect(values).change_points
+
+    assert point.index == 50
+    assert point.change is not None
+    assert point.change > 0
+
+
+def test_coarse_clocks_make_no_changes_of_their_ties() -> None:
+    ticks = np.random.default_rng(5).choice([10.0, 11.0], 200, p=[0.7, 0.3])
+
+    assert indexes(ticks.tolist()) == []
+
+
+def test_a_step_between_two_constants_is_found() -> None:
+    (point,) = detect([10.0] * 30 + [11.0] * 30).change_points
+
+    assert (point.index, point.before, point.after) == (30, 10.0, 11.0)
+
+
+def test_a_step_from_zero_has_a_change_that_can_be_written_down() -> None:
+    (point,) = detect([0.0] * 30 + [4.0] * 30).change_points
+
+    assert (point.index, point.change) == (30, 1.0)
+
+
+def test_a_ratio_beyond_all_numbers_is_no_number() -> None:
+    assert relative_change(1e-300, 1e300) is None
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_no_finite_number_is_refused_with_its_position(bad: float) -> None:
+    with pytest.raises(ValueError, match="position 3 is"):
+        detect([1.0, 2.0, 3.0, bad, 5.0, bad])
+
+
+def test_a_table_is_refused() -> None:
+    with pytest.raises(ValueError, match="flat list"):
+        detect([[1.0, 2.0], [3.0, 4.0]])  # type: ignore[list-item]
+
+
+def test_the_same_values_give_the_same_answer() -> None:
+    values = steps(100, 105, 100, 120)
+
+    assert detect(values) == detect(list(values))
+
+
+@example([0.0] * 4 + [1.0] * 3 + [1.3e308])
+@example([0.0] * 60 + [0.0, 1.0] * 30)
+@given(st.one_of(anything, few_levels, plateaus))
+def test_any_finite_numbers_are_answered_with_finite_numbers(values: list[float]) -> None:
+    found = detect(values)
+
+    assert all(math.isfinite(number) for number in numbers(found))
+    assert found.n == len(values)
+    assert [point.index for point in found.change_points] == sorted(
+        {point.index for point in found.change_points}
+    )
+    assert all(
+        4 <= point.index <= len(values) - 4 and 0 <= point.p_value <= 1 for point in found.change_points
+    )
+
+
+@given(st.integers(0, 10**6), st.integers(-40, 40))
+def test_another_unit_moves_no_change(seed: int, exponent: int) -> None:
+    values = steps(100, 112, 100, length=25, seed=seed)
+
+    assert indexes([value * 2.0**exponent for value in values]) == indexes(values)
