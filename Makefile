@@ -9,10 +9,10 @@ INSIDE = PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check fix docs bench clean
+.PHONY: help demo test check fix docs bench bench-stats clean
 
 help:  ## Say what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.core  ## Measure something small and show the result (core install only)
 	@$(INSIDE) sh examples/demo.sh
@@ -36,6 +36,9 @@ docs: $(VENV)/.dev  ## Write the reference pages from the code
 
 bench: $(VENV)/.bench  ## Measure Assay itself against its promises
 	@$(INSIDE) python benchmarks/run.py
+
+bench-stats: $(VENV)/.dev  ## Hold the statistics against their promises by simulation
+	@$(INSIDE) PYTHONPATH=benchmarks python -m stats.run
 
 clean:  ## Remove the virtual environment and what tools left
 	@rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

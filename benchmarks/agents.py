@@ -33,6 +33,10 @@ OPENAI = Promise("openai", "`openai` agent, 64 at a time, each stored", Bound.AT
 HTTP = Promise("http", "`http` agent, 64 at a time, each stored", Bound.AT_LEAST, 3_000, "1/s")
 WAITING = Promise("waiting", "1,000 answers that take 1 s, 1,000 at a time", Bound.BELOW, 1.5, "s")
 RECORDED = Promise("recorded", "1,319 recorded answers judged by their last number", Bound.BELOW, 2.0, "s")
+SERVED = Promise("sim-llm-answers", "Short answers of the simulated server", Bound.AT_LEAST, 10_000, "1/s")
+LATE = Promise(
+    "sim-llm-punctuality", "Error of its token times at P99, 500 streams a second", Bound.BELOW, 1.5e-3, "s"
+)
 
 
 def measure(quick: bool) -> list[Result]:
@@ -42,6 +46,7 @@ def measure(quick: bool) -> list[Result]:
         *_servers(quick),
         _waiting(quick),
         _recorded(quick),
+        *_simulated_server(quick),
     ]
 
 
@@ -133,28 +138,32 @@ def _command(quick: bool) -> Result:
     return Result(COMMAND, "1/s", own, own, detail=detail, values=rates)
 
 
-def _servers(quick: bool) -> Iterator[Result]:
+def _servers(quick: bool) -> list[Result]:
     """What 64 at a time get done against `assay sim-llm`, at the margin; server and runner share the machine."""
     small, large = (500, 2_000) if quick else (1_000, 20_000)
     with _sim_llm() as url:
-        agents: dict[Promise, dict[str, object]] = {
-            OPENAI: {
-                "name": "gpt",
-                "type": "openai",
-                "model": "sim",
-                "base_url": f"{url}/v1",
-                "api_key": "none",
-            },
-            HTTP: {"name": "web", "type": "http", "url": f"{url}/ask"},
+        openai = {"type": "openai", "model": "sim", "base_url": f"{url}/v1", "api_key": "none"}
+        agents: dict[str, dict[str, object]] = {
+            "openai": {"name": "gpt", "stream": False, **openai},
+            "openai, streamed": {"name": "gpt", "stream": True, **openai},
+            "http": {"name": "web", "type": "http", "url": f"{url}/ask"},
         }
-        for promise, agent in agents.items():
-            arms = {
-                f"{promise.name}, {count(size)} cases": partial(_run, size, agent, "--concurrency", "64")
-                for size in (small, large)
-            }
-            few, many = interleaved(arms, 2 if quick else 6).values()
-            rates = [(large - small) / (b.seconds - a.seconds) for a, b in zip(few, many, strict=True)]
-            yield Result(promise, "1/s", figure(rates), figure(rates), values={"executions a second": rates})
+        arms = {
+            f"{name}, {count(size)} cases": partial(_run, size, agent, "--concurrency", "64")
+            for name, agent in agents.items()
+            for size in (small, large)
+        }
+        found = list(interleaved(arms, 2 if quick else 6).values())
+    rates = {
+        name: [(large - small) / (b.seconds - a.seconds) for a, b in zip(few, many, strict=True)]
+        for name, few, many in zip(agents, found[::2], found[1::2], strict=True)
+    }
+    streamed = figure(rates["openai, streamed"]).shown("1/s")
+    detail = f"Whole answers; streamed, with an event a token: {streamed}."
+    return [
+        Result(OPENAI, "1/s", figure(rates["openai"]), figure(rates["openai"]), detail=detail, values=rates),
+        Result(HTTP, "1/s", figure(rates["http"]), figure(rates["http"])),
+    ]
 
 
 @contextmanager
@@ -208,3 +217,28 @@ def _recorded(quick: bool) -> Result:
         ]
     detail = "The whole command, from the shell and back, every answer stored."
     return Result(RECORDED, "s", figure(times), figure(times), detail=detail, values={"seconds": times})
+
+
+def _simulated_server(quick: bool) -> list[Result]:
+    """As a bare client sees it: what it serves without delays, and how late it is at 500 streams a second."""
+    import asyncio
+
+    from assay.testing.sim_llm import SimOptions, SimServer
+    from assay.testing.sim_llm.gauge import punctuality, served_per_second
+
+    rounds = 2 if quick else 6
+    with SimServer(SimOptions(ttft=0, itl=0, tokens=5)) as server:
+        served = [served_per_second(server.url) for _ in range(rounds)]
+    with SimServer(SimOptions(ttft=0.05, itl=0.005, tokens=20)) as server:
+        # No divisor of the delays: streams would otherwise fall due at the same instants.
+        seen = [asyncio.run(punctuality(server.url, ttft=0.05, itl=0.005, rate=487)) for _ in range(rounds)]
+    late, usual = [one.itl_p99 for one in seen], [one.itl_p50 for one in seen]
+    firsts = figure([one.ttft_p99 for one in seen])
+    detail = (
+        f"Gaps between tokens; half of them are off by less than {seconds(figure(usual).value)}. The first token is late by "
+        f"{seconds(firsts.value)} at P99. {figure([one.streams_per_second for one in seen]).value:.0f} streams a second were driven."
+    )
+    return [
+        Result(SERVED, "1/s", figure(served), figure(served), values={"answers a second": served}),
+        Result(LATE, "s", figure(late), figure(late), detail=detail, values={"P99": late, "P50": usual}),
+    ]

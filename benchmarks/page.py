@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import stats.page
 from record import RESULTS, Result, in_unit, stored
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -14,6 +15,15 @@ ORDER = (
     "throughput",
     "fixed-cost",
     "memory",
+    "cases",
+    "cases-memory",
+    "command",
+    "http",
+    "openai",
+    "waiting",
+    "recorded",
+    "sim-llm-answers",
+    "sim-llm-punctuality",
     "empty-function",
     "ten-microseconds-pyperf",
     "ten-microseconds-pytest-benchmark",
@@ -37,7 +47,7 @@ REPRODUCE = """\
 ## Reproduce
 
     make bench                                     # everything, several minutes; exit code 1 when a promise is missed
-    python benchmarks/run.py --only startup        # one part: throughput, timer, startup, reports
+    python benchmarks/run.py --only startup        # one part: throughput, agents, timer, startup, reports
     python benchmarks/run.py --quick               # a trial with fewer rounds and smaller runs; stores nothing
 
 What was observed, round by round, is in `benchmarks/results`, one file a promise, and this page is written from those files alone. The
@@ -66,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, default=PAGE)
     asked = parser.parse_args(arguments)
     text = page(stored(asked.results))
+    if statistics := stats.page.section(stored(asked.results / "stats")):
+        text = f"{text}\n{statistics}"
     if not asked.check:
         asked.page.write_text(text, encoding="utf-8")
         return 0

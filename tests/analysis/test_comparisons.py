@@ -262,3 +262,69 @@ def test_a_hundred_trials_of_five_metrics_and_thirty_processes_take_less_than_tw
     started = time.process_time()
     assert len(compare_reports(a, b)) == 500
     assert time.process_time() - started < 2
+
+
+def test_q_values_stand_beside_the_corrected_p(lab) -> None:
+    names = [f"part{i}_seconds" for i in range(10)]
+    a = lab.trial(more={name: lab.times() for name in names})
+    b = lab.trial(more={name: lab.times(1.1 if name in names[:5] else 1.0) for name in names})
+    found: Any = compare_trials(a, b, interleaved=False)
+    assert all(one.p <= one.q <= one.p_corrected for one in found)
+    assert found[0].q < found[0].p_corrected
+
+
+def test_the_effect_size_says_how_far_one_side_leads(lab) -> None:
+    assert one(compare_reports(*against(lab, 2.0))).effect_size == 1.0
+    assert abs(one(compare_reports(*against(lab, 1.0))).effect_size) < 0.6
+
+
+def test_nothing_within_two_noise_floors_is_claimed(lab) -> None:
+    a, b = against(lab, 1.08, spread=0.005)
+    assert one(compare_reports(a, b)).verdict is Verdict.WORSE
+    noisy = one(compare_reports(a, b, noise_floor=0.05))
+    assert (noisy.verdict, noisy.tolerance) == (Verdict.SAME, 0.1)
+    assert one(compare_reports(a, b, noise_floor=0.001)).tolerance == 0.03
+
+
+def scored(lab, cases: Sequence[int], share: float, repetitions: int = 3) -> Any:
+    """A trial in which each case was right in about that share of its repetitions."""
+    right = lab.chance.random((len(cases), repetitions)) < share
+    series = Series(
+        [case for case in cases for _ in range(repetitions)],
+        list(range(repetitions)) * len(cases),
+        right.astype(float).ravel().tolist(),
+        unit="case",
+    )
+    return lab.trial(more={"score": series})
+
+
+def test_scores_of_the_same_cases_are_paired(lab) -> None:
+    a, b = scored(lab, range(100), 0.5), scored(lab, range(100), 0.9)
+    comparison = one(compare_trials(a, b))
+    assert (comparison.verdict, comparison.method) == (Verdict.BETTER, "paired t of case means")
+    assert comparison.tolerance == 0.01
+
+
+def test_scores_of_different_cases_are_compared_case_against_case(lab) -> None:
+    a, b = scored(lab, range(100), 0.5), scored(lab, range(1000, 1060), 0.9)
+    comparison = one(compare_trials(a, b))
+    assert (comparison.verdict, comparison.method) == (Verdict.BETTER, "Welch's t of case means")
+    assert (comparison.units_a, comparison.units_b) == (100, 60)
+    assert comparison.difference_low < 0.4 < comparison.difference_high
+
+
+def test_a_percentile_is_compared_where_it_is_asked_for(lab) -> None:
+    a, b = against(lab, 1.5, processes=20, each=20)
+    comparison = one(compare_reports(a, b, metrics=["seconds.p95"]))
+    assert (comparison.metric.name, comparison.verdict) == ("seconds.p95", Verdict.WORSE)
+    assert comparison.method == "bootstrap of P95 over units"
+    assert len(compare_reports(a, b)) == 1
+
+
+def test_a_percentile_of_too_few_executions_is_unsure(lab) -> None:
+    a, b = against(lab, 1.5, processes=10, each=5)
+    comparison = one(compare_reports(a, b, metrics=["seconds.p99"]))
+    assert comparison.verdict is Verdict.UNSURE
+    assert comparison.reason == (
+        "Not enough data: ten executions must lie beyond P99, which takes 1,000 a side instead of 50."
+    )

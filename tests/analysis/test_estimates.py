@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,3 +143,28 @@ def test_two_hundred_thousand_executions_take_less_than_half_a_second(lab) -> No
     started = time.process_time()
     estimate(SECONDS, series)
     assert time.process_time() - started < 0.5
+
+
+def test_tails_that_can_be_told_have_an_interval_over_processes(lab) -> None:
+    found = estimate(metric_named("seconds"), lab.times(processes=20, each=20))
+    assert set(found.tails) == {"p95"}
+    assert found.tails["p95"][0] < found.p95 < found.tails["p95"][1]
+    assert found.insufficient == ("p99",)
+
+
+def test_a_lone_process_has_tails_over_its_executions(lab) -> None:
+    found = estimate(metric_named("seconds"), lab.times(processes=1, each=1000))
+    assert set(found.tails) == {"p95", "p99"}
+
+
+def test_the_mean_score_has_an_interval_that_counts_repetitions_for_what_they_are_worth(lab) -> None:
+    def scores(values: list[float], repetitions: int) -> Any:
+        cases = [case for case in range(len(values)) for _ in range(repetitions)]
+        numbers = list(range(repetitions)) * len(values)
+        series = Series(cases, numbers, [v for v in values for _ in range(repetitions)], unit="case")
+        return estimate(metric_named("score"), series)
+
+    once, often = scores([1.0, 0.0] * 10, 1), scores([1.0, 0.0] * 10, 50)
+    assert (often.mean_low, often.mean_high) == pytest.approx((once.mean_low, once.mean_high), abs=0.01)
+    assert once.mean_low < 0.5 < once.mean_high
+    assert estimate(metric_named("seconds"), lab.times()).mean_low is None

@@ -338,7 +338,7 @@ def test_validate_answers_in_json(project: AssayInline) -> None:
         (["show", "@nope"], "nope"),
         (["list", "things"], "'things' is not one of"),
         (["list", "--load", "gone.py"], "There is no file '"),
-        (["compare", "last"], "Missing argument 'B'."),
+        (["compare", "last"], "Name two sides"),
         (["compare", "a.json", "b.json"], "There is no result file 'a.json'."),
         (["show", "--db", "results.db"], "For a file: sqlite:///results.db"),
         (["baseline", "set", "main", "nope"], "There is no run 'nope'."),

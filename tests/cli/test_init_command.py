@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
+from pathlib import Path
 
 import jsonschema
 import pytest
 import yaml
-from tests.command import Assay, AssayInline
+from tests.command import COMMAND, Assay, AssayInline, environment
 
 
 @pytest.mark.slow
@@ -41,13 +44,65 @@ def test_the_schema_that_it_writes_accepts_its_spec(assay_inline: AssayInline) -
     jsonschema.validate(yaml.safe_load((folder / "specs" / "lookup.yaml").read_text()), schema)
 
 
-def test_the_workflow_runs_something(assay_inline: AssayInline) -> None:
+def test_the_workflow_runs_and_gates(assay_inline: AssayInline) -> None:
     assay_inline("init")
 
     workflow = yaml.safe_load((assay_inline.folder / ".github/workflows/benchmarks.yml").read_text())
 
     commands = [step["run"] for step in workflow["jobs"]["benchmark"]["steps"] if "run" in step]
     assert any(command.startswith("assay run ") for command in commands)
+    assert any(command.startswith("assay gate last --baseline main") for command in commands)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("wrong", "code"), [(False, 0), (True, 1)])
+def test_the_workflow_fails_only_a_pull_request_that_makes_answers_worse(
+    assay: Assay, wrong: bool, code: int
+) -> None:
+    project = assay.folder / "project"
+    assay("init", "project")
+    _git(project, "init", "-q")
+    _git(project, "add", ".")
+    _git(project, "commit", "-qm", "base")
+    base = _git(project, "rev-parse", "HEAD")
+    if wrong:
+        agents = project / "agents.py"
+        agents.write_text(agents.read_text().replace('while "*" in words', "while False"))
+    _git(project, "commit", "-qam", "proposed", "--allow-empty")
+
+    job = yaml.safe_load((project / ".github/workflows/benchmarks.yml").read_text())["jobs"]["benchmark"]
+    known = {"github.workspace": str(project), "github.event.pull_request.base.sha": base}
+    variables = {name: _filled(value, known) for name, value in job["env"].items()}
+    codes = {}
+    for step in job["steps"]:
+        if "run" in step and not step["run"].startswith(("pip ", "cat ")):
+            done = _step(project, _filled(step["run"], known), variables)
+            codes[step["name"]] = done.returncode
+
+    assert list(codes.values()) == [0, 0, code], codes
+    assert ("Gate failed" in (project / "results/gate.md").read_text()) == wrong
+
+
+def _git(folder: Path, *words: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    done = subprocess.run(["git", *who, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _filled(text: str, known: dict[str, str]) -> str:
+    return re.sub(r"\$\{\{ (.*?) \}\}", lambda found: known[found[1]], text)
+
+
+def _step(folder: Path, script: str, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    places = {"GITHUB_OUTPUT": str(folder / "output"), "PATH": f"{COMMAND.parent}:{os.environ['PATH']}"}
+    return subprocess.run(
+        ["bash", "-e", "-c", script],
+        cwd=folder,
+        env=environment(variables | places),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 def test_it_overwrites_nothing_unless_told_to(assay_inline: AssayInline) -> None:

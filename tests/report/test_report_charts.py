@@ -120,8 +120,9 @@ def test_samples_of_resources_become_charts_and_a_cut_line_is_left_out(swept):
 
 def test_an_axis_of_numbers_is_a_line_and_one_of_names_is_not():
     def marks(values: tuple[object, ...]) -> list[str]:
+        best, worst = values
         effect = AxisEffect(
-            "a", metric_named("seconds"), values, (1.0, 2.0), (None, 1.9), (None, 2.1), *values
+            "a", metric_named("seconds"), values, (1.0, 2.0), (None, 1.9), (None, 2.1), best, worst
         )
         return [layer["mark"]["type"] for layer in axis(effect)["layer"]]
 

@@ -232,6 +232,14 @@ def test_a_comparison_shows_both_sides_the_ratio_with_interval_and_the_reasons()
     assert "! The machines differ. Compare on one." in text
 
 
+def test_a_wide_screen_shows_the_corrected_p_and_the_q_value():
+    row = replace(compared(Verdict.BETTER), p_corrected=0.0213, q=0.00001)
+    text = shown(print_comparisons, [row], [], width=120)
+    assert "p (Holm)" in text
+    assert "0.021" in text
+    assert "<0.0001" in text
+
+
 def test_verdicts_of_long_names_are_whole_at_80_columns():
     name = "pragma_profile[profile=balanced,workload=write_heavy]"
     rate = replace(

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
 
 from assay.stats.correction import benjamini_hochberg, holm
 
@@ -40,3 +42,10 @@ def test_corrections_raise_p_keep_its_order_and_stay_below_one(p: list[float]) -
 @given(p_values)
 def test_q_values_are_never_above_holm(p: list[float]) -> None:
     assert (benjamini_hochberg(p) <= holm(p) + 1e-12).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100])
+def test_both_agree_with_statsmodels(size: int) -> None:
+    p = np.round(np.random.default_rng(size).random(size) ** 3, 3)
+    assert holm(p).tolist() == pytest.approx(multipletests(p, method="holm")[1].tolist())
+    assert benjamini_hochberg(p).tolist() == pytest.approx(multipletests(p, method="fdr_bh")[1].tolist())

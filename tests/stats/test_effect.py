@@ -187,13 +187,56 @@ def test_pairs_with_a_missing_half_are_left_out() -> None:
     assert effect.value == pytest.approx(2.0)
 
 
-def test_ties_use_the_corrected_normal_approximation() -> None:
+def enumerated_tied_p(a: list[float], b: list[float]) -> float:
+    """Every way to deal the values, where equal ones count half."""
+    values = [*a, *b]
+
+    def above(chosen: tuple[int, ...]) -> float:
+        rest = [values[i] for i in range(len(values)) if i not in chosen]
+        return sum((values[i] > other) + (values[i] == other) / 2 for i in chosen for other in rest)
+
+    seen = above(tuple(range(len(a), len(values))))
+    counts = [above(chosen) for chosen in itertools.combinations(range(len(values)), len(b))]
+    tail = min(sum(c <= seen for c in counts), sum(c >= seen for c in counts))
+    return min(1.0, 2 * tail / len(counts))
+
+
+@given(st.lists(st.integers(1, 4), min_size=2, max_size=9), st.data())
+def test_the_unpaired_p_of_tied_values_is_that_of_enumeration(values: list[int], data) -> None:
+    cut = data.draw(st.integers(1, len(values) - 1))
+    a, b = [float(v) for v in values[:cut]], [float(v) for v in values[cut:]]
+    assert some(unpaired(a, b)).p == pytest.approx(enumerated_tied_p(a, b))
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=9))
+def test_the_paired_p_of_tied_values_is_that_of_enumeration(steps: list[int]) -> None:
+    moved = [step for step in steps if step]
+    sizes = sorted(abs(step) for step in moved)
+    ranks = [sizes.index(abs(step)) + (sizes.count(abs(step)) + 1) / 2 for step in moved]
+    seen = sum(rank for rank, step in zip(ranks, moved, strict=True) if step > 0)
+    sums = [sum(chosen) for chosen in itertools.product(*((0, rank) for rank in ranks))]
+    tail = min(sum(s <= seen for s in sums), sum(s >= seen for s in sums))
+    effect = some(paired([-100.0] * len(steps), [-100.0 + step for step in steps]))
+    assert effect.p == pytest.approx(min(1.0, 2 * tail / len(sums)))
+
+
+def test_many_tied_values_use_the_corrected_normal_approximation() -> None:
     # Siegel and Castellan (1988), section 6.4: variance nm/12 · (N + 1 - Σ(t³ - t) / (N(N - 1))).
-    a, b = [1.0, 2.0, 2.0, 3.0, 4.0, 4.0], [2.0, 3.0, 4.0, 5.0, 5.0, 6.0]
-    variance = 36 / 12 * (13 - (24 + 6 + 24 + 6) / (12 * 11))
+    a, b = [1.0, 2.0, 2.0, 3.0, 4.0, 4.0] * 4, [2.0, 3.0, 4.0, 5.0, 5.0, 6.0] * 4
+    ties = [(a + b).count(value) for value in set(a + b)]
+    variance = 24 * 24 / 12 * (49 - sum(t**3 - t for t in ties) / (48 * 47))
     statistic = sum((y > x) + (y == x) / 2 for x in a for y in b)
-    z = (abs(statistic - 18) - 0.5) / math.sqrt(variance)
+    z = (abs(statistic - 24 * 12) - 0.5) / math.sqrt(variance)
     assert some(unpaired(a, b)).p == pytest.approx(math.erfc(z / math.sqrt(2)))
+
+
+@given(st.lists(positive, min_size=1, max_size=12), st.lists(positive, min_size=1, max_size=12))
+def test_dominance_is_the_chance_to_be_above_less_that_to_be_below(a: list[float], b: list[float]) -> None:
+    wins = sum((y > x) - (y < x) for x in a for y in b)
+    assert some(unpaired(a, b)).dominance == pytest.approx(wins / (len(a) * len(b)))
+    n = min(len(a), len(b))
+    pairs = [(y > x) - (y < x) for x, y in zip(a, b, strict=False) if math.log(x) != math.log(y)]
+    assert some(paired(a[:n], b[:n])).dominance == pytest.approx(sum(pairs) / n)
 
 
 @pytest.mark.parametrize("compare", [unpaired, paired])

@@ -58,6 +58,9 @@ def test_one_run_is_copied_with_all_that_is_its_own(store: Store, tmp_path: Path
         "executions": 2,
         "measurements": 2,
         "artifacts": 1,
+        "benchmarks": 0,
+        "ratings": 0,
+        "regressions": 0,
     }
 
 

@@ -72,6 +72,7 @@ def _postgres_schema(url: str) -> set[tuple[object, ...]]:
            FROM pg_constraint WHERE connamespace = current_schema()::regnamespace""",
         "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()",
         "SELECT viewname, definition FROM pg_views WHERE schemaname = current_schema()",
+        "SELECT matviewname, definition FROM pg_matviews WHERE schemaname = current_schema()",
     )
     with _engine(url).connect() as connection:
         schema = connection.scalar(sa.text("SELECT current_schema()"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from assay.analysis.axes import same_value
 from assay.analysis.replication import Observed, observed
@@ -12,19 +12,31 @@ from assay.analysis.treatment import treatment_failure
 from assay.analysis.verdict import FEWEST_PAIRS, FEWEST_UNITS, Contrast, judged
 from assay.errors import LookupFailed, no_such
 from assay.model import Comparison, Metric, Report, TrialReport
+from assay.model.metric import is_score
 from assay.stats.effect import Effect, paired, unpaired
-from assay.stats.means import mean_difference
+from assay.stats.means import mean_difference, unpaired_mean_difference
 from assay.stats.summary import percentile
+from assay.stats.tails import is_enough, needed, tail_effect
+
+PERCENTILES = {"p90": 90.0, "p95": 95.0, "p99": 99.0}
 
 Pair = tuple[TrialReport, TrialReport]
 
 
 def compare_reports(
-    a: Report, b: Report, *, metrics: Sequence[str] | None = None, tolerance: float | None = None
+    a: Report,
+    b: Report,
+    *,
+    metrics: Sequence[str] | None = None,
+    tolerance: float | None = None,
+    noise_floor: float | None = None,
 ) -> tuple[Comparison, ...]:
-    """Trials of the same benchmark and params, or the only trial of each side; the whole call is one family of tests."""
+    """Trials of the same benchmark and params, or the only trial of each side; the whole call is one family of tests.
+
+    A metric may be asked for by a percentile, as in `seconds.p95`; unasked, percentiles do not burden the family.
+    """
     interleaved = a.run.id == b.run.id and a.run.order == "interleaved"
-    return _compare(matching_trials(a, b), interleaved, metrics, tolerance)
+    return judged(_all_contrasts(matching_trials(a, b), interleaved, metrics), tolerance, noise_floor)
 
 
 def compare_trials(
@@ -34,9 +46,10 @@ def compare_trials(
     interleaved: bool = True,
     metrics: Sequence[str] | None = None,
     tolerance: float | None = None,
+    noise_floor: float | None = None,
 ) -> tuple[Comparison, ...]:
     """Two arms of one run; `interleaved` ones are paired by the round that their processes ran in."""
-    return _compare([(a, b)], interleaved, metrics, tolerance)
+    return judged(_all_contrasts([(a, b)], interleaved, metrics), tolerance, noise_floor)
 
 
 def matching_trials(a: Report, b: Report) -> list[Pair]:
@@ -64,19 +77,20 @@ def _point(trial: TrialReport) -> str:
     return same_value([planned.benchmark, dict(planned.params)])
 
 
-def _compare(
-    pairs: Sequence[Pair], interleaved: bool, metrics: Sequence[str] | None, tolerance: float | None
-) -> tuple[Comparison, ...]:
-    _check_names(pairs, metrics)
-    contrasts = [contrast for a, b in pairs for contrast in _contrasts(a, b, interleaved, metrics)]
-    return judged(contrasts, tolerance)
-
-
-def _check_names(pairs: Iterable[Pair], metrics: Sequence[str] | None) -> None:
+def _all_contrasts(pairs: Sequence[Pair], interleaved: bool, metrics: Sequence[str] | None) -> list[Contrast]:
     shared = {metric.name for a, b in pairs for metric in _shared(a, b)}
     for name in metrics or ():
-        if name not in shared:
+        if name not in shared and _asked_percentile(name, shared) is None:
             raise LookupFailed(no_such(name, "metrics that both sides have", shared))
+    return [contrast for a, b in pairs for contrast in _contrasts(a, b, interleaved, metrics)]
+
+
+def _asked_percentile(name: str, shared: Collection[str]) -> tuple[str, float] | None:
+    """`seconds.p95`: the metric and the percentile."""
+    metric, _, place = name.rpartition(".")
+    if metric not in shared or place not in PERCENTILES:
+        return None
+    return metric, PERCENTILES[place]
 
 
 def _shared(a: TrialReport, b: TrialReport) -> list[Metric]:
@@ -88,9 +102,15 @@ def _contrasts(
     a: TrialReport, b: TrialReport, interleaved: bool, metrics: Sequence[str] | None
 ) -> Iterator[Contrast]:
     refusal = treatment_failure(a, b)
-    for metric in _shared(a, b):
+    shared = {metric.name: metric for metric in _shared(a, b)}
+    for metric in shared.values():
         if metrics is None or metric.name in metrics:
             yield _contrast(metric, a, b, interleaved, refusal or _mixed_kinds(metric, b))
+    for name in metrics or ():
+        if name not in shared and (asked := _asked_percentile(name, shared)):
+            metric = shared[asked[0]]
+            tail = _Tail(metric, name, asked[1])
+            yield tail.contrast(a, b, interleaved, refusal or _mixed_kinds(metric, b))
 
 
 def _mixed_kinds(metric: Metric, b: TrialReport) -> str:
@@ -103,14 +123,14 @@ def _mixed_kinds(metric: Metric, b: TrialReport) -> str:
 def _contrast(metric: Metric, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
     unit = a.series[metric.name].unit
     first, second = observed(a.series[metric.name]), observed(b.series[metric.name])
-    is_score = metric.name == "score" or metric.name.startswith("score.")
-    sides = _scores(first, second) if is_score else _sides(first, second, interleaved or unit == "case")
+    are_scores = is_score(metric)
+    sides = _scores(first, second) if are_scores else _sides(first, second, interleaved or unit == "case")
     return Contrast(
         metric=metric,
         trial_a=a.name,
         trial_b=b.name,
-        value_a=_mean(sides.a) if is_score else percentile(first.units, 50),
-        value_b=_mean(sides.b) if is_score else percentile(second.units, 50),
+        value_a=_mean(sides.a) if are_scores else percentile(first.units, 50),
+        value_b=_mean(sides.b) if are_scores else percentile(second.units, 50),
         units_a=len(sides.a),
         units_b=len(sides.b),
         effect=sides.effect(),
@@ -120,32 +140,74 @@ def _contrast(metric: Metric, a: TrialReport, b: TrialReport, interleaved: bool,
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """A percentile over all executions of a metric."""
+
+    metric: Metric
+    name: str
+    q: float
+
+    def contrast(self, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
+        unit = a.series[self.metric.name].unit
+        first, second = (observed(side.series[self.metric.name]) for side in (a, b))
+        is_paired = (interleaved or unit == "case") and first.by_process.keys() == second.by_process.keys()
+        sides = ((first.values, first.processes), (second.values, second.processes))
+        return Contrast(
+            metric=replace(self.metric, name=self.name),
+            trial_a=a.name,
+            trial_b=b.name,
+            value_a=percentile(first.values, self.q),
+            value_b=percentile(second.values, self.q),
+            units_a=first.process_count,
+            units_b=second.process_count,
+            effect=tail_effect(*sides, self.q, is_paired=is_paired),
+            is_paired=is_paired,
+            refusal=refusal or self._too_few(min(first.values.size, second.values.size)),
+            unit=unit,
+        )
+
+    def _too_few(self, executions: int) -> str:
+        if is_enough(executions, self.q):
+            return ""
+        return (
+            f"Not enough data: ten executions must lie beyond P{self.q:g}, which takes {needed(self.q):,} a side "
+            f"instead of {executions:,}."
+        )
+
+
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Process medians of both sides; of rounds that both have, where they are paired."""
+    """Process medians or case means of both sides; of rounds or cases that both have, where they are paired."""
 
     a: list[float]
     b: list[float]
     is_paired: bool
-    are_scores: bool = False
+    executions: tuple[int, int] | None = None
+    """Of scores only."""
 
     def effect(self) -> Effect | None:
-        if self.are_scores:
-            return mean_difference(self.a, self.b)
+        if self.executions is not None:
+            if self.is_paired:
+                return mean_difference(self.a, self.b)
+            return unpaired_mean_difference(self.a, self.b, self.executions)
         if min(len(self.a), len(self.b)) < FEWEST_UNITS:
             return None
         return paired(self.a, self.b) if self.is_paired else unpaired(self.a, self.b)
 
 
 def _scores(a: Observed, b: Observed) -> _Sides:
-    """Mean scores of the cases that both sides have."""
+    """Mean scores of the cases that both sides have; of all cases where those are too few to be paired."""
     first, second = a.means, b.means
+    executions = (a.values.size, b.values.size)
     cases = sorted(first.keys() & second.keys())
-    return _Sides([first[c] for c in cases], [second[c] for c in cases], is_paired=True, are_scores=True)
+    if len(cases) < FEWEST_PAIRS and first.keys() != second.keys():
+        return _Sides([*first.values()], [*second.values()], is_paired=False, executions=executions)
+    return _Sides([first[c] for c in cases], [second[c] for c in cases], True, executions)
 
 
 def _sides(a: Observed, b: Observed, interleaved: bool) -> _Sides:

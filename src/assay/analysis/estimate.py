@@ -9,11 +9,12 @@ import numpy as np
 from assay.analysis.doubts import doubts_about
 from assay.analysis.replication import Observed, observed
 from assay.model import Estimate, Metric, Series
+from assay.model.metric import is_score
 from assay.stats.outliers import outliers
+from assay.stats.sample import quantile
 from assay.stats.summary import median_interval, percentile, summarise
-
-BEYOND = 10
-"""Executions that must lie beyond a percentile before it is shown."""
+from assay.stats.tails import is_enough, tail_intervals
+from assay.stats.verdicts import effective_n, wilson
 
 
 def estimate(metric: Metric, series: Series, *, level: float = 0.95) -> Estimate:
@@ -26,6 +27,8 @@ def estimate(metric: Metric, series: Series, *, level: float = 0.95) -> Estimate
 def _figures(metric: Metric, seen: Observed, level: float) -> Estimate:
     units, summary, labelled = seen.units, summarise(seen.values), outliers(seen.values)
     low, high = median_interval(units, level) or (None, None)
+    has_scores = is_score(metric) and seen.by_case and units.size > 0
+    mean_low, mean_high = _mean_interval(seen, level) if has_scores else (None, None)
     return Estimate(
         metric=metric,
         n=summary.n,
@@ -43,5 +46,20 @@ def _figures(metric: Metric, seen: Observed, level: float) -> Estimate:
         level=level,
         outliers=int(np.count_nonzero(labelled)),
         median_without_outliers=percentile(seen.only(~labelled).units, 50),
-        insufficient=tuple(f"p{q}" for q in (90, 95, 99) if summary.n * (100 - q) < 100 * BEYOND),
+        insufficient=tuple(f"p{q}" for q in (90, 95, 99) if not is_enough(summary.n, q)),
+        tails=_tails(seen, level),
+        mean_low=mean_low,
+        mean_high=mean_high,
     )
+
+
+def _tails(seen: Observed, level: float) -> dict[str, tuple[float, float]]:
+    """Over the units; the executions of a lone process are its units."""
+    units = seen.processes if seen.by_case or seen.process_count > 1 else np.arange(seen.values.size)
+    return {f"p{q:g}": ends for q, ends in tail_intervals(seen.values, units, (95, 99), level).items()}
+
+
+def _mean_interval(seen: Observed, level: float) -> tuple[float, float]:
+    """Wilson's, with as many observations as the repetitions of these cases are worth."""
+    means = np.fromiter(seen.means.values(), dtype=np.float64)
+    return wilson(float(means.mean()), effective_n(means, seen.values.size), quantile((1 + level) / 2))

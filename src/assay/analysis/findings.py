@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from assay.analysis.axes import axis_effects
+from assay.analysis.best import best_points
+from assay.analysis.budget import budget_doubts
 from assay.analysis.treatment import alike_but_for, identical_arms, settings_not_taken
 from assay.model import Doubt, Isolation, Report, Run, Suite, TrialReport
 from assay.units import count
@@ -19,9 +21,11 @@ def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None
     doubts = (
         *_about_treatment(trials),
         *_about_run(run),
+        *budget_doubts(run, trials),
         *(doubt for trial in trials for doubt in _about_trial(trial)),
     )
-    return Report(run=run, trials=tuple(trials), axes=axis_effects(trials), doubts=doubts, suite=suite)
+    best = best_points(run, trials)
+    return Report(run, tuple(trials), axis_effects(trials), doubts, suite, best)
 
 
 def _about_run(run: Run) -> Iterator[Doubt]:

@@ -2,171 +2,202 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from assay.analysis.pairing import (
+    Better,
+    Pairing,
+    certainly_better,
+    places,
+    shared_dimensions,
+    shares,
+    value_of,
+)
 from assay.analysis.ratings import weighted
-from assay.model.rating import DIMENSIONS, WEIGHTS, Rating
+from assay.model.rating import DIMENSIONS, Rating
 from assay.model.standing import Contender, Leaderboard, Standing
-from assay.stats.correction import holm
-from assay.stats.means import t_tail
 
-ALPHA = 0.05
-Floats = NDArray[np.float64]
+QUALITY_COST_LATENCY = ("accuracy", "cost", "speed")
 
 
 def leaderboard(
-    suite: str, contenders: Sequence[Contender], benchmarks: Sequence[str], metric: str = "overall"
+    suite: str,
+    contenders: Sequence[Contender],
+    benchmarks: Sequence[str],
+    metric: str = "overall",
+    category: str = "",
 ) -> Leaderboard:
     """Measured agents and simulated ones each ranked among themselves."""
-    measured = [one for one in contenders if not one.is_simulated]
-    simulated = [one for one in contenders if one.is_simulated]
-    shared = _shared_dimensions(measured or simulated)
+    measured = _Board([one for one in contenders if not one.is_simulated], benchmarks, metric)
+    simulated = _Board([one for one in contenders if one.is_simulated], benchmarks, metric)
+    leading = measured if measured.contenders else simulated
     return Leaderboard(
         suite,
         metric,
-        _ranked(measured, benchmarks, metric),
-        _ranked(simulated, benchmarks, metric),
-        shared,
-        tuple(_doubts(contenders, benchmarks, shared)),
+        measured.standings(),
+        simulated.standings(),
+        leading.shared,
+        (*doubts(contenders, benchmarks, leading.shared), *_unranked(measured), *_unranked(simulated)),
+        category,
+        tuple(benchmarks),
+        leading.pareto_axes,
     )
 
 
-def _doubts(
+def doubts(
     contenders: Sequence[Contender], benchmarks: Sequence[str], shared: Sequence[str]
 ) -> Iterator[str]:
-    if missing := [name for name in DIMENSIONS if name not in shared]:
+    """What a reader of a board or a matrix has to know."""
+    if missing := [name for name in DIMENSIONS if contenders and name not in shared]:
         yield f"Not every agent is rated on {', '.join(missing)}: the ranking leaves that out."
-    if partial := [one.agent for one in contenders if len(one.ratings) < len(benchmarks)]:
+    if lacking := [one.agent for one in contenders if len(one.ratings) < len(benchmarks)]:
         yield (
-            f"{', '.join(partial)} did not do every benchmark: agents are told apart only by benchmarks that both did."
+            f"{', '.join(lacking)} did not do every benchmark: agents are told apart only by benchmarks that both did."
         )
+    for names, told in _alike(
+        {one.agent: f"all cases of {_listed(one.partial)}" for one in contenders if one.partial}
+    ):
+        yield f"{names} did not do {told}: agents are told apart only by cases that both did."
+    for reason in dict.fromkeys(why for one in contenders for why in one.stale.values()):
+        stale = {
+            one.agent: _listed([b for b, why in one.stale.items() if why == reason]) for one in contenders
+        }
+        for names, told in _alike({agent: listed for agent, listed in stale.items() if listed}):
+            yield f"{names} on {told}: stale, {reason}."
+    for benchmark in benchmarks:
+        if len({one.ratings[benchmark].yardstick for one in _current(contenders, benchmark)}) > 1:
+            yield f"Not all agents were rated by the same references on {benchmark}: it tells nobody apart."
 
 
-def _shared_dimensions(contenders: Sequence[Contender]) -> tuple[str, ...]:
-    def has(contender: Contender, name: str) -> bool:
-        return all(r.dimensions[name].value is not None for r in contender.ratings.values())
-
-    return tuple(name for name in DIMENSIONS if contenders and all(has(one, name) for one in contenders))
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
 
 
-def _ranked(contenders: Sequence[Contender], benchmarks: Sequence[str], metric: str) -> tuple[Standing, ...]:
-    ranking = _Ranking(_weights(metric, _shared_dimensions(contenders)), metric)
-    rows = [ranking.standing(one, benchmarks) for one in contenders]
-    rows = [row for row in rows if row.score.value is not None]
-    rows.sort(key=lambda row: (-(row.score.value or 0.0), row.contender.agent))
-    return _placed(rows, ranking.certainly_better(rows))
+def _alike(told: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What is told of several agents, once with all their names."""
+    for text in dict.fromkeys(told.values()):
+        yield _listed(agent for agent, one in told.items() if one == text), text
 
 
-def _weights(metric: str, shared: Sequence[str]) -> dict[str, float]:
-    """Of the dimensions that agents are ranked by: one of them, or those that all agents have."""
-    if metric != "overall":
-        return {metric: 1.0}
-    total = sum(WEIGHTS[name] for name in shared)
-    return {name: WEIGHTS[name] / total for name in shared}
+def _current(contenders: Sequence[Contender], benchmark: str) -> list[Contender]:
+    return [one for one in contenders if benchmark in one.ratings and benchmark not in one.outdated]
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranking:
-    weights: Mapping[str, float]
-    metric: str
-
-    def standing(self, contender: Contender, benchmarks: Sequence[str]) -> Standing:
-        dimensions = {name: _mean(name, contender) for name in DIMENSIONS}
-        covered = f"{len(contender.ratings)}/{len(benchmarks)}"
-        return Standing(contender, dimensions, self._score(contender, dimensions), 0, 0, 0, covered)
-
-    def _score(self, contender: Contender, dimensions: Mapping[str, Rating]) -> Rating:
-        if not self.weights or any(dimensions[name].value is None for name in self.weights):
-            return Rating(self.metric, None, basis="no dimension is rated for all")
-        parts = [(weight, dimensions[name]) for name, weight in self.weights.items()]
-        drawn = self._drawn(contender, list(contender.ratings))
-        return weighted(self.metric, parts, drawn, f"over {', '.join(self.weights)}")
-
-    def _drawn(self, contender: Contender, benchmarks: Sequence[str]) -> Floats:
-        """The score in each draw of the cases of these benchmarks; empty where a part of it was not drawn."""
-        draws = [contender.ratings[benchmark].draws for benchmark in benchmarks]
-        if not all(name in one for one in draws for name in self.weights):
-            return np.empty(0)
-        parts = [weight * np.asarray(one[name]) for one in draws for name, weight in self.weights.items()]
-        return np.sum(parts, axis=0) / len(benchmarks)  # type: ignore[no-any-return]
-
-    def _value(self, contender: Contender, benchmarks: Sequence[str]) -> float:
-        ratings = [contender.ratings[benchmark].dimensions for benchmark in benchmarks]
-        parts = [
-            weight * (one[name].value or 0.0) for one in ratings for name, weight in self.weights.items()
-        ]
-        return sum(parts) / len(benchmarks)
-
-    def certainly_better(self, rows: Sequence[Standing]) -> set[tuple[int, int]]:
-        """Pairs of which the first is better than the second beyond doubt, by Holm-corrected paired differences."""
-        pairs = list(combinations(range(len(rows)), 2))
-        corrected = holm([self._p(rows[a].contender, rows[b].contender) for a, b in pairs])
-        return {pair for pair, p in zip(pairs, corrected, strict=True) if p < ALPHA}
-
-    def _p(self, upper: Contender, lower: Contender) -> float:
-        """Of the difference in what both did; 1 unless the one that stands above is ahead in that as well.
-
-        The draws of both are of the same cases, so the spread of their difference is that of paired differences.
-        """
-        both = [name for name in upper.ratings if name in lower.ratings]
-        freedom = sum(min(upper.ratings[name].cases, lower.ratings[name].cases) - 1 for name in both)
-        if freedom < 1:
-            return 1.0
-        drawn = self._drawn(upper, both), self._drawn(lower, both)
-        gap = self._value(upper, both) - self._value(lower, both)
-        if gap <= 0 or not (drawn[0].size and drawn[1].size):
-            return 1.0
-        # Resampling n cases shows a spread that is too small by a factor of (n − 1) / n.
-        error = float((drawn[0] - drawn[1]).std()) * math.sqrt(1 + len(both) / freedom)
-        return 2 * t_tail(gap / error, freedom) if error else 2.0**-freedom
+def _unranked(board: _Board) -> Iterator[str]:
+    names = [one.agent for one in board.contenders if not board.is_ranked(one)]
+    if not names:
+        return
+    if board.metric == "overall":
+        yield (
+            f"{', '.join(names)} cannot be ranked: there is no dimension that all are rated on. "
+            "Give a rubric with references, or rank by one: --metric accuracy"
+        )
+    else:
+        reason = next(one for one in board.contenders if one.agent in names)
+        basis = mean_rating(board.metric, reason).basis
+        yield f"{', '.join(names)}: {board.metric} is unrated{f' ({basis})' if basis else ''}, so there is no rank."
 
 
-def _mean(name: str, contender: Contender) -> Rating:
-    """Mean over benchmarks; errors of different benchmarks are independent."""
+def mean_rating(name: str, contender: Contender) -> Rating:
+    """Of one dimension over benchmarks, whose errors are independent; unrated where one of them is."""
     ratings = [one.dimensions[name] for one in contender.ratings.values()]
     if not ratings or any(rating.value is None for rating in ratings):
         return Rating(name, None, basis=next((r.basis for r in ratings if r.value is None), ""))
     parts = [(1 / len(ratings), rating) for rating in ratings]
-    return weighted(name, parts, np.empty(0), f"mean of {len(ratings)} benchmarks")
+    return weighted(name, parts, 0.0, f"mean of {len(ratings)} benchmarks")
 
 
-def _placed(rows: Sequence[Standing], better: set[tuple[int, int]]) -> tuple[Standing, ...]:
-    """Place: 1 + number certainly better … n − number certainly worse.
+def mean_overall(contender: Contender, shared: Sequence[str], error: float = 0.0) -> Rating:
+    """Over benchmarks, of the weighted mean of the dimensions that all agents have."""
+    number = len(contender.ratings)
+    parts = [
+        (share / number, one.dimensions[name])
+        for one in contender.ratings.values()
+        for name, share in shares(one, shared).items()
+    ]
+    if not all(shares(one, shared) for one in contender.ratings.values()) or not parts:
+        return Rating("overall", None, basis="no dimension is rated for all")
+    return weighted("overall", parts, error, f"over {', '.join(shared)}")
 
-    A new tier begins where an agent is certainly worse than the first of the tier above.
-    """
-    placed: list[Standing] = []
-    tier, head = 1, 0
+
+def coverage(contender: Contender, benchmarks: Sequence[str]) -> str:
+    return f"{contender.completed}/{len(benchmarks)}"
+
+
+class _Board:
+    def __init__(self, contenders: Sequence[Contender], benchmarks: Sequence[str], metric: str) -> None:
+        self.contenders, self.benchmarks, self.metric = contenders, benchmarks, metric
+        self.shared = shared_dimensions(contenders)
+        axes = tuple(name for name in QUALITY_COST_LATENCY if name in self.shared)
+        self.pareto_axes = axes if len(axes) > 1 else ()
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """What the agents are ranked by."""
+        return self.shared if self.metric == "overall" else (self.metric,)
+
+    def is_ranked(self, contender: Contender) -> bool:
+        return all(value_of(one, self.dimensions) is not None for one in contender.ratings.values())
+
+    def standings(self) -> tuple[Standing, ...]:
+        ranked = [one for one in self.contenders if self.is_ranked(one)]
+        if not ranked:
+            return ()
+        pairing = Pairing(ranked)
+        [better] = certainly_better([pairing.paired(self.dimensions)])
+        rows = [self._standing(one, pairing.error(n, self.dimensions)) for n, one in enumerate(ranked)]
+        rows = self._with_pareto(_placed(rows, better), pairing)
+        order = sorted(range(len(rows)), key=lambda n: _order(rows[n]))
+        return _tiered([rows[n] for n in order], better[np.ix_(order, order)])
+
+    def _standing(self, contender: Contender, error: float) -> Standing:
+        means = {name: mean_rating(name, contender) for name in DIMENSIONS}
+        score = means.get(self.metric) or mean_overall(contender, self.shared, error)
+        return Standing(contender, means, score, 0, 0, 0, coverage(contender, self.benchmarks))
+
+    def _with_pareto(self, rows: Sequence[Standing], pairing: Pairing) -> list[Standing]:
+        axes = self.pareto_axes
+        if not axes:
+            return list(rows)
+        found = [pairing.paired((name,)) for name in axes]
+        certain = np.logical_or.reduce(certainly_better(found))
+        is_ahead = np.logical_and.reduce([one.gap >= 0 for one in found])
+        points = np.array([[row.dimensions[name].value or 0.0 for name in axes] for row in rows])
+        no_worse: Better = np.all(points[:, None] >= points[None, :], axis=2)
+        above: Better = no_worse & np.any(points[:, None] > points[None, :], axis=2)
+        names = [row.contender.agent for row in rows]
+        return [
+            replace(
+                row,
+                is_pareto=not above[:, n].any(),
+                dominated_by=tuple(names[m] for m in np.flatnonzero((no_worse & is_ahead & certain)[:, n])),
+            )
+            for n, row in enumerate(rows)
+        ]
+
+
+def _placed(rows: Sequence[Standing], better: Better) -> list[Standing]:
+    return [
+        replace(row, best_rank=place.best, worst_rank=place.worst)
+        for row, place in zip(rows, places(better), strict=True)
+    ]
+
+
+def _order(row: Standing) -> tuple[int, int, float, str]:
+    """By evidence first; among those who are not apart, by what they completed, and then by figures."""
+    middle = row.best_rank + row.worst_rank
+    return middle, -row.contender.completed, -(row.score.value or 0.0), row.contender.agent
+
+
+def _tiered(rows: Sequence[Standing], better: Better) -> tuple[Standing, ...]:
+    """A tier ends where everybody up to there is certainly better than everybody below."""
+    tier = 1
+    tiered: list[Standing] = []
     for index, row in enumerate(rows):
-        if (head, index) in better:
-            tier, head = tier + 1, index
-        above = sum(lower == index for _, lower in better)
-        below = sum(upper == index for upper, _ in better)
-        place = replace(row, best_rank=1 + above, worst_rank=len(rows) - below)
-        placed.append(replace(place, tier=tier, dominated_by=_dominators(row, rows)))
-    return tuple(placed)
-
-
-def _dominators(row: Standing, rows: Sequence[Standing]) -> tuple[str, ...]:
-    mine = _qualities(row)
-    if mine is None:
-        return ()
-    names = []
-    for other in rows:
-        theirs = _qualities(other)
-        if other is row or theirs is None or other.contender.agent == row.contender.agent:
-            continue
-        if all(t >= m for t, m in zip(theirs, mine, strict=True)) and theirs != mine:
-            names.append(other.contender.agent)
-    return tuple(names)
-
-
-def _qualities(row: Standing) -> tuple[float, ...] | None:
-    values = [row.dimensions[name].value for name in ("accuracy", "cost", "speed")]
-    return None if any(value is None for value in values) else tuple(value or 0.0 for value in values)
+        if index and better[:index, index:].all():
+            tier += 1
+        tiered.append(replace(row, tier=tier))
+    return tuple(tiered)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.analysis.marks import EFFICIENCY, marks_of
 from assay.analysis.tally import Tally, outcomes_of, tally_of
 from assay.model import Limits, Rubric
 from assay.model.rating import DIMENSIONS, WEIGHTS, CaseTable, Rating, Ratings
@@ -65,7 +67,22 @@ def rate(
         usd_per_solved=_per_solved(tally, "usd"),
         tokens_per_solved=_per_solved(tally, "tokens"),
         doubts=(*_doubts(tally, outcomes.unscored), *_disagreements(table)),
-        draws={name: one.draws.tolist() for name, one in found.items() if one.draws is not None},
+        weights={**WEIGHTS, **rubric.weights},
+        yardstick=_yardstick(reference, rubric.pass_mark),
+        attempted=len({c for c, s in zip(table.cases, table.statuses, strict=True) if s != "cancelled"}),
+        names=tuple(tally.names),
+        marks=_compact(marks_of(tally, {name: value for name, (value, _) in reference.items()})),
+    )
+
+
+def _compact(marks: Mapping[str, Floats]) -> dict[str, array[float]]:
+    """As they are stored, so that a trial that was just rated stands like one that is read back."""
+    return {name: array("f", one.astype(np.float32).tobytes()) for name, one in marks.items()}
+
+
+def _yardstick(reference: References, pass_mark: float) -> str:
+    return ", ".join(
+        [f"{name} {value!r}" for name, (value, _) in reference.items()] + [f"pass {pass_mark!r}"]
     )
 
 
@@ -171,17 +188,10 @@ def _middle_of(draws: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-_EFFICIENCY = (
-    ("tokens", "tokens", 1.0),
-    ("cpu_seconds", "cpu_seconds", 1.0),
-    ("memory_mb", "rss_max_bytes", 2**20),
-)
-
-
 def _efficiency(tally: Tally, reference: References, resample: Resample) -> Rated:
     """Geometric mean of the ratings of tokens per solved case, CPU seconds and peak memory, of those there are."""
     values, draws, names = [], [], []
-    for name, metric, scale in _EFFICIENCY:
+    for name, metric, scale in EFFICIENCY:
         if name in reference and metric in tally.sums and float(tally.sums[metric].sum()) > 0:
             r, totals = reference[name][0], tally.sums[metric] / scale
             per = tally.passed if name == "tokens" else tally.measured[metric]
@@ -221,19 +231,19 @@ def _overall(found: Mapping[str, Rated], weights: Mapping[str, float]) -> Rating
     basis = f"without {', '.join(missing)}" if missing else "all five dimensions"
     parts = [(weights[name] / total, one.rating) for name, one in there.items()]
     drawn = sum(weights[name] / total * one.draws for name, one in there.items() if one.draws is not None)
-    return weighted("overall", parts, np.asarray(drawn), basis)
+    return weighted("overall", parts, float(np.std(drawn)), basis)
 
 
-def weighted(name: str, parts: Sequence[tuple[float, Rating]], draws: Floats, basis: str) -> Rating:
+def weighted(name: str, parts: Sequence[tuple[float, Rating]], error: float, basis: str) -> Rating:
     """A weighted mean of ratings, with the wider of two intervals; without any where a part has none.
 
-    The parts may hang together, as accuracy and the cost of a solved case do: that is in the draws. And draws of cases
-    that are all alike do not spread, though their parts are not certain: that is in the parts.
+    The parts may hang together, as accuracy and the cost of a solved case do: that is in the standard error of the whole.
+    And cases that are all alike show no error, though their parts are not certain: that is in the parts.
     """
     value = sum(weight * (rating.value or 0.0) for weight, rating in parts)
     if any(rating.low is None or rating.high is None for _, rating in parts):
         return Rating(name, value, basis=basis)
-    spread = Z * float(draws.std()) if draws.size else 0.0
+    spread = Z * error
     below = math.hypot(*(weight * ((rating.value or 0.0) - (rating.low or 0.0)) for weight, rating in parts))
     above = math.hypot(*(weight * ((rating.high or 0.0) - (rating.value or 0.0)) for weight, rating in parts))
     return _rating(name, value, (value - max(below, spread), value + max(above, spread)), basis)

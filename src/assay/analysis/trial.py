@@ -17,6 +17,7 @@ from assay.model import (
     TrialReport,
     metric_named,
 )
+from assay.model.report import Judging
 
 
 def trial_report(
@@ -31,6 +32,7 @@ def trial_report(
     *,
     watched: Collection[str] = (),
     ratings: Ratings | None = None,
+    judging: Judging | None = None,
 ) -> TrialReport:
     """`metrics` tells unit and direction where a name does not; `watched` names those that instruments gave."""
     names = sorted(
@@ -47,6 +49,7 @@ def trial_report(
         artifacts=artifacts,
         watched=frozenset(watched),
         ratings=ratings,
+        judging=judging,
     )
 
 

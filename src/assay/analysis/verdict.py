@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.model import Better, Comparison, Metric, Verdict
-from assay.stats.correction import holm
+from assay.model.metric import is_score
+from assay.stats.correction import benjamini_hochberg, holm
 from assay.stats.effect import Effect
+from assay.stats.nulls import fewest_units
 from assay.stats.sample import Scale, quantile
 from assay.units import percent, show, significant
 
@@ -17,6 +19,8 @@ SCORE_TOLERANCE = 0.01
 """Of scores, which are compared by their difference: one percentage point."""
 TOLERANCE = 0.03
 """Processes of one and the same program differ by 2.4 to 3 % on an ordinary machine."""
+NOISE_FLOORS = 2
+"""On a machine that is known to be noisier, nothing within so many noise floors is claimed."""
 FEWEST_UNITS = 5
 FEWEST_PAIRS = 6
 """Five pairs have no interval at 95 %: all signs alike happen once in sixteen times by chance."""
@@ -44,13 +48,9 @@ class Contrast:
     unit: str = "process"
 
     @property
-    def is_score(self) -> bool:
-        return self.metric.name == "score" or self.metric.name.startswith("score.")
-
-    @property
     def reach(self) -> float:
         """What the tolerance of a difference is a share of: a score's is absolute."""
-        return 1.0 if self.is_score else abs(self.value_a)
+        return 1.0 if is_score(self.metric) else abs(self.value_a)
 
     @property
     def can_be_claimed(self) -> bool:
@@ -64,23 +64,30 @@ class Ruling:
     reason: str = ""
 
 
-def judged(contrasts: Sequence[Contrast], tolerance: float | None = None) -> tuple[Comparison, ...]:
+def judged(
+    contrasts: Sequence[Contrast], tolerance: float | None = None, noise_floor: float | None = None
+) -> tuple[Comparison, ...]:
     """Verdicts on a family: p values are corrected (Holm) for all that could become a claim."""
-    width = TOLERANCE if tolerance is None else tolerance
     family = [contrast.effect.p for contrast in contrasts if contrast.effect and contrast.can_be_claimed]
-    corrected = iter(holm(family).tolist())
-    return tuple(
-        _comparison(
-            contrast,
-            next(corrected) if contrast.can_be_claimed else None,
-            SCORE_TOLERANCE if contrast.is_score and tolerance is None else width,
-            len(family),
-        )
-        for contrast in contrasts
-    )
+    corrected = iter(zip(holm(family).tolist(), benjamini_hochberg(family).tolist(), strict=True))
+    found = []
+    for contrast in contrasts:
+        width = tolerance_of(contrast.metric, noise_floor) if tolerance is None else tolerance
+        p, q = next(corrected) if contrast.can_be_claimed else (None, None)
+        found.append(_comparison(contrast, p, q, width, len(family)))
+    return tuple(found)
 
 
-def _comparison(contrast: Contrast, p_corrected: float | None, tolerance: float, family: int) -> Comparison:
+def tolerance_of(metric: Metric, noise_floor: float | None = None) -> float:
+    """What counts as the same unless somebody says otherwise; `noise_floor` is a share, as an A/A run found it."""
+    if is_score(metric):
+        return SCORE_TOLERANCE
+    return max(TOLERANCE, NOISE_FLOORS * (noise_floor or 0.0))
+
+
+def _comparison(
+    contrast: Contrast, p_corrected: float | None, q: float | None, tolerance: float, family: int
+) -> Comparison:
     effect = contrast.effect
     ruling = rule(contrast, p_corrected, tolerance, family)
     is_ratio = effect is not None and effect.scale is Scale.RATIO
@@ -103,6 +110,8 @@ def _comparison(contrast: Contrast, p_corrected: float | None, tolerance: float,
         difference=effect.value if effect and not is_ratio else None,
         difference_low=effect.low if effect and not is_ratio else None,
         difference_high=effect.high if effect and not is_ratio else None,
+        q=q,
+        effect_size=effect.dominance if effect else None,
         reason=ruling.reason,
     )
 
@@ -122,7 +131,7 @@ def rule(contrast: Contrast, p_corrected: float | None, tolerance: float, family
         return Ruling(Verdict.UNSURE, contrast.refusal)
     if effect is None:
         return Ruling(Verdict.UNSURE, _too_few(contrast))
-    told = "" if contrast.is_score else _difference(contrast.metric, effect)
+    told = "" if is_score(contrast.metric) else _difference(contrast.metric, effect)
     if _is_inside(contrast, effect, tolerance):
         return Ruling(Verdict.SAME, told)
     if contrast.metric.better is Better.UNKNOWN:
@@ -157,7 +166,8 @@ def _is_inside(contrast: Contrast, effect: Effect, tolerance: float) -> bool:
 
 def _too_few(contrast: Contrast) -> str:
     if contrast.unit == "case":
-        return f"{min(contrast.units_a, contrast.units_b)} cases are too few; use more cases."
+        fewest = min(contrast.units_a, contrast.units_b)
+        return f"{'One case is' if fewest == 1 else f'{fewest} cases are'} too few; use more cases."
     if contrast.units_a == contrast.units_b == 1:
         return "One process a side; run with processes ≥ 10."
     if contrast.units_a == contrast.units_b:
@@ -181,19 +191,16 @@ def _what_would_settle(contrast: Contrast, effect: Effect, tolerance: float, fam
         open_question = f"The {what} is {span}, but that is not significant among {family} comparisons"
     needed = units_needed(contrast, effect, tolerance, family)
     if needed is None:
-        return f"{open_question}; no number of {'cases' if contrast.unit == 'case' else 'processes'} would settle it at a tolerance of {percent(tolerance)}."
+        return f"{open_question}; no number of {_units(contrast)} would settle it at a tolerance of {percent(tolerance)}."
     many = f"more than {TOO_MANY:,}" if needed > TOO_MANY else f"about {needed}"
+    return f"{open_question}; {many} {_units(contrast)} would settle it."
+
+
+def _units(contrast: Contrast) -> str:
     plural = "cases" if contrast.unit == "case" else "processes"
-    noun = (
-        f"pairs of {plural}"
-        if contrast.is_paired and contrast.unit != "case"
-        else f"{plural}{_a_side(contrast)}"
-    )
-    return f"{open_question}; {many} {noun} would settle it."
-
-
-def _a_side(contrast: Contrast) -> str:
-    return "" if contrast.is_paired else " a side"
+    if not contrast.is_paired:
+        return f"{plural} a side"
+    return plural if contrast.unit == "case" else f"pairs of {plural}"
 
 
 def units_needed(contrast: Contrast, effect: Effect, tolerance: float, family: int) -> int | None:
@@ -212,7 +219,8 @@ def units_needed(contrast: Contrast, effect: Effect, tolerance: float, family: i
     if not shrink:
         return None
     needed = math.ceil(now * min(*shrink, float(TOO_MANY)) ** 2)
-    return max(now + 1, _fewest_for(family, contrast.is_paired), needed)
+    fewest = fewest_units(ALPHA / max(1, family), is_paired=contrast.is_paired)
+    return max(now + 1, FEWEST_UNITS, fewest, needed)
 
 
 def _on_additive_scale(contrast: Contrast, effect: Effect, tolerance: float) -> tuple[float, float, float]:
@@ -223,12 +231,3 @@ def _on_additive_scale(contrast: Contrast, effect: Effect, tolerance: float) -> 
         math.log(max(number, _SMALLEST)) for number in (effect.low, effect.value, effect.high)
     )
     return (high - low) / 2, abs(value), math.log1p(tolerance)
-
-
-def _fewest_for(family: int, is_paired: bool) -> int:
-    """Units at which the most extreme ranks are significant among so many comparisons at all."""
-    wanted = ALPHA / max(1, family)
-    units = FEWEST_UNITS
-    while (2 ** (1 - units) if is_paired else 2 / math.comb(2 * units, units)) >= wanted:
-        units += 1
-    return units

@@ -28,6 +28,21 @@ def set_(session: Session, name: str, ref: str) -> None:
         session.next(f"assay compare @{name} last")
 
 
+@baseline.command()
+@click.argument("name")
+@common
+def delete(session: Session, name: str) -> None:
+    """Take NAME away from its run; the run itself stays."""
+    chosen = name.removeprefix("@")
+    with session.store() as store:
+        run_id = store.delete_baseline(chosen)
+    if session.is_json:
+        session.emit({"deleted": chosen, "run_id": run_id})
+    else:
+        session.say(f"There is no @{chosen} any more; run {run_id} stays.")
+        session.next("assay baseline list")
+
+
 @baseline.command("list")
 @common
 def list_baselines(session: Session) -> None:

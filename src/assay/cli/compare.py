@@ -2,60 +2,186 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from assay.cli.session import Session, common
+from assay.cli.shares import share_of
+
+if TYPE_CHECKING:
+    from assay.model.regression import Gate
+    from assay.model.showdown import Course, Showdown
+    from assay.pipeline.comparing import Compared
+
+TYPES = ("head_to_head", "multi_agent", "time_series")
 
 
 @click.command()
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
+@click.argument("sides", metavar="A B [C…]", nargs=-1)
 @click.option(
     "--metric", "metrics", metavar="M", multiple=True, help="Only this metric; may be given several times."
 )
+@click.option("--suite", metavar="S", help="Of agents: their results on this suite.")
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(TYPES),
+    help="Two sides, all pairs of several agents, or several sides in the order of time. Default: by their number.",
+)
 @click.option("--tolerance", metavar="X%", help="Differences within it count as the same. Default: 3%.")
 @click.option("--fail-on", type=click.Choice(["worse"]), help="Exit with 1 when a metric got worse.")
+@click.option(
+    "--lines",
+    is_flag=True,
+    help="Compare samples: a JSON document a line on standard input, an answer a line.",
+)
 @common
 def compare(
-    session: Session, a: str, b: str, metrics: tuple[str, ...], tolerance: str | None, fail_on: str | None
+    session: Session,
+    sides: tuple[str, ...],
+    metrics: tuple[str, ...],
+    suite: str | None,
+    kind: str | None,
+    tolerance: str | None,
+    fail_on: str | None,
+    lines: bool,
 ) -> int:
-    """Compare two runs or result files. A is the reference: *better* means that B is better.
+    """Compare runs, agents, versions or result files. A is the reference: *better* means that B is better.
 
-    A run is an id, a prefix of one, `last` or @BASELINE. The unit of comparison is the process, so run both sides
-    with processes of ten or more.
+    A side is a run (its id, a prefix of it, `last`, @BASELINE), an agent, agent@version, or a result file. The unit of
+    comparison is the case, or of code the process: run both sides with processes of ten or more.
+
+    With --lines, A and B come on standard input, as in {"kind": "latency", "a": […], "b": […], "paired": false}; the
+    kind "accuracy" takes a list of repetitions for each case.
     """
+    width = None if tolerance is None else share_of(tolerance, "--tolerance")
+    if lines:
+        return _compare_lines(sides, width)
+    if len(sides) < 2:
+        raise click.UsageError("Name two sides, as in: assay compare A B. Or give samples with --lines.")
+    kind = kind or ("head_to_head" if len(sides) == 2 else "multi_agent")
+    if kind == "head_to_head" and len(sides) != 2:
+        raise click.UsageError(
+            f"Two sides stand head to head, not {len(sides)}. For more: --type multi_agent"
+        )
+    if kind == "multi_agent":
+        return _compare_all(session, sides, suite)
+    if kind == "time_series":
+        return _compare_over_time(session, sides, metrics, suite, fail_on)
+    return _compare_two(session, sides, metrics, suite, width, fail_on)
+
+
+def _compare_two(
+    session: Session,
+    sides: tuple[str, ...],
+    metrics: tuple[str, ...],
+    suite: str | None,
+    tolerance: float | None,
+    fail_on: str | None,
+) -> int:
     from assay.model import Verdict
     from assay.pipeline import comparing
 
     with session.store() as store:
-        found = comparing.compared(store, a, b, metrics=list(metrics) or None, tolerance=_share(tolerance))
+        found = comparing.compared(
+            store, *sides, metrics=list(metrics) or None, tolerance=tolerance, suite=suite
+        )
     if session.is_json:
         session.emit(document(found))
     else:
         from assay.report.console import print_comparisons
+        from assay.report.console_showdown import print_showdown
 
-        print_comparisons(found.comparisons, found.doubts, session.console())
+        console = session.console()
+        print_comparisons(found.comparisons, found.doubts, console)
+        for one in found.showdowns:
+            print_showdown(one, console)
         session.next(
             f"assay report {found.b.run.id} --format html", f"assay baseline set main {found.b.run.id}"
         )
     return 1 if fail_on and any(one.verdict is Verdict.WORSE for one in found.comparisons) else 0
 
 
-def _share(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        raise click.UsageError(f"--tolerance '{text}' is neither a percentage nor a number.") from None
-    if not 0 <= value < 1:
-        raise click.UsageError(f"--tolerance '{text}' must be between 0 and 100 %.")
-    return value
+def _compare_all(session: Session, sides: tuple[str, ...], suite: str | None) -> int:
+    from assay.cli.matrix import document as matrix_document
+    from assay.pipeline import comparing
+
+    with session.store() as store:
+        made = comparing.all_pairs(store, sides, suite)
+    if session.is_json:
+        session.emit({"comparison_type": "multi_agent", **matrix_document(made)})
+        return 0
+    from assay.report.board import print_head_to_head, print_matrix
+
+    console = session.console()
+    print_matrix(made, console)
+    console.print()
+    print_head_to_head(made, console)
+    session.next(f"assay compare {sides[0]} {sides[1]}", "assay leaderboard")
+    return 0
 
 
-def document(found: Any) -> dict[str, Any]:
+def _compare_over_time(
+    session: Session, sides: tuple[str, ...], metrics: tuple[str, ...], suite: str | None, fail_on: str | None
+) -> int:
+    from assay.model import Verdict
+    from assay.pipeline import comparing
+
+    with session.store() as store:
+        found = comparing.courses(store, sides, metrics, suite)
+    if session.is_json:
+        session.emit({"schema": "assay.comparison/1", "comparison_type": "time_series", "sides": list(sides),
+                      "courses": [_course(one, sides) for one in found]})  # fmt: skip
+    else:
+        from assay.report.console_showdown import print_courses
+
+        print_courses(found, sides, session.console())
+        session.next(f"assay compare {sides[0]} {sides[-1]}")
+    return 1 if fail_on and any(one.verdict is Verdict.WORSE for one in found) else 0
+
+
+def _compare_lines(sides: tuple[str, ...], tolerance: float | None) -> int:
+    """Answers each line when it comes, so that another program can ask one question after the other."""
+    from assay.analysis.lines import answered
+
+    if sides:
+        raise click.UsageError("--lines reads both sides from standard input; leave out A and B.")
+    found_mistake = False
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        if line.strip():
+            answer = answered(line, number, tolerance)
+            found_mistake |= "error" in answer
+            sys.stdout.write(json.dumps(answer, allow_nan=False) + "\n")
+            sys.stdout.flush()
+    return 2 if found_mistake else 0
+
+
+def _course(one: Course, sides: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "trial": one.trial,
+        "metric": one.metric.name,
+        "unit": one.metric.unit,
+        "values": dict(zip(sides, one.values, strict=False))
+        if len(set(sides)) == len(sides)
+        else list(one.values),
+        "verdict": one.verdict,
+        "changed_at": [sides[step] for step in one.steps],
+    }
+
+
+def document(found: Compared) -> dict[str, Any]:
+    return {
+        "comparison_type": "head_to_head",
+        **metrics_document(found),
+        "agents": [_showdown(one) for one in found.showdowns],
+    }
+
+
+def metrics_document(found: Compared | Gate) -> dict[str, Any]:
+    """Two sides, metric by metric."""
     return {
         "schema": "assay.comparison/1",
         "a": found.a.run.id,
@@ -73,8 +199,14 @@ def document(found: Any) -> dict[str, Any]:
                 "units_b": one.units_b,
                 "ratio": one.ratio,
                 "interval": None if one.low is None else [one.low, one.high],
+                "difference": one.difference,
+                "difference_interval": None
+                if one.difference_low is None
+                else [one.difference_low, one.difference_high],
                 "p": one.p,
                 "p_corrected": one.p_corrected,
+                "q": one.q,
+                "effect_size": one.effect_size,
                 "tolerance": one.tolerance,
                 "verdict": one.verdict,
                 "method": one.method,
@@ -83,4 +215,24 @@ def document(found: Any) -> dict[str, Any]:
             for one in found.comparisons
         ],
         "warnings": [{"code": d.code, "message": d.message, "hint": d.hint} for d in found.doubts],
+    }
+
+
+def _showdown(one: Showdown) -> dict[str, Any]:
+    return {
+        "a": one.a,
+        "b": one.b,
+        "winner": one.winner,
+        "winners": {name: who for name, who in one.winners.items() if name != "overall"},
+        "ratings": {name: {"a": a, "b": b} for name, (a, b) in one.ratings.items()},
+        "flips": [
+            {
+                "benchmark": flips.benchmark,
+                "won": list(flips.won),
+                "lost": list(flips.lost),
+                "unchanged": flips.unchanged,
+            }
+            for flips in one.flips
+        ],
+        "recommendations": list(one.advice),
     }

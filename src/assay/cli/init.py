@@ -136,17 +136,50 @@ notes: Is a set faster than a list?
 
 WORKFLOW = """\
 name: benchmarks
-on: [push, pull_request]
+on:
+  pull_request:
+  push: {branches: [main]}
+permissions: {contents: read, pull-requests: write}
 jobs:
   benchmark:
     runs-on: ubuntu-latest
+    env:
+      ASSAY_DB: sqlite:///${{ github.workspace }}/.assay/assay.db
+      AGENTS: --agent careful --agent hasty
     steps:
       - uses: actions/checkout@v4
+        with: {fetch-depth: 0}
       - uses: actions/setup-python@v5
         with: {python-version: "3.12"}
       - run: pip install assay
-      - run: assay run arithmetic --agent careful --agent hasty --report html --report junit --out results
+      # Both sides run on this one machine, so that a difference is theirs and not the machine's.
+      - name: Measure what the pull request starts from
+        id: base
+        if: github.event_name == 'pull_request'
+        run: |
+          git worktree add ../base ${{ github.event.pull_request.base.sha }}
+          cd ../base
+          if [ -f assay.toml ]; then
+            assay run arithmetic $AGENTS
+            assay baseline set main last
+            echo "measured=yes" >> "$GITHUB_OUTPUT"
+          fi
+      - name: Measure what is proposed
+        run: assay run arithmetic $AGENTS --report html --report junit --out results
+      # Answers must not get worse; times of a shared machine may differ a good deal without meaning anything.
+      - name: Gate
+        if: steps.base.outputs.measured == 'yes'
+        run: >-
+          assay gate last --baseline main --tolerance seconds=50% --tolerance cpu_seconds=50%
+          --junit results/gate.xml --markdown results/gate.md
+      - name: Tell the pull request
+        if: always() && steps.base.outputs.measured == 'yes' && hashFiles('results/gate.md') != ''
+        env: {GH_TOKEN: "${{ github.token }}"}
+        run: |
+          cat results/gate.md >> "$GITHUB_STEP_SUMMARY"
+          gh pr comment ${{ github.event.number }} --edit-last --create-if-none --body-file results/gate.md
       - uses: actions/upload-artifact@v4
+        if: always()
         with: {name: benchmark-report, path: results}
 """
 
@@ -166,6 +199,8 @@ STEPS = (
     ("assay run arithmetic", "put both agents through the suite"),
     ("assay leaderboard", "who leads, and are they really apart?"),
     ("assay compare hasty careful", "is one better than the other, or is it noise?"),
+    ("assay baseline set main last", "remember this run to hold later ones against"),
+    ("assay gate last --metric score", "may it pass? the CI workflow asks that of every pull request"),
     ("assay run specs/lookup.yaml", "measure code: a list against a set, ten processes each"),
     ("assay report last --format html", "one file with pictures, for any browser"),
     ("assay run experiments/lookup.py", "run every experiment of a Python file"),

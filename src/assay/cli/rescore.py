@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
 from assay.cli.session import Session, common
@@ -17,11 +19,15 @@ def rescore(session: Session, ref: str) -> None:
 
     with session.store() as store:
         done = rating.rescore(store, ref)
-        report = reporting.report_of(store, done.id)
+        report = reporting.report_of(store, done.run.id)
     if session.is_json:
-        session.emit(run_document(report, with_executions=False))
+        spent = {"spent": asdict(done.spent)} if done.spent else {}
+        session.emit({**run_document(report, with_executions=False), **spent})
         return
     from assay.report.console import print_report
+    from assay.report.contests import judging_text
 
     print_report(report, session.console())
-    session.next(f"assay show {done.id}", f"assay report {done.id} --format html")
+    if done.spent:
+        session.say(f"Judging again took {judging_text(done.spent)}.")
+    session.next(f"assay show {done.run.id}", f"assay report {done.run.id} --format html")

@@ -14,6 +14,7 @@ from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
     from assay.errors import Mistake
+    from assay.model import Plan
     from assay.plan.target import Request
     from assay.store.store import Store
 
@@ -134,6 +135,7 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
         with _flags_named(str(target)):
             plan = running.prepare(_request(str(target), options, store), session.settings, store)
         reporters = _reporters(options)
+        _warn_of_unknown_costs(session, plan)
         if dry_run:
             return _preview(session, plan)
         with watching(session, plan) as watch:
@@ -232,6 +234,15 @@ def changes(options: dict[str, Any]) -> dict[str, Any]:
     if options["out"] is not None:
         named["output_dir"] = str(options["out"])
     return {key: value for key, value in named.items() if value not in ({}, None)}
+
+
+def _warn_of_unknown_costs(session: Session, plan: Plan) -> None:
+    if plan.budget.usd is None:
+        return
+    from assay.pipeline.budgeting import unpriced
+
+    for warning in unpriced(plan):
+        session.say(f"Warning: {warning}")
 
 
 def _preview(session: Session, plan: Any) -> int:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         Until,
     )
     from assay.model.rating import DIMENSIONS, WEIGHTS, CaseTable, Rating, Ratings
-    from assay.model.report import AxisEffect, Doubt, Report, Series, TrialReport
+    from assay.model.report import AxisEffect, BestPoint, Doubt, Report, Series, TrialReport
     from assay.model.run import Environment, Run, RunState, StoredTrial, SuiteRef
     from assay.model.standing import Contender, Leaderboard, Standing
     from assay.model.suite import Benchmark, Case, Rubric, Score, ScorerUse, Suite, Turn
@@ -44,6 +44,7 @@ __all__ = [
     "AxisEffect",
     "Batch",
     "Benchmark",
+    "BestPoint",
     "Better",
     "Budget",
     "Case",
@@ -99,7 +100,7 @@ _NAMES = {
     "metric": "Better Kind Metric metric_named",
     "plan": "Agent AgentUse Budget InstrumentUse Isolation Iterations Job Limits Order Plan Stretch Trial Until",
     "rating": "DIMENSIONS WEIGHTS CaseTable Rating Ratings",
-    "report": "AxisEffect Doubt Report Series TrialReport",
+    "report": "AxisEffect BestPoint Doubt Report Series TrialReport",
     "run": "Environment Run RunState StoredTrial SuiteRef",
     "standing": "Contender Leaderboard Standing",
     "suite": "Benchmark Case Rubric Score ScorerUse Suite Turn",

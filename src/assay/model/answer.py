@@ -58,6 +58,10 @@ class Request:
     """The right output; only the agent `oracle` may look at it."""
     max_tokens: int | None = None
     """From the limits, for agents that can pass it on."""
+    repetition: int = 0
+    """How often the case was asked before in this run; with `seed`, what agents that draw by chance draw from."""
+    seed: int = 0
+    """Of the run."""
 
 
 @dataclass(frozen=True, slots=True)

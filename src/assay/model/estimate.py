@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from assay.model.metric import Metric
@@ -41,6 +42,11 @@ class Estimate:
     insufficient: tuple[str, ...] = ()
     """Percentiles with fewer than ten executions beyond them: not enough data to be shown."""
     doubts: tuple[str, ...] = ()
+    tails: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
+    """Intervals of `p95` and `p99` over the units; only of those that have one."""
+    mean_low: float | None = None
+    """Interval of the mean, of scores only: there the mean is the figure, and a median would be all or nothing."""
+    mean_high: float | None = None
 
     @property
     def cv(self) -> float | None:
@@ -71,5 +77,9 @@ class Comparison:
     """B − A with its interval, where differences are compared: scores, and values that are not all positive."""
     difference_low: float | None = None
     difference_high: float | None = None
+    q: float | None = None
+    """The share of false alarms to expect among findings with this p or a smaller one, over the family."""
+    effect_size: float | None = None
+    """Chance that B is above A less the chance that it is below: −1 to 1, 0 where neither side leads."""
     reason: str = ""
     """For *unsure*: what is missing, and what would settle it."""

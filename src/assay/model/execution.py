@@ -51,7 +51,7 @@ class Execution:
     error: str | None = None
     log: str | None = None
     detail: Mapping[str, object] | None = None
-    """What an agent's figures rest on: tool_calls, spans, attempts, reasons, unscored, turns, simulated."""
+    """What an agent's figures rest on: tool_calls, spans, attempts, reasons, unscored, turns, cost, simulated."""
 
 
 @dataclass(frozen=True, slots=True)

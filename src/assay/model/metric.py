@@ -30,6 +30,10 @@ class Metric:
     kind: Kind = Kind.MEASURED
 
 
+JUDGING = ("judge_calls", "judge_tokens", "judge_usd")
+"""What the judges of an execution used up: spending of the harness, apart from the agent's."""
+
+
 def metric_named(name: str) -> Metric:
     """What a metric's name alone tells: units and directions of the trade, by suffix.
 
@@ -37,6 +41,11 @@ def metric_named(name: str) -> Metric:
     ('higher', 's')
     """
     return _KNOWN.get(name) or _by_suffix(name)
+
+
+def is_score(metric: Metric) -> bool:
+    """Whether it is a judgement between 0 and 1: such are compared by their means."""
+    return metric.name == "score" or metric.name.startswith("score.")
 
 
 _KNOWN = {
@@ -55,6 +64,9 @@ _KNOWN = {
         Metric("cached_tokens", "tokens", Better.UNKNOWN),
         Metric("reasoning_tokens", "tokens", Better.LOWER),
         Metric("api_calls", "calls", Better.LOWER),
+        Metric("judge_calls", "calls", Better.LOWER),
+        Metric("judge_tokens", "tokens", Better.LOWER),
+        Metric("judge_usd", "usd", Better.LOWER, Kind.DERIVED),
     )
 }
 

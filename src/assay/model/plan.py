@@ -174,3 +174,5 @@ class Job:
     concurrency: int = 1
     cautious: int = 0
     """How many to ask one at a time first, whatever the concurrency: one of them ended the process before."""
+    wants_memory: bool = False
+    """Whether peak memory is rated, and so worth the few microseconds that it takes to look."""

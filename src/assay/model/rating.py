@@ -47,5 +47,13 @@ class Ratings:
     usd_per_solved: float | None = None
     tokens_per_solved: float | None = None
     doubts: tuple[str, ...] = ()
-    draws: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False, repr=False)
-    """Dimension to its rating in each draw of the cases; the same draws for every agent that was asked the same."""
+    weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS), compare=False)
+    """Of the dimensions in `overall`, before it is known which of them are rated."""
+    yardstick: str = field(default="", compare=False)
+    """References and pass mark: ratings by different ones are no measure for each other."""
+    attempted: int = field(default=0, compare=False)
+    """Cases that were put to the agent, also those that count nowhere because the harness failed."""
+    names: Sequence[str] = field(default=(), compare=False, repr=False)
+    """Of the cases that count, in the order of `marks`."""
+    marks: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False, repr=False)
+    """Dimension to what each case says of it: two agents are told apart by these, case by case."""

@@ -37,6 +37,27 @@ class AxisEffect:
     highs: tuple[float | None, ...]
     best: object
     worst: object
+    effect: float | None = None
+    """The worst value against the best, the other axes being equal: a ratio, or a difference."""
+    effect_low: float | None = None
+    effect_high: float | None = None
+    is_ratio: bool = True
+    share: float | None = None
+    """Of the variance of all observations, what this axis explains."""
+    interacts: tuple[str, ...] = ()
+    """Axes on which its effect depends: then no value of it is best in itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class BestPoint:
+    """The trial of a sweep with the best median of a metric, and those that the data do not set apart from it."""
+
+    benchmark: str
+    metric: Metric
+    trial: str
+    alike: tuple[str, ...]
+    others: int
+    """Trials that it was compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +69,17 @@ class Series:
     values: Sequence[float]
     unit: str = "process"
     """What `processes` counts: what is independent of each other, processes or cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What judging a trial used up: spending of the harness, no part of the agent's cost."""
+
+    calls: int
+    """Questions put to judges."""
+    tokens: float | None
+    """None is unknown: of some call nobody said."""
+    usd: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +101,8 @@ class TrialReport:
     """Of a trial that put an agent through a suite."""
     watched: frozenset[str] = frozenset()
     """Metrics that instruments gave: they come along, and the experiment's own stand before them."""
+    judging: Judging | None = None
+    """None where no judge was asked."""
 
     @property
     def name(self) -> str:
@@ -89,6 +123,8 @@ class Report:
     doubts: tuple[Doubt, ...]
     suite: Suite | None = None
     """With its cases, so that a report can show what was asked and expected; None where only its name is known."""
+    best: tuple[BestPoint, ...] = ()
+    """Of a sweep, by benchmark and metric."""
 
     def __len__(self) -> int:
         return len(self.trials)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from assay.model.rating import Rating, Ratings
@@ -9,7 +9,7 @@ from assay.model.rating import Rating, Ratings
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """An agent's latest ratings on the benchmarks of a suite."""
+    """An agent's latest ratings on the benchmarks of a suite; each point of a sweep over its options is one of its own."""
 
     agent: str
     version: str
@@ -19,6 +19,27 @@ class Contender:
     latest: datetime | None
     seconds: float | None = None
     """Median over all executions, for the Pareto front."""
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    """Benchmark to the hash of its definition: results compare only where that is the same."""
+    stale: Mapping[str, str] = field(default_factory=dict)
+    """Benchmark to why its result may no longer hold."""
+    partial: Mapping[str, str] = field(default_factory=dict)
+    """Benchmark to how many of its cases were done, where not all of them were."""
+    outdated: frozenset[str] = frozenset()
+    """Benchmarks that were done in an older definition than the suite has now."""
+
+    @property
+    def completed(self) -> int:
+        """Benchmarks that were done in full, as the suite has them now."""
+        return len(set(self.ratings) - set(self.partial) - self.outdated)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A rank is a range: 1 + number certainly better … n − number certainly worse."""
+
+    best: int
+    worst: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +57,9 @@ class Standing:
     coverage: str
     """Benchmarks completed of those there are."""
     dominated_by: tuple[str, ...] = ()
-    """Agents that are no worse in quality, cost and latency, and better in one."""
+    """Agents that are no worse in quality, cost and latency, and certainly better in one."""
+    is_pareto: bool = False
+    """Whether nobody has better figures in one of quality, cost and latency without worse ones in another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +73,47 @@ class Leaderboard:
     dimensions: tuple[str, ...]
     """Those that all agents have: they are ranked on no others."""
     doubts: tuple[str, ...] = ()
+    category: str = ""
+    benchmarks: tuple[str, ...] = ()
+    pareto: tuple[str, ...] = ()
+    """Dimensions of quality, cost and latency that the Pareto marks are about; empty where there are no two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """Two agents head to head: the dimensions in which one is certainly better, and those in which that is open."""
+
+    a: str
+    b: str
+    won: tuple[str, ...]
+    """By A."""
+    lost: tuple[str, ...]
+    undecided: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """An agent's means over benchmarks on every dimension and overall, with its place on each."""
+
+    contender: Contender
+    ratings: Mapping[str, Rating]
+    """The five dimensions and `overall`."""
+    places: Mapping[str, Place]
+    """Only of what it is rated on."""
+    coverage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Every agent × five dimensions and overall; simulated ones apart."""
+
+    suite: str
+    rows: tuple[MatrixRow, ...]
+    simulated: tuple[MatrixRow, ...]
+    dimensions: tuple[str, ...]
+    """Those that all agents have: `overall` rests on no others."""
+    duels: tuple[Duel, ...]
+    """Every pair of measured agents, then every pair of simulated ones."""
+    doubts: tuple[str, ...] = ()
+    category: str = ""
+    benchmarks: tuple[str, ...] = ()

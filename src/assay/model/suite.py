@@ -52,6 +52,8 @@ class Score:
     value: float | None
     weight: float = 1.0
     reason: str = ""
+    spent: Mapping[str, float] = field(default_factory=dict)
+    """What judging used up, by metric: spending of the harness, no part of the agent's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.analysis import comparable, compare_reports, findings, trial_report
+from assay.analysis.axes import same_value
+from assay.analysis.course import over_time
+from assay.analysis.matrix import matrix
+from assay.analysis.showdown import contender, showdowns
 from assay.analysis.tally import case_series
-from assay.errors import AssayError
+from assay.errors import AssayError, Unlike
 from assay.model import (
     Comparison,
     Doubt,
+    Kind,
     Report,
     TrialReport,
 )
+from assay.model.showdown import Course, Showdown
+from assay.model.standing import Matrix
 from assay.pipeline.reporting import report_of, trial_report_of
 from assay.report.cases import case_table
 from assay.report.document import read_result
+from assay.store.history import AgentTrial
 from assay.store.store import Store
 
 
@@ -29,24 +37,64 @@ class Compared:
     b: Report
     comparisons: tuple[Comparison, ...]
     doubts: tuple[Doubt, ...]
+    showdowns: tuple[Showdown, ...] = ()
+    """Of a suite: who wins, dimension by dimension."""
 
 
 def compared(
-    store: Store, a: str, b: str, *, metrics: Sequence[str] | None = None, tolerance: float | None = None
+    store: Store,
+    a: str,
+    b: str,
+    *,
+    metrics: Sequence[str] | None = None,
+    tolerance: float | None = None,
+    suite: str | None = None,
 ) -> Compared:
-    side_a, side_b = _side(store, a), _side(store, b)
-    return Compared(
-        side_a,
-        side_b,
-        compare_reports(side_a, side_b, metrics=metrics, tolerance=tolerance),
-        comparable(side_a, side_b),
-    )
+    side_a, side_b = side(store, a, suite), side(store, b, suite)
+    comparisons = compare_reports(side_a, side_b, metrics=metrics, tolerance=tolerance)
+    doubts = comparable(side_a, side_b)
+    return Compared(side_a, side_b, comparisons, doubts, showdowns(side_a, side_b, comparisons))
 
 
-def _side(store: Store, ref: str) -> Report:
+def all_pairs(store: Store, refs: Sequence[str], suite: str | None = None) -> Matrix:
+    """Several agents on one suite, every two of them, corrected over all pairs and dimensions."""
+    sides = [side(store, ref, suite) for ref in refs]
+    rated = [
+        (ref, [t for t in one.trials if t.ratings is not None]) for ref, one in zip(refs, sides, strict=True)
+    ]
+    if bare := [ref for ref, trials in rated if not trials]:
+        raise Unlike(
+            f"'{bare[0]}' has no rated results of a suite, and several sides are compared by ratings."
+        )
+    suites = {one.run.suite.name for one in sides if one.run.suite is not None}
+    if len(suites) > 1:
+        raise Unlike(
+            f"The sides are of different suites ({', '.join(sorted(suites))}). Choose one: --suite NAME"
+        )
+    contenders = [
+        replace(contender(trials), agent=ref, is_simulated=any(map(_is_simulated, trials)))
+        for ref, trials in rated
+    ]
+    benchmarks = list(dict.fromkeys(name for one in contenders for name in one.ratings))
+    return matrix(next(iter(suites), ""), contenders, benchmarks)
+
+
+def _is_simulated(trial: TrialReport) -> bool:
+    return any(estimate.metric.kind is Kind.SIMULATED for estimate in trial.estimates)
+
+
+def courses(
+    store: Store, refs: Sequence[str], metrics: Sequence[str], suite: str | None = None
+) -> list[Course]:
+    """Several sides in their order, as a history: the last against the first, and where the level changed."""
+    return over_time([side(store, ref, suite) for ref in refs], metrics)
+
+
+def side(store: Store, ref: str, suite: str | None = None) -> Report:
+    """What a word on the command line stands for: a result file, an agent, a version of one, or a run."""
     path = Path(ref)
     if path.suffix != ".json" and not path.is_file():
-        return agent_report(store, ref) or report_of(store, ref)
+        return agent_report(store, ref, suite) or report_of(store, ref)
     if not path.is_file():
         raise AssayError(f"There is no result file '{ref}'.")
     read = read_result(path)
@@ -68,18 +116,32 @@ def _estimated_again(trial: TrialReport) -> TrialReport:
     )
 
 
-def agent_report(store: Store, ref: str) -> Report | None:
+def agent_report(store: Store, ref: str, suite: str | None = None) -> Report | None:
     """The latest trials of an agent, or of `agent@version`, as one report; None where no agent is called so."""
     name, _, version = ref.partition("@")
-    latest = [
-        one for one in store.latest_trials() if one.agent == name and version in ("", one.agent_version)
-    ]
-    if not name or not latest:
+    done = store.agent_trials(name) if name else []
+    done = [one for one in done if version in ("", one.version) and suite in (None, one.suite)]
+    if not done:
         return None
-    newest = max(latest, key=lambda one: one.ended or one.started)
-    chosen = [one for one in latest if one.suite == newest.suite]
+    newest = done[-1]
     trials = []
-    for one in chosen:
+    for one in _standing([one for one in done if one.suite == newest.suite]):
         stored = next(t for t in store.run(one.run_id).trials if t.id == one.trial_id)
         trials.append(trial_report_of(store, stored, store.suite_of(one.run_id)))
     return findings(store.run(newest.run_id), trials)
+
+
+def _standing(done: Sequence[AgentTrial]) -> list[AgentTrial]:
+    """Of each benchmark and point the latest, but none with a part of the cases in place of one with all."""
+    kept: dict[str, AgentTrial] = {}
+    for one in done:
+        point = f"{one.benchmark} {same_value(dict(one.params))}"
+        before = kept.get(point)
+        is_part = (
+            before is not None
+            and before.benchmark_hash == one.benchmark_hash
+            and len(one.cases) < len(before.cases)
+        )
+        if not is_part:
+            kept[point] = one
+    return list(kept.values())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from assay.analysis.ratings import rate
 from assay.errors import PlanError
 from assay.execute.judging import judged_again
+from assay.execute.spending import together
 from assay.model import (
     CaseTable,
     Ratings,
@@ -14,6 +17,8 @@ from assay.model import (
     StoredTrial,
     Suite,
 )
+from assay.model.metric import JUDGING
+from assay.model.report import Judging
 from assay.plugin import lookup
 from assay.store.store import Store
 
@@ -49,7 +54,14 @@ def failed_cases(store: Store, ref: str) -> dict[str, frozenset[str]]:
     return {benchmark: frozenset(cases) for benchmark, cases in failed.items()}
 
 
-def rescore(store: Store, ref: str) -> Run:
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    run: Run
+    spent: Judging | None
+    """What judging again used up; None where no judge was asked."""
+
+
+def rescore(store: Store, ref: str) -> Rescored:
     """Judge the stored outputs of a run again, with the scorers that its suite has; nothing is run."""
     found = store.run(ref)
     suite = store.suite_of(found.id)
@@ -57,8 +69,15 @@ def rescore(store: Store, ref: str) -> Run:
         raise PlanError(f"Run '{found.id}' is not of a suite, so there is nothing to judge.")
     for file in found.load:
         lookup.load_file(Path(file))
+    spent: list[Mapping[str, float]] = []
     for stored in found.trials:
         benchmark = next(one for one in suite.benchmarks if one.id == stored.trial.benchmark)
-        store.rescore(stored.id, judged_again(benchmark, store.scored_executions(stored.id)))
+        store.rescore(stored.id, judged_again(benchmark, store.scored_executions(stored.id), spent))
     rate_trials(store, found, suite)
-    return store.run(found.id)
+    store.refresh()
+    return Rescored(store.run(found.id), _judging(together(spent)))
+
+
+def _judging(spent: Mapping[str, float]) -> Judging | None:
+    calls, tokens, usd = (spent.get(name) for name in JUDGING)
+    return None if calls is None else Judging(int(calls), tokens, usd)

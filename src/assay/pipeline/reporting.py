@@ -49,6 +49,7 @@ def trial_report_of(store: Store, stored: StoredTrial, suite: Suite | None) -> T
         metrics=declared_metrics(stored),
         watched=watched_metrics(stored),
         ratings=ratings_of(store, stored, suite, table) if table is not None and suite is not None else None,
+        judging=store.judging(stored.id) if table is not None else None,
     )
 
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from assay.analysis.health import SuiteHealth, suite_health
 from assay.analysis.leaderboard import leaderboard
-from assay.errors import PlanError
-from assay.model import (
-    Budget,
-    CaseTable,
-    Contender,
-    Leaderboard,
-)
+from assay.analysis.matrix import matrix
+from assay.errors import LookupFailed, PlanError, no_such
+from assay.model import DIMENSIONS, Budget, CaseTable, Contender, Leaderboard, Ratings
+from assay.model.standing import Matrix
 from assay.pipeline.rating import ratings_of
 from assay.pipeline.running import prepare, run_plan
 from assay.plan.target import Request
 from assay.spec.settings import Settings
-from assay.store.listing import TrialSummary
+from assay.store.standings import Entry, Filter
 from assay.store.store import Store
+
+METRICS = ("overall", *DIMENSIONS)
 
 
 def check_suite(target: str, settings: Settings, store: Store) -> SuiteHealth:
@@ -42,36 +42,152 @@ def check_suite(target: str, settings: Settings, store: Store) -> SuiteHealth:
     return suite_health(plan.suite, oracle, nop, list(history.values()))
 
 
+STALE_DAYS = 30
+"""From this age on a result is marked."""
+
+
 def leaderboards(
-    store: Store, *, suite: str | None = None, category: str | None = None, metric: str = "overall"
+    store: Store, chosen: Filter | None = None, metric: str = "overall", now: datetime | None = None
 ) -> list[Leaderboard]:
-    """A board for each suite asked for; without a name, for that of the latest trials."""
-    latest = store.latest_trials(suite=suite)
-    latest = [one for one in latest if one.suite and category in (None, one.category)]
-    if not latest:
-        asked = f" of suite '{suite}'" if suite else ""
-        raise PlanError(
-            f"There are no results{asked} to rank. Make some: assay run SUITE --agent A --agent B"
+    """A board for each suite that has results, the one that was run last first."""
+    if metric not in METRICS:
+        raise LookupFailed(no_such(metric, "metrics of a leaderboard", METRICS))
+    return [
+        replace(
+            board := leaderboard(suite.name, suite.contenders, suite.benchmarks, metric, suite.category),
+            doubts=(*board.doubts, *suite.doubts),
         )
-    names = list(dict.fromkeys(one.suite for one in latest))
-    return [_board(store, name, [one for one in latest if one.suite == name], metric) for name in names]
+        for suite in _contests(store, chosen or Filter(), now or datetime.now(UTC))
+    ]
 
 
-def _board(store: Store, suite: str, trials: Sequence[TrialSummary], metric: str) -> Leaderboard:
-    contenders: dict[str, Contender] = {}
-    asked: dict[str, set[object]] = {}
-    for one in trials:
-        definition = store.suite_of(one.run_id)
-        stored = next(t for t in store.run(one.run_id).trials if t.id == one.trial_id)
-        if definition is None:
-            continue
-        asked.setdefault(one.benchmark, set()).add((one.benchmark_hash, stored.trial.cases))
-        before = contenders.get(one.agent)
-        ratings = {**(before.ratings if before else {}), one.benchmark: ratings_of(store, stored, definition)}
-        is_simulated = one.simulated or (before is not None and before.is_simulated)
-        contenders[one.agent] = Contender(one.agent, one.agent_version, ratings, is_simulated, one.ended)
-    board = leaderboard(suite, list(contenders.values()), list(asked), metric)
-    if differing := [benchmark for benchmark, questions in asked.items() if len(questions) > 1]:
-        doubt = f"Not all agents were asked the same cases of {', '.join(differing)}. Run them together."
-        board = replace(board, doubts=(*board.doubts, doubt))
-    return board
+def matrices(store: Store, chosen: Filter | None = None, now: datetime | None = None) -> list[Matrix]:
+    """A matrix for each suite that has results, the one that was run last first."""
+    return [
+        replace(
+            made := matrix(suite.name, suite.contenders, suite.benchmarks, suite.category),
+            doubts=(*made.doubts, *suite.doubts),
+        )
+        for suite in _contests(store, chosen or Filter(), now or datetime.now(UTC))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Contest:
+    """A suite with everybody who has a result in it."""
+
+    name: str
+    category: str
+    benchmarks: Sequence[str]
+    contenders: Sequence[Contender]
+    doubts: Sequence[str]
+
+
+def _contests(store: Store, chosen: Filter, now: datetime) -> list[_Contest]:
+    categories = store.categories()
+    _check_names(categories, chosen)
+    entries = store.entries(chosen)
+    if not any(entry.ok for entry in entries):
+        raise PlanError(_nothing(chosen, sorted({entry.contender for entry in entries})))
+    found = (
+        _contest(store, name, category, [entry for entry in entries if entry.suite == name], now)
+        for name, category in categories.items()
+    )
+    return [one for one in found if one.contenders]
+
+
+def _contest(store: Store, name: str, category: str, entries: Sequence[Entry], now: datetime) -> _Contest:
+    done = [entry for entry in entries if entry.ok]
+    failed: dict[str, list[str]] = {}
+    for entry in entries:
+        if not entry.ok:
+            failed.setdefault(entry.contender, []).append(entry.benchmark)
+    return _Contest(
+        name,
+        category,
+        store.benchmarks(name),
+        _contenders(store, done, now) if done else [],
+        [f"Not one execution of {agent} was ok on {', '.join(names)}." for agent, names in failed.items()],
+    )
+
+
+def _check_names(categories: Mapping[str, str], chosen: Filter) -> None:
+    if categories and chosen.suite is not None and chosen.suite not in categories:
+        raise LookupFailed(no_such(chosen.suite, "suites with results", categories))
+    known = set(categories.values())
+    if categories and chosen.category is not None and chosen.category not in known:
+        raise LookupFailed(no_such(chosen.category, "categories with results", known))
+
+
+def _nothing(chosen: Filter, failed: Sequence[str]) -> str:
+    asked = [
+        f" of suite '{chosen.suite}'" if chosen.suite else "",
+        f" of category '{chosen.category}'" if chosen.category else "",
+        f" with the tag '{chosen.tag}'" if chosen.tag else "",
+        f" since {chosen.since:%Y-%m-%d %H:%M}" if chosen.since else "",
+    ]
+    told = f"There are no results{''.join(asked)} to rank."
+    if failed:
+        return f"{told} Not one execution of {', '.join(failed)} was ok. See why: assay show last"
+    if chosen.tag or chosen.since:
+        return f"{told} Ask for more: without --tag, --days and --since."
+    return f"{told} Make some: assay run SUITE --agent A --agent B"
+
+
+def _contenders(store: Store, entries: Sequence[Entry], now: datetime) -> list[Contender]:
+    ratings = _ratings(store, entries)
+    by_name: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_name.setdefault(entry.contender, []).append(entry)
+    return [_contender(name, trials, ratings, now) for name, trials in by_name.items()]
+
+
+def _contender(
+    name: str, entries: Sequence[Entry], ratings: Mapping[int, Ratings], now: datetime
+) -> Contender:
+    newest = max(entries, key=lambda entry: entry.ended)
+    return Contender(
+        name,
+        newest.agent_version,
+        {entry.benchmark: ratings[entry.trial_id] for entry in entries},
+        any(entry.simulated for entry in entries),
+        newest.ended,
+        hashes={entry.benchmark: entry.benchmark_hash for entry in entries},
+        stale={entry.benchmark: why for entry in entries if (why := _why_stale(entry, now))},
+        partial={e.benchmark: f"{e.cases} of {e.all_cases}" for e in entries if not e.is_whole},
+        outdated=frozenset(entry.benchmark for entry in entries if not entry.is_current),
+    )
+
+
+def _why_stale(entry: Entry, now: datetime) -> str:
+    if not entry.is_current:
+        return "the benchmark has changed since, so it tells nobody apart"
+    days = (now - entry.ended).days
+    return f"{days} days old" if days > STALE_DAYS else ""
+
+
+def _ratings(store: Store, entries: Sequence[Entry]) -> dict[int, Ratings]:
+    """As they were kept; worked out again for trials of before that, and where others were rated by newer references."""
+    kept = store.ratings([entry.trial_id for entry in entries])
+    baseline = store.baseline_of(entries[0].suite)
+    found: dict[int, Ratings] = {}
+    for benchmark in dict.fromkeys(entry.benchmark for entry in entries):
+        alike = [entry for entry in entries if entry.benchmark == benchmark]
+        newest = max(alike, key=lambda entry: (entry.is_current, entry.started))
+        measure = kept.get(newest.trial_id) if newest.baseline == baseline else None
+        for entry in alike:
+            rated = kept.get(entry.trial_id)
+            is_comparable = entry.benchmark_hash == newest.benchmark_hash
+            if rated is None or (is_comparable and (measure is None or rated.yardstick != measure.yardstick)):
+                rated = _rated_again(store, entry, newest)
+            found[entry.trial_id] = rated
+    return found
+
+
+def _rated_again(store: Store, entry: Entry, like: Entry) -> Ratings:
+    """By the rubric that another trial was asked with, if the benchmark is the same."""
+    source = like if entry.benchmark_hash == like.benchmark_hash else entry
+    suite = store.suite_of(source.run_id)
+    assert suite is not None
+    stored = next(t for t in store.run(entry.run_id).trials if t.id == entry.trial_id)
+    return ratings_of(store, stored, suite)

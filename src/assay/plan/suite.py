@@ -264,6 +264,8 @@ def with_judges(suite: Suite, agents: Agents, places: Sequence[Written]) -> Suit
         if found is None:
             return use
         definition = {"name": found.name, "type": found.type, **found.options, "folder": found.folder}
+        if found.price is not None:
+            definition["price"] = dict(found.price)
         return replace(use, options={**use.options, "agent": definition})
 
     def judged(case: Case, written: Written) -> Case:

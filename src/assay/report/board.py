@@ -1,12 +1,13 @@
-"""A leaderboard for the terminal."""
+"""Leaderboards and matrices for the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from assay.model import DIMENSIONS, Leaderboard, Rating, Standing
-from assay.report.contests import value_text
+from assay.model.standing import Contender, Duel, Matrix, MatrixRow, Place
+from assay.report.contests import ends_text, value_text
 from assay.report.figures import NOTHING
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
 
@@ -15,57 +16,103 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-_SHORT = {"accuracy": "Acc", "speed": "Speed", "efficiency": "Eff", "cost": "Cost", "reliability": "Rel"}
+_SHORT = {
+    "overall": "Overall",
+    "accuracy": "Acc",
+    "speed": "Speed",
+    "efficiency": "Eff",
+    "cost": "Cost",
+    "reliability": "Rel",
+}
+_SIMULATED = "Simulated: these figures are made up, not measured, so they stand among themselves"
+_QUALITY = {"accuracy": "quality", "cost": "cost", "speed": "latency"}
 
 
 def print_board(board: Leaderboard, console: Console, limit: int = 20) -> None:
-    """Tiers are set apart by a line: within one, nobody is certainly better than another."""
-    console.print(joined(literal(board.suite, "bold"), literal(f" by {board.metric}")))
+    """Tiers are set apart by a line: everybody above it is certainly better than everybody below."""
+    console.print(
+        joined(literal(board.suite, "bold"), literal(f" by {board.metric}"), _category(board.category))
+    )
     if board.standings:
-        _print_rows(board.standings[:limit], board.metric, console)
+        _print_rows(board.standings[:limit], board, console)
     if board.simulated:
-        console.print(
-            "\nSimulated: these figures are made up, not measured, so they have a board of their own"
-        )
-        _print_rows(board.simulated[:limit], board.metric, console)
-    for doubt in board.doubts:
+        console.print(joined(literal("\n" if board.standings else ""), literal(_SIMULATED, "yellow")))
+        _print_rows(board.simulated[:limit], board, console)
+    for line in _legend(board):
+        console.print(literal(line, "dim"))
+    left_out = max(0, len(board.standings) - limit) + max(0, len(board.simulated) - limit)
+    if left_out:
+        console.print(literal(f"{left_out} more: --limit {limit + left_out}", "dim"))
+    _print_doubts(board.doubts, console)
+
+
+def _category(category: str) -> Text:
+    return literal(f"  {category}" if category else "", "dim")
+
+
+def _print_doubts(doubts: Iterable[str], console: Console) -> None:
+    for doubt in doubts:
         console.print(bullet("!", doubt, "yellow"))
-    for row in board.standings:
+
+
+def _legend(board: Leaderboard) -> Iterator[str]:
+    rows = (*board.standings, *board.simulated)
+    if any(row.is_pareto for row in rows) and len(rows) > 1:
+        axes = [_QUALITY[name] for name in board.pareto]
+        yield f"◆ nobody else has better figures in {', '.join(axes[:-1])} and {axes[-1]} together"
+    for row in rows:
         if row.dominated_by:
-            told = f"{row.contender.agent} is dominated by {', '.join(row.dominated_by)} in quality, cost and speed"
-            console.print(literal(told, "dim"))
+            yield f"{row.contender.agent} is dominated by {', '.join(row.dominated_by)}"
 
 
-def _print_rows(rows: Sequence[Standing], metric: str, console: Console) -> None:
+def _print_rows(rows: Sequence[Standing], board: Leaderboard, console: Console) -> None:
     is_wide = console.width >= NARROW
-    table = _table(metric, is_wide)
+    table = _table(board.metric, is_wide)
     tier = rows[0].tier
     for row in rows:
         if row.tier != tier:
             table.add_section()
             tier = row.tier
-        table.add_row(*_cells(row, metric, is_wide))
+        table.add_row(*_cells(row, board.metric, is_wide, is_alone=len(rows) == 1))
     console.print(table)
 
 
 def _table(metric: str, is_wide: bool) -> Table:
-    table = new_table()
+    table = new_table(tight=not is_wide)
     table.add_column("Rank", justify="right", no_wrap=True)
-    table.add_column("Agent", overflow="fold")
+    table.add_column("Agent", overflow="fold", min_width=12)
     table.add_column(literal(f"{metric.capitalize()} [interval]"), justify="right", no_wrap=True)
     for name in DIMENSIONS:
         if name != metric:
             table.add_column(name.capitalize() if is_wide else _SHORT[name], justify="right", no_wrap=True)
-    table.add_column("Benchmarks" if is_wide else "Bench", justify="right", no_wrap=True)
+    table.add_column("Benchmarks" if is_wide else "Done", justify="right", no_wrap=True)
     return table
 
 
-def _cells(row: Standing, metric: str, is_wide: bool) -> list[Text]:
-    place = str(row.best_rank) if row.best_rank == row.worst_rank else f"{row.best_rank}–{row.worst_rank}"
-    version = f" {row.contender.version}" if is_wide and row.contender.version else ""
-    name = joined(literal(row.contender.agent), literal(version, "dim"))
+def _cells(row: Standing, metric: str, is_wide: bool, *, is_alone: bool) -> list[Text]:
+    front = literal(" ◆" if row.is_pareto and not is_alone else "", "cyan")
+    name = joined(_named(row.contender, is_wide), front)
     others = [_short(row.dimensions[dimension]) for dimension in DIMENSIONS if dimension != metric]
-    return [literal(place), name, _full(row.score), *others, literal(row.coverage)]
+    return [
+        _place(Place(row.best_rank, row.worst_rank)),
+        name,
+        _full(row.score),
+        *others,
+        literal(row.coverage),
+    ]
+
+
+def _named(contender: Contender, is_wide: bool) -> Text:
+    version = f" {contender.version[:12]}" if is_wide and contender.version else ""
+    marks = [*(["partial"] if contender.partial else []), *(["stale"] if contender.stale else [])]
+    marked = literal(f" ({', '.join(marks)})" if marks else "", "yellow")
+    return joined(literal(contender.agent), literal(version, "dim"), marked)
+
+
+def _place(place: Place | None) -> Text:
+    if place is None:
+        return literal(NOTHING, "dim")
+    return literal(str(place.best) if place.best == place.worst else f"{place.best}–{place.worst}")
 
 
 def _full(rating: Rating) -> Text:
@@ -77,3 +124,96 @@ def _full(rating: Rating) -> Text:
 
 def _short(rating: Rating) -> Text:
     return literal(value_text(rating))
+
+
+def print_matrix(made: Matrix, console: Console) -> None:
+    """A rank is a range where agents are not really apart."""
+    console.print(
+        joined(literal(made.suite, "bold"), literal(" agents × dimensions"), _category(made.category))
+    )
+    if made.rows:
+        console.print(_matrix_table(made.rows, console.width))
+    if made.simulated:
+        console.print(joined(literal("\n" if made.rows else ""), literal(_SIMULATED, "yellow")))
+        console.print(_matrix_table(made.simulated, console.width))
+    console.print(
+        literal("#: the rank on that dimension, a range where others are not certainly apart", "dim")
+    )
+    _print_doubts(made.doubts, console)
+
+
+def _matrix_table(rows: Sequence[MatrixRow], width: int) -> Table:
+    is_wide = width >= NARROW
+    table = new_table(tight=not is_wide)
+    table.add_column("Agent", overflow="fold", min_width=12)
+    for name in ("overall", *DIMENSIONS):
+        table.add_column(name.capitalize() if is_wide else _SHORT[name], justify="right", no_wrap=True)
+    table.add_column("Benchmarks" if is_wide else "Done", justify="right", no_wrap=True)
+    for row in rows:
+        cells = [_ranked(row, name, is_wide) for name in ("overall", *DIMENSIONS)]
+        table.add_row(_named(row.contender, is_wide), *cells, literal(row.coverage))
+    return table
+
+
+def _ranked(row: MatrixRow, name: str, is_wide: bool) -> Text:
+    rating, place = row.ratings[name], row.places.get(name)
+    if rating.value is None:
+        return literal(NOTHING, "dim")
+    leads = place is not None and place.best == place.worst == 1
+    value = literal(value_text(rating), "bold green" if leads else "bold" if name == "overall" else "")
+    rank = joined(literal(" #" if is_wide else "\n#", "dim"), _place(place))
+    return joined(value, rank, literal(f"\n{ends_text(rating)}" if is_wide else "", "dim"))
+
+
+def print_head_to_head(made: Matrix, console: Console) -> None:
+    """Row against column: dimensions that the row's agent has certainly won, and those that it has lost."""
+    sides = [[row.contender.agent for row in rows] for rows in (made.rows, made.simulated)]
+    if not made.duels:
+        console.print(literal("Head to head: there are no two agents to compare.", "dim"))
+    for names in sides:
+        if len(names) > 1:
+            console.print(
+                literal("Head to head: dimensions certainly won – lost, row against column", "bold")
+            )
+            _print_duels(names, _by_pair(made.duels), console)
+
+
+def _by_pair(duels: Iterable[Duel]) -> dict[tuple[str, str], tuple[int, int, int]]:
+    found = {}
+    for duel in duels:
+        won, lost, open_ = len(duel.won), len(duel.lost), len(duel.undecided)
+        found[duel.a, duel.b], found[duel.b, duel.a] = (won, lost, open_), (lost, won, open_)
+    return found
+
+
+def _print_duels(
+    names: Sequence[str], pairs: dict[tuple[str, str], tuple[int, int, int]], console: Console
+) -> None:
+    """The whole square where it fits; the sums in any case."""
+    fits = len(names) * 6 + 50 <= console.width
+    table = new_table(tight=console.width < NARROW)
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("Agent", overflow="fold", min_width=12)
+    for number in range(1, len(names) + 1) if fits else ():
+        table.add_column(literal(f"v{number}"), justify="right", no_wrap=True)
+    for title in ("Won", "Lost", "Undecided"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for number, name in enumerate(names, 1):
+        against = [pairs.get((name, other)) for other in names]
+        sums = [sum(counts) for counts in zip(*filter(None, against), strict=True)]
+        cells = [_duel(one) for one in against] if fits else []
+        table.add_row(literal(str(number), "dim"), literal(name), *cells, *_sums(sums))
+    console.print(table)
+
+
+def _duel(counts: tuple[int, int, int] | None) -> Text:
+    if counts is None:
+        return literal("")
+    won, lost, _ = counts
+    style = "green" if won > lost else "red" if lost > won else "dim"
+    return literal(f"{won}–{lost}", style)
+
+
+def _sums(counts: Sequence[int]) -> list[Text]:
+    won, lost, undecided = counts
+    return [literal(str(won), "green"), literal(str(lost), "red"), literal(str(undecided), "dim")]

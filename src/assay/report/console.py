@@ -13,8 +13,10 @@ from assay.report.contests import contests
 from assay.report.figures import (
     NOTHING,
     agents_text,
+    best_text,
     budget_text,
     cv_text,
+    effect_text,
     environment_line,
     estimate_doubts,
     failure_text,
@@ -34,7 +36,7 @@ from assay.report.figures import (
     with_interval,
 )
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
-from assay.units import count, seconds, show
+from assay.units import count, seconds, show, significant
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,6 +52,10 @@ _VERDICTS = {
 }
 _METRICS = 24
 """More rows of further metrics than this are left to the other formats."""
+
+
+_EFFECTS = 6
+"""Of axes and best points, as many lines as these."""
 
 
 class RunSummary(Protocol):
@@ -83,8 +89,20 @@ def print_report(report: Report, console: Console) -> None:
         _print_others(unrated, console)
         for trial in unrated.trials:
             _print_failure(trial, console)
+    _print_sweep(report, console)
     _print_doubts(_all_doubts(report), console)
     console.print(literal(environment_line(report.run.environment), "dim"))
+
+
+def _print_sweep(report: Report, console: Console) -> None:
+    """What the axes do to the leading metrics, and which point is best; the other formats tell of all metrics."""
+    told = [effect for effect in report.axes if effect_text(effect)][:_EFFECTS]
+    for effect in told:
+        console.print(bullet("~", f"{effect.axis} → {effect.metric.name}: {effect_text(effect)}", "cyan"))
+    for point in report.best[:_EFFECTS]:
+        console.print(bullet("★", best_text(point), "cyan"))
+    if told or report.best:
+        console.print()
 
 
 def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt], console: Console) -> None:
@@ -93,7 +111,7 @@ def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt]
     for heading, group in _groups(comparisons, by_trial=by_trial).items():
         if by_trial or len({_sides(comparison) for comparison in comparisons}) > 1:
             console.print(literal(heading, "bold"))
-        console.print(_comparison_table(group, by_trial=by_trial))
+        console.print(_comparison_table(group, by_trial=by_trial, narrow=console.width < NARROW))
         for comparison in group:
             if comparison.reason:
                 name = _sides(comparison) if by_trial else comparison.metric.name
@@ -258,16 +276,24 @@ def _groups(comparisons: Sequence[Comparison], *, by_trial: bool) -> dict[str, l
     return groups
 
 
-def _comparison_table(group: Sequence[Comparison], *, by_trial: bool) -> Table:
+def _comparison_table(group: Sequence[Comparison], *, by_trial: bool, narrow: bool) -> Table:
     table = new_table()
     table.add_column("Trial" if by_trial else "Metric", overflow="fold")
-    for title in ("A", "B", "B ÷ A [interval]"):
+    for title in ("A", "B", "B ÷ A [interval]", *(() if narrow else ("p (Holm)", "q"))):
         table.add_column(literal(title), justify="right", no_wrap=True)
     table.add_column("Verdict", no_wrap=True)
     for comparison in group:
         name = _sides(comparison) if by_trial else comparison.metric.name
-        table.add_row(literal(name), *_comparison_cells(comparison))
+        *figures, verdict = _comparison_cells(comparison)
+        chances = [] if narrow else [_chance(comparison.p_corrected), _chance(comparison.q)]
+        table.add_row(literal(name), *figures, *chances, verdict)
     return table
+
+
+def _chance(p: float | None) -> Text:
+    if p is None:
+        return literal(NOTHING, "dim")
+    return literal(significant(p, 2) if p >= 0.0001 else "<0.0001", "dim")
 
 
 def _sides(comparison: Comparison) -> str:

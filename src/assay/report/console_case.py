@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from assay.model import Case, Execution, Report
+from assay.model import Case, Execution, Report, Status
+from assay.model.metric import JUDGING
+from assay.model.report import Judging
 from assay.report.cases import answers_to, expected_text, input_text, outcome_of
-from assay.report.contests import OUTCOMES, as_text, heading
+from assay.report.contests import OUTCOMES, as_text, heading, judging_text, source_text, sources_in
 from assay.report.figures import first_lines, last_lines
 from assay.report.screen import joined, literal
 from assay.units import count, seconds, usd
@@ -59,13 +61,19 @@ def _headline(label: str, execution: Execution, outcome: str) -> Text:
         *([seconds(measured["seconds"])] if "seconds" in measured else []),
         *([f"first token {seconds(measured['ttft'])}"] if "ttft" in measured else []),
         *([f"{count(measured['tokens'])} tokens"] if "tokens" in measured else []),
-        *([usd(measured["usd"]) if measured["usd"] else "free"] if "usd" in measured else []),
+        *_cost(execution),
     ]
     style = _STYLES.get(outcome, "red")
     told = OUTCOMES.get(outcome, outcome)
     return joined(
         literal(label, "bold"), literal(f"  {told}", style), literal(f"  {' · '.join(facts)}", "dim")
     )
+
+
+def _cost(execution: Execution) -> list[str]:
+    if "usd" in execution.measurements:
+        return [usd(execution.measurements["usd"]) if execution.measurements["usd"] else "free"]
+    return ["cost unknown"] if execution.status is Status.OK else []
 
 
 def _answer(execution: Execution) -> Iterator[tuple[str, str | Text]]:
@@ -75,6 +83,7 @@ def _answer(execution: Execution) -> Iterator[tuple[str, str | Text]]:
     yield "output", as_text(execution.output, _TEXT)
     yield "error", first_lines(execution.error, _TEXT)
     yield "scores", "\n".join(_scores(execution))
+    yield "cost", "\n".join(_spending(execution))
     yield "tools", "\n".join(_call(call) for call in _list(detail.get("tool_calls")))
     yield "attempts", "\n".join(_attempt(one) for one in _list(detail.get("attempts")))
     if spans := [
@@ -82,6 +91,16 @@ def _answer(execution: Execution) -> Iterator[tuple[str, str | Text]]:
     ]:
         yield "spans", _waterfall(spans)
     yield "log", last_lines(execution.log, _LOG)
+
+
+def _spending(execution: Execution) -> Iterator[str]:
+    """How the cost is known, and what judging took beside it."""
+    measured = execution.measurements
+    if "usd" in measured:
+        yield from (source_text(source) for source in sources_in(execution))
+    if JUDGING[0] in measured:
+        calls, tokens, usd = (measured.get(name) for name in JUDGING)
+        yield f"judging took {judging_text(Judging(int(calls or 0), tokens, usd))}"
 
 
 def _scores(execution: Execution) -> Iterator[str]:

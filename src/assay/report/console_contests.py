@@ -20,6 +20,7 @@ from assay.report.contests import (
     outcome_numbers,
     rating_doubts,
     solved_text,
+    spending_notes,
     tokens_text,
     tries_texts,
     unrated,
@@ -68,6 +69,8 @@ def print_contest(contest: Contest, console: Console) -> None:
 def _notes(contest: Contest) -> Iterator[Table]:
     for reason in unrated(contest):
         yield bullet(NOTHING, reason, "dim")
+    for text in spending_notes(contest):
+        yield bullet("$", text, "dim")
     for text in [*(text for entry in contest.entries for text in _failures(entry)), *_unsolved(contest)]:
         yield bullet("✗", text, "red")
     for text in rating_doubts(contest):

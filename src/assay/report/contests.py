@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from assay.model import DIMENSIONS, Benchmark, Estimate, Rating, Ratings, Report, TrialReport
+from assay.model import DIMENSIONS, Benchmark, Estimate, Execution, Rating, Ratings, Report, TrialReport
+from assay.model.report import Judging
 from assay.report.figures import NOTHING, params_text, with_interval
 from assay.units import count, significant, usd
 
@@ -235,6 +236,69 @@ def usd_text(ratings: Ratings) -> str:
     if cost == 0:
         return "free"
     return _per_solved(ratings, cost, usd(cost) if cost is not None and math.isfinite(cost) else "")
+
+
+def cost_sources(trial: TrialReport) -> list[Mapping[str, str]]:
+    """How the costs of its executions are known, each way once; nothing for an agent that is free."""
+    found: dict[str, Mapping[str, str]] = {}
+    for execution in islice(trial.executions, _LOOKED_AT):
+        found.update({str(source): source for source in sources_in(execution)})
+    return list(found.values())
+
+
+def sources_in(execution: Execution) -> list[Mapping[str, str]]:
+    given = (execution.detail or {}).get("cost")
+    return [source for source in given if isinstance(source, Mapping)] if isinstance(given, list) else []
+
+
+def source_text(source: Mapping[str, str]) -> str:
+    """
+    >>> source_text({"source": "list", "list": "genai-prices 0.2.1", "date": "2026-10-20"})
+    'by the price list genai-prices 0.2.1, whose newest price is of 2026-10-20'
+    """
+    if source.get("source") == "reported":
+        return "as the answers report it"
+    if source.get("source") == "price":
+        return "by the price given with the agent"
+    dated = f", whose newest price is of {source['date']}" if "date" in source else ""
+    return f"by the price list {source.get('list', '')}{dated}"
+
+
+def spending_notes(contest: Contest) -> list[str]:
+    """How the costs are known, and what judging took beside them."""
+    agents: dict[str, list[str]] = {}
+    for entry in contest.entries:
+        for source in cost_sources(entry.trial):
+            agents.setdefault(source_text(source), []).append(entry.label)
+    told = [f"{_of(labels, contest)}cost {text}" for text, labels in agents.items()]
+    judged = [entry.trial.judging for entry in contest.entries if entry.trial.judging is not None]
+    if judged:
+        told.append(
+            f"judging took {judging_text(_together(judged))}: spent by the harness, in no agent's cost"
+        )
+    return told
+
+
+def _together(parts: Sequence[Judging]) -> Judging:
+    return Judging(
+        sum(part.calls for part in parts),
+        _sum([part.tokens for part in parts]),
+        _sum([part.usd for part in parts]),
+    )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    return None if None in values else sum(value or 0.0 for value in values)
+
+
+def judging_text(judging: Judging) -> str:
+    """
+    >>> judging_text(Judging(60, 12345, 0.012)), judging_text(Judging(1, None, None))
+    ('60 calls, 12,345 tokens, $0.012', '1 call, an unknown number of tokens, an unknown cost')
+    """
+    tokens = "an unknown number of tokens" if judging.tokens is None else f"{count(judging.tokens)} tokens"
+    cost = "an unknown cost" if judging.usd is None else usd(judging.usd) if judging.usd else "free of charge"
+    return f"{_counted(judging.calls, 'call')}, {tokens}, {cost}"
 
 
 def tokens_text(ratings: Ratings) -> str:

@@ -14,9 +14,20 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from assay.errors import ReportError
-from assay.model import AxisEffect, Budget, Estimate, Execution, Phase, Rating, Ratings, Report, TrialReport
+from assay.model import (
+    AxisEffect,
+    BestPoint,
+    Budget,
+    Estimate,
+    Execution,
+    Phase,
+    Rating,
+    Ratings,
+    Report,
+    TrialReport,
+)
 from assay.report.cases import answers_to
-from assay.report.contests import benchmark_of, is_simulated
+from assay.report.contests import benchmark_of, cost_sources, is_simulated
 from assay.report.figures import doubts_of
 from assay.report.markdown import sweep_summary, trial_page
 
@@ -119,6 +130,7 @@ def _frame(report: Report) -> dict[str, Any]:
         "unmeasured": dict(run.unmeasured),
         "warnings": [asdict(doubt) for doubt in doubts_of(report)],
         "axes": [_axis(effect) for effect in report.axes],
+        "best": [_best(point) for point in report.best],
     }
 
 
@@ -163,8 +175,22 @@ def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
         "pass_at": {str(k): value for k, value in ratings.pass_at.items()},
         "pass_hat": {str(k): value for k, value in ratings.pass_hat.items()},
         "usd_per_solved": plain(ratings.usd_per_solved),
+        **_cost_sources(trial),
         "tokens_per_solved": plain(ratings.tokens_per_solved),
+        **({"judging": asdict(trial.judging)} if trial.judging else {}),
     }
+
+
+def _cost_sources(trial: TrialReport) -> dict[str, Any]:
+    """Nothing for an agent that is free, or whose cost is unknown."""
+    sources = cost_sources(trial)
+    lists = [
+        {"name": source.get("list", ""), "date": source.get("date")}
+        for source in sources
+        if source.get("source") == "list"
+    ]
+    named = {"cost_sources": sorted({source["source"] for source in sources})} if sources else {}
+    return named | ({"price_list": lists[-1]} if lists else {})
 
 
 def _rating(rating: Rating) -> dict[str, Any]:
@@ -206,10 +232,25 @@ def _axis(effect: AxisEffect) -> dict[str, Any]:
         "unit": effect.metric.unit,
         "best": plain(effect.best),
         "worst": plain(effect.worst),
+        "effect": plain(effect.effect),
+        "effect_interval": _interval(effect.effect_low, effect.effect_high),
+        "effect_kind": "ratio" if effect.is_ratio else "difference",
+        "share_of_variance": plain(effect.share),
+        "interacts_with": list(effect.interacts),
         "points": [
             {"value": plain(value), "median": plain(median), "interval": _interval(low, high)}
             for value, median, low, high in points
         ],
+    }
+
+
+def _best(point: BestPoint) -> dict[str, Any]:
+    return {
+        "benchmark": point.benchmark,
+        "metric": point.metric.name,
+        "trial": point.trial,
+        "not_separable": list(point.alike),
+        "compared_with": point.others,
     }
 
 

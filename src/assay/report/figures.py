@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 
 from assay.model import (
     AxisEffect,
+    BestPoint,
     Comparison,
     Doubt,
     Environment,
@@ -20,7 +22,7 @@ from assay.model import (
     RunState,
     TrialReport,
 )
-from assay.units import count, show, significant, size, usd
+from assay.units import count, percent, show, significant, size, usd
 
 NOTHING = "–"
 
@@ -178,6 +180,41 @@ def standing(effect: AxisEffect, value: object) -> str:
     if len(set(effect.medians)) < 2 or effect.best == effect.worst:
         return ""
     return "best" if value == effect.best else "worst" if value == effect.worst else ""
+
+
+def effect_text(effect: AxisEffect) -> str:
+    """How far best and worst value of an axis are apart, how much of all variation that is, and on what it depends."""
+    parts = []
+    if effect.effect is not None and effect.best != effect.worst:
+        parts.append(f"{_fact(effect.worst)} against {_fact(effect.best)}: {_span_text(effect)}")
+    if effect.share is not None:
+        parts.append(f"explains {percent(effect.share)} of the variation")
+    if effect.interacts:
+        parts.append(f"depends on {', '.join(effect.interacts)}, so no value is best in itself")
+    return "; ".join(parts)
+
+
+def _span_text(effect: AxisEffect) -> str:
+    ends = [end for end in (effect.effect, effect.effect_low, effect.effect_high) if end is not None]
+    shown = [f"{show(end, '')}×" if effect.is_ratio else show(end, effect.metric.unit) for end in ends]
+    return shown[0] if len(shown) < 3 else f"{shown[0]} [{shown[1]}, {shown[2]}]"
+
+
+def _fact(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def best_text(point: BestPoint) -> str:
+    """The best point of a sweep, honestly: with those that may be as good."""
+    if len(point.alike) == point.others:
+        return (
+            f"{point.metric.name}: '{point.trial}' has the best median, but no other point is certainly worse"
+        )
+    if not point.alike:
+        return f"{point.metric.name}: '{point.trial}' is best, certainly ahead of all {point.others} others"
+    shown = ", ".join(f"'{name}'" for name in point.alike[:3])
+    more = f" and {len(point.alike) - 3} more" if len(point.alike) > 3 else ""
+    return f"{point.metric.name}: '{point.trial}' has the best median; not set apart from it: {shown}{more}"
 
 
 def agents_text(report: Report) -> str:

@@ -82,6 +82,7 @@ def _context(report: Report) -> dict[str, Any]:
         "unrated": [section for section in trials if section.trial.ratings is None],
         "open": 0 if views else _OPEN,
         "overview": [place for place in of_run if not place.name.startswith("axis-")],
+        "best": report.best,
         "axes": _axes(report, [place for place in of_run if place.name.startswith("axis-")]),
         "simulated": _simulated(report),
         "configs": {"light": config(dark=False), "dark": config(dark=True)},

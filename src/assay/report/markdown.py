@@ -10,8 +10,10 @@ from assay.report.contests import contests
 from assay.report.figures import (
     NOTHING,
     agents_text,
+    best_text,
     budget_text,
     cv_text,
+    effect_text,
     environment_line,
     estimate_doubts,
     failure_text,
@@ -53,6 +55,7 @@ def report_page(report: Report) -> str:
         _warnings(general_doubts(report)),
         *(contest_section(report, contest) for contest in contests(report)),
         _summary(report),
+        *_best(report),
         *(_axis(effect) for effect in report.axes),
         *(_trial(report, trial) for trial in report.trials),
         _foot(report),
@@ -84,7 +87,7 @@ def sweep_summary(report: Report, folders: Sequence[str]) -> str:
         _run_line(report),
         table(names, rows, right=(2, 3, 4, 5)),
     ]
-    return "\n\n".join([*sections, *(_axis(effect) for effect in report.axes)]) + "\n"
+    return "\n\n".join([*sections, *_best(report), *(_axis(effect) for effect in report.axes)]) + "\n"
 
 
 def _head(report: Report) -> str:
@@ -157,7 +160,13 @@ def _axis(effect: AxisEffect) -> str:
         )
     ]
     head = f"## {text(effect.metric.name)} by {text(effect.axis)}"
-    return f"{head}\n\n" + table((text(effect.axis), "Median [interval]", ""), rows, right=(1,))
+    shown = table((text(effect.axis), "Median [interval]", ""), rows, right=(1,))
+    return "\n\n".join(part for part in (head, shown, text(effect_text(effect))) if part)
+
+
+def _best(report: Report) -> list[str]:
+    lines = [f"- {text(best_text(point))}" for point in report.best]
+    return ["\n".join(["## Best points", "", *lines])] if lines else []
 
 
 def _trial(report: Report, trial: TrialReport) -> str:

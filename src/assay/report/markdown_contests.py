@@ -16,6 +16,7 @@ from assay.report.contests import (
     rating_doubts,
     rating_text,
     solved_text,
+    spending_notes,
     tokens_text,
     tries_texts,
     unrated,
@@ -38,6 +39,7 @@ def contest_section(report: Report, contest: Contest) -> str:
         "\n".join(f"> ⚠ {text(doubt)}  " for doubt in rating_doubts(contest)),
         _outcomes(contest),
         _figures(contest),
+        "\n".join(f"- {text(note)}" for note in spending_notes(contest)),
         _missed(report, contest),
     ]
     return "\n\n".join(part for part in parts if part)

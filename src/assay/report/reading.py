@@ -13,6 +13,7 @@ from assay.model import (
     Agent,
     AgentUse,
     AxisEffect,
+    BestPoint,
     Better,
     Budget,
     Doubt,
@@ -40,6 +41,8 @@ from assay.model import (
     Until,
     metric_named,
 )
+from assay.model.metric import JUDGING
+from assay.model.report import Judging
 from assay.report import schema
 
 _SHOWN_FAILURES = 20
@@ -50,7 +53,8 @@ def report_from_result(result: schema.Result) -> Report:
     trials = tuple(_trial_report(number, trial, suite) for number, trial in enumerate(result.trials))
     doubts = tuple(Doubt(w.code, w.message, w.hint, w.trial) for w in result.warnings)
     axes = tuple(_axis(effect) for effect in result.axes)
-    return Report(_run(result, trials), trials, axes, doubts)
+    best = tuple(_best(point) for point in result.best)
+    return Report(_run(result, trials), trials, axes, doubts, best=best)
 
 
 def report_from_flat(flat: schema.Flat) -> Report:
@@ -115,7 +119,8 @@ def _trial_report(number: int, trial: schema.Trial, suite: str) -> TrialReport:
     planned = replace(_trial(number, trial, executions), suite=suite)
     stored = StoredTrial(trial.id, planned, trial.stopped)
     read = _with_series(stored, executions, _estimates(trial.metrics), trial.counts, trial.applied)
-    return replace(read, ratings=_ratings(trial))
+    judging = Judging(**trial.judging.model_dump()) if trial.judging else None
+    return replace(read, ratings=_ratings(trial), judging=judging)
 
 
 def _ratings(trial: schema.Trial) -> Ratings | None:
@@ -196,6 +201,8 @@ def _series(measured: Iterable[Execution], *, by_case: bool) -> dict[str, Series
     for execution in measured:
         place = places.setdefault(execution.case, len(places)) if by_case else execution.process
         for name, value in execution.measurements.items() if execution.status is Status.OK else ():
+            if name in JUDGING:
+                continue
             processes, repetitions, values = columns.setdefault(name, ([], [], []))
             processes.append(place)
             repetitions.append(execution.repetition)
@@ -255,7 +262,8 @@ def _estimates(metrics: Mapping[str, schema.Estimate]) -> tuple[Estimate, ...]:
 
 
 def _estimate(name: str, entry: schema.Estimate) -> Estimate:
-    figures = ("mean", "median", "std", "min", "max", "p90", "p95", "p99", "median_without_outliers")
+    names = ("mean", "median", "std", "min", "max", "p90", "p95", "p99", "median_without_outliers")
+    figures: dict[str, Any] = {figure: _or_nan(getattr(entry, figure)) for figure in names}
     low, high = entry.interval or (None, None)
     return Estimate(
         metric=Metric(name, entry.unit, Better(entry.better), Kind(entry.kind)),
@@ -267,7 +275,7 @@ def _estimate(name: str, entry: schema.Estimate) -> Estimate:
         outliers=entry.outliers,
         insufficient=tuple(entry.insufficient),
         doubts=tuple(entry.warnings),
-        **{figure: _or_nan(getattr(entry, figure)) for figure in figures},
+        **figures,
     )
 
 
@@ -287,4 +295,15 @@ def _axis(effect: schema.AxisEffect) -> AxisEffect:
         highs=tuple(high for _, high in ends),
         best=effect.best,
         worst=effect.worst,
+        effect=effect.effect,
+        effect_low=effect.effect_interval[0] if effect.effect_interval else None,
+        effect_high=effect.effect_interval[1] if effect.effect_interval else None,
+        is_ratio=effect.effect_kind == "ratio",
+        share=effect.share_of_variance,
+        interacts=tuple(effect.interacts_with),
     )
+
+
+def _best(point: schema.BestPoint) -> BestPoint:
+    alike = tuple(point.not_separable)
+    return BestPoint(point.benchmark, metric_named(point.metric), point.trial, alike, point.compared_with)

@@ -163,6 +163,23 @@ class Budget(BaseModel):
     tokens: float | None = Field(None, description="Tokens")
 
 
+class PriceList(BaseModel):
+    """Which public price list, and of when."""
+
+    name: str = Field(description="Name and version")
+    date: str | None = Field(
+        description="Day of its newest price in force; the list bears no date of its own"
+    )
+
+
+class Judging(BaseModel):
+    """What judging a trial used up: spending of the harness."""
+
+    calls: int = Field(description="Questions put to judges")
+    tokens: float | None = Field(description="Tokens; null when unknown of some call")
+    usd: float | None = Field(description="US dollars; null when unknown of some call")
+
+
 class Trial(BaseModel):
     """One point: agent × benchmark × parameters."""
 
@@ -211,9 +228,16 @@ class Trial(BaseModel):
         None,
         description="Of a suite: cost of a solved case; null when the cost is unknown or nothing was solved",
     )
+    cost_sources: list[str] | None = Field(
+        None,
+        description="Of a suite: how the cost is known, `reported` with the answers, by the `price` given with the agent, "
+        "or by the price `list`; absent where it is free or unknown",
+    )
+    price_list: PriceList | None = Field(None, description="Of a suite: the price list that costs follow")
     tokens_per_solved: float | None = Field(
         None, description="Of a suite: tokens of a solved case; null when unknown or nothing was solved"
     )
+    judging: Judging | None = Field(None, description="Of a suite: what judges used up, no part of the cost")
     metrics: dict[str, Estimate] = Field(
         description="Estimates by metric name; `seconds` is the time of one call"
     )
@@ -243,6 +267,23 @@ class AxisEffect(BaseModel):
     best: Any = Field(description="Value with the best median; null when no direction is known")
     worst: Any = Field(description="Value with the worst median")
     points: list[AxisPoint] = Field(description="One entry a value, in the order of the sweep")
+    effect: float | None = Field(
+        None, description="The worst value against the best, the other axes being equal"
+    )
+    effect_interval: tuple[float, float] | None = Field(None, description="Its interval at 95 %")
+    effect_kind: Literal["ratio", "difference"] = Field("ratio", description="What `effect` is")
+    share_of_variance: float | None = Field(None, description="Of all variation, what this axis explains")
+    interacts_with: list[str] = Field([], description="Axes on which its effect depends")
+
+
+class BestPoint(BaseModel):
+    """The best trial of a sweep by one metric."""
+
+    benchmark: str = Field(description="Benchmark or experiment")
+    metric: str = Field(description="Name of the metric")
+    trial: str = Field(description="The trial with the best median")
+    not_separable: list[str] = Field(description="Trials that are not certainly worse (Holm-corrected)")
+    compared_with: int = Field(description="Number of trials it was compared with")
 
 
 class Result(BaseModel):
@@ -271,6 +312,7 @@ class Result(BaseModel):
     unmeasured: dict[str, str] = Field(description="Instruments that had nothing to measure here, and why")
     warnings: list[Doubt] = Field(description="Doubts")
     axes: list[AxisEffect] = Field(description="Effects of the sweep's axes")
+    best: list[BestPoint] = Field([], description="Of a sweep, the best trial by each metric")
     trials: list[Trial] = Field(description="One entry a trial, in the order of the plan")
 
 

@@ -66,13 +66,29 @@ def rows_written(values: Iterable[Any], document: Document, place: Place) -> lis
 
 def _jsonl(path: Path, mistakes: list[Mistake]) -> Iterator[Row]:
     # Not splitlines(): JSON may hold characters that count as line ends there.
-    for number, line in enumerate(read_text(path, limit=None).split("\n"), 1):
+    for number, line in enumerate(read_text(path, None, "surrogateescape").split("\n"), 1):
         if not line.strip():
             continue
         try:
-            yield Row(str(path), number, "", json.loads(line, parse_constant=_no_number))
+            yield Row(str(path), number, "", _parsed(line))
         except (ValueError, RecursionError) as error:
-            mistakes.append(Mistake(str(path), number, "", f"is not JSON: {error}"))
+            mistakes.append(Mistake(str(path), number, "", f"is not {error}"))
+
+
+def _parsed(line: str) -> Any:
+    """The JSON of a line; the error says what it is not."""
+    if _ESCAPED.search(line):
+        raise ValueError("UTF-8 text.")
+    try:
+        return json.loads(line, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"JSON: {error.msg} (column {error.colno}).") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"JSON: {error}") from None
+
+
+_ESCAPED = re.compile("[\udc80-\udcff]")
+"""Bytes that are no text."""
 
 
 def _no_number(word: str) -> NoReturn:

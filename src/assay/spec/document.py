@@ -81,11 +81,11 @@ def read_document(path: Path) -> Document:
     return parse(_json_as_yaml(text) if path.suffix == ".json" else text, str(path))
 
 
-def read_text(path: Path, limit: int | None = MAX_BYTES) -> str:
-    """The text of a file, or a SpecError that says why there is none."""
+def read_text(path: Path, limit: int | None = MAX_BYTES, errors: str = "strict") -> str:
+    """The text of a file, or a SpecError that says why there is none; `errors` as bytes.decode() has it."""
 
-    def refuse(problem: str) -> SpecError:
-        return SpecError([Mistake(str(path), None, "", problem)])
+    def refuse(problem: str, line: int | None = None) -> SpecError:
+        return SpecError([Mistake(str(path), line, "", problem)])
 
     if path.is_dir():
         raise refuse("is a folder, not a file.")
@@ -94,11 +94,12 @@ def read_text(path: Path, limit: int | None = MAX_BYTES) -> str:
             raise refuse(
                 f"is larger than {limit // 2**20} MiB: too large for a spec. Put data in files of its own."
             )
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig", errors=errors)
     except FileNotFoundError:
         raise refuse("does not exist.") from None
     except UnicodeDecodeError as error:
-        raise refuse(f"is not UTF-8 text (byte {error.start}).") from None
+        line = error.object[: error.start].count(b"\n") + 1
+        raise refuse(f"is not UTF-8 text (byte {error.start}).", line) from None
     except OSError as error:
         raise refuse(f"cannot be read: {error.strerror}.") from None
     except ValueError:

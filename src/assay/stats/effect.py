@@ -2,7 +2,8 @@
 
 Both tests are inverted for their interval, so interval and p agree: the interval excludes "no difference" exactly when
 p is at most 1 - level (Lehmann 1963; Hollander and Wolfe 1999, chapters 3 and 4). With ties or zeros, p comes from the
-corrected normal approximation and the interval from the wider distribution without ties.
+distribution of just these ranks and the interval from the wider one without ties. Large samples use the normal
+approximation with corrections for ties and continuity.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from assay.stats import nulls
 from assay.stats.sample import Array, Scale, Scaled, comparable_scale, finite, two_sided
@@ -30,6 +31,8 @@ class Effect:
     high: float
     p: float
     method: str
+    dominance: float = 0.0
+    """Chance that B is above A less the chance that it is below (Cliff 1993); of pairs, where they are paired."""
 
     @property
     def neutral(self) -> float:
@@ -47,10 +50,10 @@ def unpaired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
         return None
     scaled = comparable_scale(first, second)
     x, y = scaled.samples
-    p, method = _rank_sum(first, second)
+    test = _rank_sum(first, second)
     rank = _rank_sum_interval_rank(x.size, y.size, level)
     picked = _pick(x.size * y.size, rank, lambda ranks: differences_at(x, y, ranks))
-    return _effect(scaled, picked, p, f"{method}, Hodges–Lehmann {scaled.scale}")
+    return _effect(scaled, picked, test, f"Hodges–Lehmann {scaled.scale}")
 
 
 def paired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
@@ -61,10 +64,10 @@ def paired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
         return None
     scaled = comparable_scale(first[whole], second[whole])
     steps = scaled.samples[1] - scaled.samples[0]
-    p, method = _signed_rank(steps)
+    test = _signed_rank(steps)
     rank = _signed_rank_interval_rank(steps.size, level)
     picked = _pick(steps.size * (steps.size + 1) // 2, rank, lambda ranks: walsh_averages_at(steps, ranks))
-    return _effect(scaled, picked, p, f"{method}, Walsh-average {scaled.scale}")
+    return _effect(scaled, picked, test, f"Walsh-average {scaled.scale}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +85,44 @@ def _pick(total: int, rank: int, at: Callable[[Sequence[int]], list[float]]) -> 
     return _Picked(below / 2 + above / 2, low, high)
 
 
-def _effect(scaled: Scaled, picked: _Picked, p: float, method: str) -> Effect:
+@dataclass(frozen=True, slots=True)
+class _Test:
+    p: float
+    name: str
+    dominance: float
+
+
+def _effect(scaled: Scaled, picked: _Picked, test: _Test, estimate: str) -> Effect:
     value, low, high = (scaled.back(number) for number in (picked.value, picked.low, picked.high))
-    return Effect(scaled.scale, value, low, high, p, method)
+    return Effect(scaled.scale, value, low, high, test.p, f"{test.name}, {estimate}", test.dominance)
 
 
-def _rank_sum(x: Array, y: Array) -> tuple[float, str]:
-    """On the values themselves: logarithms keep the ranks, but may make ties of neighbours."""
+def twice_above(x: Array, y: Array) -> int:
+    """Twice the number of pairs with y above x, of which equal ones count half."""
     ordered = np.sort(x)
-    above = np.searchsorted(ordered, y, side="left") + np.searchsorted(ordered, y, side="right")
-    statistic = float(above.sum()) / 2
-    ties = np.unique(np.concatenate((x, y)), return_counts=True)[1].astype(np.float64)
-    if ties.max() == 1 and x.size * y.size <= nulls.EXACT_PAIRS:
-        return nulls.exact_p(nulls.rank_sum_cdf(*sorted((x.size, y.size))), statistic), "exact Mann–Whitney"
-    return _rank_sum_normal(statistic, x.size, y.size, ties), "Mann–Whitney (normal approximation)"
+    return int(np.searchsorted(ordered, y, "left").sum() + np.searchsorted(ordered, y, "right").sum())
+
+
+def _rank_sum(x: Array, y: Array) -> _Test:
+    """On the values themselves: logarithms keep the ranks, but may make ties of neighbours."""
+    doubled = twice_above(x, y)
+    _, place, ties = np.unique(np.concatenate((x, y)), return_inverse=True, return_counts=True)
+    pairs = x.size * y.size
+    dominance = doubled / pairs - 1
+    if ties.max() == 1 and pairs <= nulls.EXACT_PAIRS:
+        p = nulls.symmetric_p(nulls.rank_sum_cdf(*sorted((x.size, y.size))), doubled // 2)
+        return _Test(p, "exact Mann–Whitney", dominance)
+    if pairs <= nulls.EXACT_TIED:
+        return _Test(_tied_rank_sum_p(place, ties, x.size), "exact Mann–Whitney", dominance)
+    p = _rank_sum_normal(doubled / 2, x.size, y.size, ties.astype(np.float64))
+    return _Test(p, "Mann–Whitney (normal approximation)", dominance)
+
+
+def _tied_rank_sum_p(place: NDArray[np.intp], ties: NDArray[np.intp], n: int) -> float:
+    """From every way to deal these ranks, of which the first n are A's; the smaller side is dealt."""
+    doubled = (2 * np.cumsum(ties) - ties + 1)[place]
+    side = doubled[:n] if 2 * n <= doubled.size else doubled[n:]
+    return nulls.exact_p(nulls.tied_rank_sum_cdf(doubled.tolist(), side.size), int(side.sum()))
 
 
 def _rank_sum_normal(statistic: float, n: int, m: int, ties: Array) -> float:
@@ -111,18 +138,24 @@ def _rank_sum_interval_rank(n: int, m: int, level: float) -> int:
     return nulls.normal_interval_rank(n * m / 2, math.sqrt(n * m * (n + m + 1) / 12), level)
 
 
-def _signed_rank(steps: Array) -> tuple[float, str]:
+def _signed_rank(steps: Array) -> _Test:
     """Zeros are left out of the ranking, as Wilcoxon did."""
     moved = steps[steps != 0]
     if moved.size == 0:
-        return 1.0, "Wilcoxon signed rank"
+        return _Test(1.0, "exact Wilcoxon signed rank", 0.0)
+    dominance = float(np.sign(moved).sum()) / steps.size
     _, place, ties = np.unique(np.abs(moved), return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(ties) - (ties - 1) / 2)[place]
-    statistic = float(ranks[moved > 0].sum())
-    if moved.size == steps.size <= nulls.EXACT_SIGNED and ties.max() == 1:
-        return nulls.exact_p(nulls.signed_rank_cdf(steps.size), statistic), "exact Wilcoxon signed rank"
-    p = _normal_p(statistic - float(ranks.sum()) / 2, float((ranks**2).sum()) / 4)
-    return p, "Wilcoxon signed rank (normal approximation)"
+    doubled = (2 * np.cumsum(ties) - ties + 1)[place]
+    statistic = int(doubled[moved > 0].sum())
+    if moved.size > nulls.EXACT_SIGNED:
+        variance = float((doubled.astype(np.float64) ** 2).sum()) / 16
+        p = _normal_p(statistic / 2 - float(doubled.sum()) / 4, variance)
+        return _Test(p, "Wilcoxon signed rank (normal approximation)", dominance)
+    if ties.max() == 1:
+        p = nulls.symmetric_p(nulls.signed_rank_cdf(moved.size), statistic // 2)
+    else:
+        p = nulls.symmetric_p(np.cumsum(nulls.sums_of_coins(doubled.tolist())), statistic)
+    return _Test(p, "exact Wilcoxon signed rank", dominance)
 
 
 def _signed_rank_interval_rank(n: int, level: float) -> int:

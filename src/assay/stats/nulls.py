@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -11,6 +12,8 @@ from assay.stats.sample import Array, quantile
 
 EXACT_PAIRS = 2500
 """Largest n·m with an exact rank-sum distribution: 50 a side takes some ten milliseconds, once."""
+EXACT_TIED = 400
+"""The same where values are tied, for then the distribution belongs to these values alone and serves once."""
 EXACT_SIGNED = 50
 
 
@@ -34,13 +37,28 @@ def rank_sum_cdf(n: int, m: int) -> Array:
 @lru_cache(maxsize=256)
 def signed_rank_cdf(n: int) -> Array:
     """P(T <= t) for t = 0 … n(n+1)/2: each rank is added or not with chance one half (Wilcoxon 1945)."""
+    return np.asarray(np.cumsum(sums_of_coins(range(1, n + 1))))
+
+
+def sums_of_coins(weights: Iterable[int]) -> Array:
+    """Chances of the sums 0, 1, … when each weight is added or not by the toss of a coin."""
     chances = np.ones(1)
-    for rank in range(1, n + 1):
-        longer = np.zeros(chances.size + rank)
+    for weight in weights:
+        longer = np.zeros(chances.size + weight)
         longer[: chances.size] = chances / 2
-        longer[rank:] += chances / 2
+        longer[weight:] += chances / 2
         chances = longer
-    return np.asarray(np.cumsum(chances))
+    return chances
+
+
+def tied_rank_sum_cdf(doubled_ranks: Sequence[int], chosen: int) -> Array:
+    """P(R <= r) for r = 0, 1, …: the sum of so many ranks, drawn from these, which are doubled to make shared ones whole."""
+    largest = sum(sorted(doubled_ranks)[-chosen:])
+    ways = np.zeros((chosen + 1, largest + 1))
+    ways[0, 0] = 1.0
+    for rank in doubled_ranks:
+        ways[1:, rank:] += ways[:-1, : largest + 1 - rank]
+    return np.asarray(np.cumsum(ways[chosen]) / math.comb(len(doubled_ranks), chosen))
 
 
 def interval_rank(cdf: Array, level: float) -> int:
@@ -53,7 +71,24 @@ def normal_interval_rank(mean: float, std: float, level: float) -> int:
     return max(-1, math.floor(mean - 0.5 - quantile((1 + level) / 2) * std))
 
 
-def exact_p(cdf: Array, statistic: float) -> float:
-    """Two-sided: twice the smaller tail; the distribution is symmetric."""
-    smaller = min(int(statistic), cdf.size - 1 - int(statistic))
-    return min(1.0, 2 * float(cdf[smaller]))
+def exact_p(cdf: Array, statistic: int) -> float:
+    """Two-sided: twice the smaller tail."""
+    above = 1 - float(cdf[statistic - 1]) if statistic else 1.0
+    return min(1.0, 2 * min(float(cdf[statistic]), above))
+
+
+def symmetric_p(cdf: Array, statistic: int) -> float:
+    """The same where both tails are alike: read from the lower one, which keeps its digits."""
+    return min(1.0, 2 * float(cdf[min(statistic, cdf.size - 1 - statistic)]))
+
+
+def fewest_units(alpha: float, *, is_paired: bool) -> int:
+    """Pairs, or units a side, at which the most extreme ranks are significant at all.
+
+    >>> fewest_units(0.05, is_paired=True), fewest_units(0.05, is_paired=False)
+    (6, 4)
+    """
+    n = 1
+    while (2 ** (1 - n) if is_paired else 2 / math.comb(2 * n, n)) >= alpha:
+        n += 1
+    return n

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+MOST_LIMITS = 256
 MOST_ROWS = 500
 """Where there are more, groups of them drawn by lot are resampled instead: sums of those spread as widely."""
 
@@ -53,6 +54,22 @@ class Resample:
         shrink = math.sqrt(len(self._one_of_each) / self._rows)
         spread = np.where(np.isnan(drawn), 0.0, drawn - float(np.median(ordered)))
         return middle + spread * shrink
+
+    def quantiles(self, values: Floats, rows: NDArray[np.intp], q: float) -> Floats:
+        """The q-th percentile in each draw of values of which each row has several: the first limit that it stays below.
+
+        Limits are the values themselves, thinned where there are very many, from a place that no draw falls below.
+        """
+        start = max(0, math.floor(values.size * (1 - 4 * (1 - q / 100))) - 1)
+        ordered = np.sort(np.partition(values, start)[start:])
+        limits = ordered[:: -(-ordered.size // MOST_LIMITS)]
+        size = self._weights.shape[1]
+        place = np.searchsorted(limits, values) + (limits.size + 1) * self._group[rows]
+        counts = np.bincount(place, minlength=size * (limits.size + 1)).reshape(size, -1)
+        below = self._weights @ counts.cumsum(axis=1).astype(np.float64)
+        reached = below[:, :-1] >= q / 100 * below[:, -1:]
+        found = np.where(reached.any(axis=1), limits[reached.argmax(axis=1)], ordered[-1])
+        return np.asarray(found, dtype=np.float64)
 
 
 def _weighted_medians(ordered: Floats, weights: Floats) -> Floats:

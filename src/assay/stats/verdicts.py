@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+_Z = 1.959963984540054
+
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -40,7 +42,7 @@ def _mean_over(k: int, repetitions: Counts, values: Floats) -> float | None:
     return float(values[enough].mean()) if enough.any() else None
 
 
-def wilson(share: float, n: float, z: float = 1.959963984540054) -> tuple[float, float]:
+def wilson(share: float, n: float, z: float = _Z) -> tuple[float, float]:
     """Interval of a share of n independent observations (Wilson 1927).
 
     >>> [round(end, 4) for end in wilson(0.5, 100)]
@@ -62,7 +64,12 @@ def effective_n(case_means: Floats, executions: int) -> float:
 
 
 def worth_of(share: float, variance: float, cases: int, executions: int) -> float:
-    """Independent observations that would give a share this variance: at least one a case, at most all executions."""
-    if variance <= 0:
+    """Independent observations that would give a share this variance: at least one a case, at most all executions.
+
+    A variance that was seen in few cases is uncertain, which makes Student's t wider than the normal by about
+    1 + (z² + 1) / 4(n − 1) at 95 % (the first term of Cornish and Fisher 1938), and the cases worth less.
+    """
+    if variance <= 0 or cases < 2:
         return float(cases)
-    return float(min(max(share * (1 - share) / variance, cases), max(executions, cases)))
+    widening = 1 + (_Z**2 + 1) / (4 * (cases - 1))
+    return float(min(max(share * (1 - share) / variance / widening**2, cases), max(executions, cases)))

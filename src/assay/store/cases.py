@@ -10,8 +10,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.model import DIMENSIONS, CaseTable, Phase, Ratings
+from assay.model.metric import JUDGING
+from assay.model.report import Judging
 from assay.store.bulk import fetch_rows, insert_rows
 from assay.store.reading import OkMeasured, columns, read_metrics
+from assay.store.standings import write_standing
 from assay.store.tables import baselines, executions, measurements, trials
 
 _CHUNK = 500
@@ -70,6 +73,24 @@ def _scores(connection: sa.Connection, trial_id: int) -> list[str]:
     ]
 
 
+def read_judging(connection: sa.Connection, trial_id: int) -> Judging | None:
+    """Sums over the executions of every phase; unknown where one of those that were judged lacks the figure."""
+    column = measurements.c
+    query = (
+        sa.select(column.metric, sa.func.count(), sa.func.sum(column.value))
+        .where(column.trial_id == trial_id, column.metric.in_(JUDGING))
+        .group_by(column.metric)
+    )
+    found = {metric: (number, float(total)) for metric, number, total in connection.execute(query)}
+    if JUDGING[0] not in found:
+        return None
+    judged, calls = found[JUDGING[0]]
+    tokens, usd = (found.get(name, (0, 0.0)) for name in JUDGING[1:])
+    return Judging(
+        int(calls), tokens[1] if tokens[0] == judged else None, usd[1] if usd[0] == judged else None
+    )
+
+
 def _measured(
     connection: sa.Connection, trial_id: int, metric: str, seqs: Iterable[int]
 ) -> list[float | None]:
@@ -85,11 +106,12 @@ def write_ratings(connection: sa.Connection, trial_id: int, ratings: Ratings) ->
     values = {dimension: ratings.dimensions[dimension].value for dimension in DIMENSIONS}
     chosen = trials.update().where(trials.c.id == trial_id)
     connection.execute(chosen.values(**values, overall=ratings.overall.value))
+    write_standing(connection, trial_id, ratings)
 
 
 def write_judgements(connection: sa.Connection, trial_id: int, judged: Sequence[Judgement]) -> int:
     """Puts new scores in the place of the old; how many executions there were to be judged."""
-    old = _scores(connection, trial_id)
+    old = [*_scores(connection, trial_id), *JUDGING]
     by_number = {judgement[0]: judgement for judgement in judged}
     return sum(_rejudge(connection, trial_id, old, chunk) for chunk in _chunks(list(by_number.values())))
 

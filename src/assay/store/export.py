@@ -86,8 +86,12 @@ def _of_run(table: sa.Table, run_id: str) -> sa.ColumnElement[bool]:
         return table.c.trial_id.in_(sa.select(trials.c.id).where(trials.c.run_id == run_id))
     if "run_id" in table.c:
         return table.c.run_id == run_id
+    if table is tables.regressions:
+        return sa.false()  # they are of agents, whose other runs stay behind
     if table is runs:
         return runs.c.id == run_id
+    if "suite_id" in table.c:
+        return table.c.suite_id.in_(sa.select(runs.c.suite_id).where(runs.c.id == run_id))
     if table is tables.agents:
         return table.c.id.in_(sa.select(trials.c.agent_id).where(trials.c.run_id == run_id))
     referring = {

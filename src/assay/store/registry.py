@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from assay.errors import SuiteNotFound, no_such
 from assay.model import Agent, AgentUse, Suite, SuiteRef
 from assay.store import definitions
-from assay.store.tables import DEFAULT_WORKSPACE, agents, runs, suites
+from assay.store.tables import DEFAULT_WORKSPACE, agents, benchmarks, runs, suites
 
 _TURN = 0x61737362
 """Of PostgreSQL's advisory locks."""
@@ -77,7 +77,23 @@ def keep_suite(connection: sa.Connection, suite: Suite, created: datetime) -> in
     row = {**key, "category": suite.category, "definition": definition, "created": created}
     made = connection.execute(suites.insert().values(row)).inserted_primary_key
     assert made is not None
+    _list_benchmarks(connection, int(made[0]), suite)
     return int(made[0])
+
+
+def _list_benchmarks(connection: sa.Connection, suite_id: int, suite: Suite) -> None:
+    listed = [
+        {
+            "suite_id": suite_id,
+            "benchmark": one.id,
+            "position": place,
+            "hash": one.hash,
+            "cases": len(one.cases),
+        }
+        for place, one in enumerate(suite.benchmarks)
+    ]
+    if listed:
+        connection.execute(benchmarks.insert(), listed)
 
 
 def register_suite(connection: sa.Connection, suite: Suite, now: datetime) -> None:

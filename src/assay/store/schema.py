@@ -9,28 +9,40 @@ from importlib import resources
 import sqlalchemy as sa
 
 from assay.errors import NewerSchema, StoreError
+from assay.model import DIMENSIONS
 from assay.store import database, faults
 from assay.store.address import Address, read_address
 from assay.store.tables import DEFAULT_WORKSPACE, REVISIONS, metadata, revision, workspaces
 
 HEAD = REVISIONS[-1]
-_VIEW_REVISION = "0003"
+_VIEW_REVISION, _STANDING_REVISION = "0003", "0004"
 _WORDS = {
     "sqlite": {
         "{json}": "TEXT",
         "{configuration}": "json_object('type', json_extract(trials.agent_use, '$.type'), "
         "'model', json_extract(trials.agent_use, '$.options.model'), "
         "'params', json_extract(trials.agent_use, '$.options.params'))",
+        "{stored}": "",
+        "{object}": "json_object",
+        "{30 days ago}": "datetime('now', '-30 days')",
+        **{f"{{weight:{name}}}": f"json_extract(ratings.weights, '$.{name}')" for name in DIMENSIONS},
     },
     "postgresql": {
         "{json}": "JSONB",
         "{configuration}": "jsonb_build_object('type', trials.agent_use->'type', "
         "'model', trials.agent_use->'options'->'model', 'params', trials.agent_use->'options'->'params')",
+        "{stored}": "MATERIALIZED ",
+        "{object}": "jsonb_build_object",
+        "{30 days ago}": "now() - INTERVAL '30 days'",
+        **{f"{{weight:{name}}}": f"CAST(ratings.weights->>'{name}' AS FLOAT)" for name in DIMENSIONS},
     },
 }
-"""What each database has a word of its own for, in the text of the view."""
+"""What each database has a word of its own for, in the text of the views."""
+_KEY = "CREATE UNIQUE INDEX uq_agent_comparison_matrix ON agent_comparison_matrix (workspace_id, suite_id, agent_id)"
+"""Without it PostgreSQL could refresh the matrix only by keeping everybody from reading it."""
 _LOCK = 0x61737361
 """Of PostgreSQL's advisory locks: one process at a time makes the schema."""
+_REFRESH = 0x61737363
 
 
 def ensure(engine: sa.Engine, address: Address) -> None:
@@ -66,13 +78,39 @@ def upgrade(url: str) -> tuple[str, str]:
         engine.dispose()
 
 
-def view_statement(of_revision: str, dialect: str) -> str:
-    """The view `benchmark_executions` as it was made in a revision."""
-    file = resources.files("assay.store") / "views" / f"benchmark_executions.{of_revision}.sql"
-    statement = file.read_text(encoding="utf-8")
+def view_statement(of_revision: str, dialect: str, name: str = "benchmark_executions") -> str:
+    """A view as it was made in a revision."""
+    statement = _view_text(name, of_revision)
+    for board, since in (("suite", ""), ("category", " AND started > {30 days ago}")):
+        placeholder = f"{{ranking:{board}}}"
+        if placeholder in statement:
+            ranking = _view_text("ranking", of_revision).replace("{board}", board).replace("{since}", since)
+            statement = statement.replace(placeholder, ranking)
     for placeholder, word in _WORDS[dialect].items():
         statement = statement.replace(placeholder, word)
     return statement
+
+
+def _view_text(name: str, of_revision: str) -> str:
+    file = resources.files("assay.store") / "views" / f"{name}.{of_revision}.sql"
+    return file.read_text(encoding="utf-8")
+
+
+def standing_statements(of_revision: str, dialect: str) -> list[str]:
+    """What makes the views that rank agents, each from those before it."""
+    names = ("rated_trials", "agent_comparison_matrix", "benchmark_leaderboard")
+    made = [view_statement(of_revision, dialect, name) for name in names]
+    return [*made, _KEY] if dialect == "postgresql" else made
+
+
+def refresh(engine: sa.Engine) -> None:
+    """Brings a stored matrix up to date; others may read it and refresh it at the same time."""
+    if engine.dialect.name != "postgresql":
+        return
+    with engine.begin() as connection:
+        # In turn, and each by a statement that begins only then: one that has waited could otherwise put back what it saw before.
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_REFRESH)))
+        connection.exec_driver_sql("REFRESH MATERIALIZED VIEW CONCURRENTLY agent_comparison_matrix")
 
 
 def _migrate(connection: sa.Connection) -> None:
@@ -109,6 +147,8 @@ def _create(connection: sa.Connection, address: Address) -> None:
         )
     metadata.create_all(connection, checkfirst=False)
     connection.exec_driver_sql(view_statement(_VIEW_REVISION, connection.dialect.name))
+    for statement in standing_statements(_STANDING_REVISION, connection.dialect.name):
+        connection.exec_driver_sql(statement)
     connection.execute(workspaces.insert().values(id=DEFAULT_WORKSPACE, name="default"))
     connection.execute(revision.insert().values(version_num=HEAD))
 

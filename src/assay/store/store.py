@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,11 +27,29 @@ from assay.model import (
     Suite,
     SuiteRef,
 )
-from assay.store import cases, database, faults, listing, pruning, reading, refs, registry, schema, writing
+from assay.model.regression import Regression, RegressionState
+from assay.model.report import Judging
+from assay.store import (
+    cases,
+    database,
+    faults,
+    history,
+    listing,
+    pruning,
+    reading,
+    refs,
+    registry,
+    regressions,
+    schema,
+    standings,
+    writing,
+)
 from assay.store.address import Address, read_address
 from assay.store.export import export
+from assay.store.history import AgentTrial, Columns
 from assay.store.listing import RunSummary, TrialSummary
 from assay.store.schema import upgrade
+from assay.store.standings import Entry, Filter
 from assay.store.tables import (
     DEFAULT_WORKSPACE,
     baselines,
@@ -168,6 +186,11 @@ class Store:
             connection.execute(
                 runs.update().where(runs.c.id == run_id).values(state=state.value, ended=ended)
             )
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Brings stored views up to date, which is PostgreSQL's matrix of agents."""
+        schema.refresh(self._engine)
 
     def owner(self, run_id: str) -> str:
         with self._engine.connect() as connection:
@@ -230,6 +253,11 @@ class Store:
         with self._direct(self._engine) as connection:
             return cases.read_case_table(connection, trial_id)
 
+    def judging(self, trial_id: int) -> Judging | None:
+        """What judges used up over all executions of the trial; None where none was asked."""
+        with self._engine.connect() as connection:
+            return cases.read_judging(connection, trial_id)
+
     def rate(self, trial_id: int, ratings: Ratings) -> None:
         with self._writer.begin() as connection:
             cases.write_ratings(connection, trial_id, ratings)
@@ -249,6 +277,31 @@ class Store:
         """The latest trial with a result of each agent on each benchmark; `since` is of the start of its run."""
         with self._engine.connect() as connection:
             return listing.read_latest_trials(connection, suite, since)
+
+    def entries(self, chosen: Filter) -> list[Entry]:
+        """The trial that counts for each contender on each benchmark of a suite, of those trials that were rated."""
+        with self._engine.connect() as connection:
+            return standings.read_entries(connection, chosen)
+
+    def ratings(self, trial_ids: Sequence[int]) -> dict[int, Ratings]:
+        """As they were kept, case by case; trials that were rated by an older version are left out."""
+        with self._engine.connect() as connection:
+            return standings.read_ratings(connection, trial_ids)
+
+    def categories(self) -> dict[str, str]:
+        """Every suite that was run, to its category; the one that was run last comes first."""
+        with self._engine.connect() as connection:
+            return standings.read_categories(connection)
+
+    def benchmarks(self, suite: str) -> list[str]:
+        """Those that a suite consisted of when it was last run."""
+        with self._engine.connect() as connection:
+            return standings.read_board_benchmarks(connection, suite)
+
+    def baseline_of(self, suite: str) -> str | None:
+        """The run that references of a suite's ratings come from where its rubric has none."""
+        with self._engine.connect() as connection:
+            return standings.read_baseline(connection, suite)
 
     def baseline_quantities(self, suite: str) -> dict[str, dict[str, float]]:
         """Benchmark to medians over the ok executions of the suite's baseline: seconds, tokens, usd, cpu_seconds, memory_mb."""
@@ -296,6 +349,7 @@ class Store:
             pruning.delete_run(connection, run_id)
         self._ledgers.pop(run_id, None)
         pruning.give_back_space(self._engine)
+        self.refresh()
 
     def tag(self, run_id: str, add: Iterable[str], remove: Iterable[str]) -> tuple[str, ...]:
         """The tags as they are then."""
@@ -319,6 +373,51 @@ class Store:
         with self._engine.connect() as connection:
             query = sa.select(baselines.c.name, baselines.c.run_id).order_by(baselines.c.name)
             return {row.name: row.run_id for row in connection.execute(query)}
+
+    def delete_baseline(self, name: str) -> str:
+        """Takes the name away; the id of the run that had it, and stays."""
+        with self._writer.begin() as connection:
+            run_id = refs.resolve(connection, f"@{name}")
+            connection.execute(baselines.delete().where(baselines.c.name == name))
+            return run_id
+
+    # What became of an agent
+
+    def agent_trials(self, agent: str) -> list[AgentTrial]:
+        """Its trials of all versions that were carried out to their end, the oldest first."""
+        with self._engine.connect() as connection:
+            return history.read_agent_trials(connection, agent)
+
+    def columns(self, trial_ids: Sequence[int]) -> Iterator[tuple[int, Columns]]:
+        """The measured executions of many trials, a part of the trials at a time."""
+        with self._engine.connect() as connection:
+            yield from history.read_columns(connection, trial_ids)
+
+    def agents_with_trials(self) -> list[str]:
+        with self._engine.connect() as connection:
+            return history.read_agents_with_trials(connection)
+
+    def regressions(self, agent: str) -> list[Regression]:
+        """Every one that was ever found, in its state; the oldest first."""
+        with self._engine.connect() as connection:
+            return regressions.read_regressions(connection, agent)
+
+    def keep_regressions(self, found: Iterable[Regression]) -> None:
+        """Each takes the place of what was kept under its id."""
+        with self._writer.begin() as connection:
+            regressions.write_regressions(connection, found)
+
+    def mark_regression(
+        self,
+        agent: str,
+        ref: str,
+        state: RegressionState,
+        note: str | None = None,
+        now: datetime | None = None,
+    ) -> Regression:
+        """Gives one, by its id or the start of it, a state; without a note the one that it has stays."""
+        with self._writer.begin() as connection:
+            return regressions.mark(connection, agent, ref, state, note, now or datetime.now(UTC))
 
     def info(self) -> dict[str, object]:
         """Where the database is, its schema, its size and how many rows each table has."""
@@ -354,6 +453,7 @@ class Store:
                 pruning.delete_run(connection, run_id)
         if doomed and not dry_run:
             pruning.give_back_space(self._engine)
+            self.refresh()
         return doomed
 
     def export(self, path: Path, run_id: str | None = None) -> Path:

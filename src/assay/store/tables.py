@@ -1,10 +1,12 @@
 """The schema, one for SQLite and PostgreSQL; private to the store.
 
     workspaces ─┬─ agents ──────────┐
-                ├─ suites ─┐        │
+                ├─ suites ─┬─ benchmarks
                 └──────── runs ── trials ─┬─ executions
     environments ─────────┘ │             ├─ measurements
-                 tags, baselines          └─ artifacts
+                 tags, baselines          ├─ artifacts
+                                          └─ ratings
+    workspaces ─ regressions
 
 workspaces      whose things these are; there is one, `default`, until the server makes more
 agents          what was tested: a name and a version, once in a workspace; `definition` says how to make it where it is
@@ -25,6 +27,16 @@ executions      one time that the agent did a case, keyed by (trial_id, seq); `s
                 `detail` is what an agent's figures rest on: tool calls, spans, reasons of scores
 measurements    a metric's value in one execution, keyed by (trial_id, metric, seq): a metric of a trial is one range scan
 artifacts       files that executions left, compressed with zlib
+regressions     what got worse with an agent, on which benchmark, by which metric and between which versions: that is its id. It is
+                kept with the state and the note that somebody gave it, and with its figures when it was last found
+benchmarks      what a suite consists of, in its order: the hash of each definition and the number of its cases, so that
+                nobody has to read whole definitions to see which results are complete and of today's questions
+ratings         what a ranking needs of a trial that was rated: who contends (an agent, or a point of a sweep over its
+                options), on what, how much of it was done, and from the ratings everything that is not a column of `trials`.
+                `marks` are what each case says of each rated dimension, one float32 a case, dimension by dimension as
+                `dimensions` names them; `case_names` are the cases, compressed; `digest` is the same where they are.
+                `baseline` is the run that references were taken from, or would have been. Trials that were rated before
+                there was this table have neither marks nor a summary
 assay_revision  the schema's revision, kept by Alembic under a name that leaves room for other programs' tables
 
 Measurements hang on their trial rather than on their execution: a cascade from an execution would have to search all of the
@@ -39,6 +51,9 @@ completeness and relevance are means of the scores of that name. `percentile_ran
 trials on the benchmark whose overall is lower, simulated ones apart from the rest. `deviation_from_baseline` is the overall
 divided by that of the baseline named like the suite, else of the baseline `main`, less 1: by that of the same agent where the
 baseline has it, else of its first trial on the benchmark.
+
+Rankings are the views `agent_comparison_matrix` and `benchmark_leaderboard`, made from `rated_trials`. On PostgreSQL the matrix
+is stored, and refreshed by whoever ends, judges again or deletes a run of a suite.
 """
 
 from __future__ import annotations
@@ -50,7 +65,7 @@ import sqlalchemy as sa
 
 from assay.store import plain
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Every revision of the schema, the newest last: known here so that opening a store need not load Alembic."""
 
 DEFAULT_WORKSPACE = 1
@@ -285,4 +300,55 @@ artifacts = sa.Table(
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("type", sa.Text, nullable=False),
     sa.Column("content", sa.LargeBinary, nullable=False),
+)
+
+benchmarks = sa.Table(
+    "benchmarks",
+    metadata,
+    sa.Column("suite_id", _own("suites"), primary_key=True),
+    sa.Column("benchmark", sa.Text, primary_key=True),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("cases", sa.Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# What is long comes last: SQLite reads the columns before it without it.
+ratings = sa.Table(
+    "ratings",
+    metadata,
+    sa.Column("trial_id", _own("trials"), primary_key=True, autoincrement=False),
+    sa.Column("suite", sa.Text, nullable=False, index=True),
+    sa.Column("benchmark", sa.Text, nullable=False),
+    sa.Column("benchmark_hash", sa.Text, nullable=False),
+    sa.Column("contender", sa.Text, nullable=False),
+    sa.Column("simulated", sa.Boolean, nullable=False),
+    sa.Column("ok", sa.Integer, nullable=False),
+    sa.Column("cases", sa.Integer, nullable=False),
+    sa.Column("baseline", sa.Text),
+    sa.Column("weights", _Written, nullable=False),
+    sa.Column("digest", sa.Text),
+    sa.Column("dimensions", sa.Text),
+    sa.Column("summary", _Written),
+    sa.Column("marks", sa.LargeBinary),
+    sa.Column("case_names", sa.LargeBinary),
+)
+
+regressions = sa.Table(
+    "regressions",
+    metadata,
+    sa.Column("workspace_id", _own("workspaces"), primary_key=True),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("agent", sa.Text, nullable=False, index=True),
+    sa.Column("suite", sa.Text, nullable=False),
+    sa.Column("benchmark", sa.Text, nullable=False),
+    sa.Column("metric", sa.Text, nullable=False),
+    sa.Column("version_before", sa.Text, nullable=False),
+    sa.Column("version_after", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("detected", _Instant, nullable=False),
+    sa.Column("changed", _Instant, nullable=False),
+    sa.Column("is_marked", sa.Boolean, nullable=False),
+    sa.Column("figures", _Written, nullable=False),
 )

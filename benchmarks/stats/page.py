@@ -1,0 +1,79 @@
+"""What the statistics promise and keep, as a part of docs/benchmarks.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import record
+from record import Result
+
+RESULTS = record.RESULTS / "stats"
+ORDER = (
+    "false-positives",
+    "false-positives-least",
+    "false-positives-worst",
+    "false-claims",
+    "coverage",
+    "coverage-most",
+    "coverage-worst",
+    "coverage-accuracy",
+    "coverage-tails",
+    "power-unpaired",
+    "power-paired",
+    "power-accuracy",
+    "stopping-false-alarms",
+    "stopping-found",
+    "stopping-pairs",
+    "gate",
+    "equal-agents-separated",
+    "no-change-flagged",
+    "no-change-flagged-worst-family",
+    "steps-found-5",
+    "steps-found-10",
+    "steps-found-20",
+    "accuracy-5",
+    "accuracy-10",
+    "compare-seconds",
+    "leaderboard-seconds",
+    "seconds-10000-points",
+    "seconds-1000-histories-of-200",
+)
+OPENING = """\
+# What the statistics keep
+
+Simulations with fixed seeds, in which the right answer is known, put to the code that `assay compare`, `assay gate`, `assay detect` and
+`assay leaderboard` run. In brackets the 95 % interval that the number of repetitions leaves. The method is told in [method.md](method.md).
+"""
+REPRODUCE = """\
+    make bench-stats                                          # everything, some minutes; exit code 1 when a promise is missed
+    PYTHONPATH=benchmarks python -m stats.run --only power    # one part: comparisons, power, estimates, stopping, families, …
+"""
+
+
+def section(results: Sequence[Result]) -> str:
+    """Empty where nothing was stored."""
+    if not results:
+        return ""
+    ordered = sorted(results, key=lambda one: _place(one.promise.name))
+    rows = ["| what | promise | measured | verdict |", "|---|---|---|---|", *map(_row, ordered)]
+    remarks = [f"- {one.promise.claim}: {one.detail}" for one in ordered if one.detail]
+    return "\n".join(
+        [OPENING, _verdict(ordered), "\n".join(rows) + "\n", "\n".join(remarks) + "\n", REPRODUCE]
+    )
+
+
+def _place(name: str) -> tuple[int, str]:
+    return (ORDER.index(name) if name in ORDER else len(ORDER), name)
+
+
+def _verdict(results: Sequence[Result]) -> str:
+    missed = [f"`{one.promise.name}`" for one in results if not one.holds]
+    if not missed:
+        return f"**All {len(results)} promises hold.**\n"
+    return f"**{len(missed)} of {len(results)} promises are missed: {', '.join(missed)}.**\n"
+
+
+def _row(result: Result) -> str:
+    verdict = "holds" if result.holds else "**missed**"
+    cells = (result.promise.claim, result.promise.shown(), result.judged.shown(result.unit), verdict)
+    return f"| {' | '.join(cells)} |"

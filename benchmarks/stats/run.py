@@ -1,0 +1,251 @@
+"""Holds the statistics against their promises, prints the table, stores what was found and writes the page anew."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from datetime import date
+from functools import partial
+from typing import TypeVar
+
+import page
+from arms import tell
+from record import Bound, Figure, Promise, Result, machine, save
+from rich.console import Console
+from rich.table import Table
+
+from assay.stats.verdicts import wilson
+from stats import speed
+from stats.page import RESULTS
+from stats.simulate import (
+    SEQUENCE_NOISES,
+    Counts,
+    cells,
+    counted,
+    counted_cell,
+    one_side_coverage,
+    peeked,
+    power_cells,
+    stopped,
+    tail_coverage,
+)
+
+T = TypeVar("T")
+
+
+def main() -> int:
+    asked = _asked()
+    results = [one for name in asked.only or PARTS for one in _part(name, asked.quick)]
+    _print(results)
+    if not asked.quick:
+        for one in results:
+            save(one, RESULTS)
+        page.main([])
+    return 0 if all(one.holds for one in results) else 1
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", choices=PARTS, help="a part; may be given several times")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a tenth of the repetitions, whose rates mean little; stores nothing",
+    )
+    return parser.parse_args()
+
+
+def _part(name: str, quick: bool) -> list[Result]:
+    state, started = machine(), time.perf_counter()
+    tell(f"{name} …")
+    results = [replace(one, machine=state, date=date.today().isoformat()) for one in PARTS[name](quick)]
+    tell(f"{name}: {time.perf_counter() - started:.0f} s")
+    return results
+
+
+def _print(results: Sequence[Result]) -> None:
+    table = Table("Claim", "Promised", "Measured", "Verdict", header_style="bold")
+    for one in results:
+        verdict = "[green]holds[/green]" if one.holds else "[red]MISSED[/red]"
+        table.add_row(one.promise.claim, one.promise.shown(), page.measured(one), verdict)
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def comparisons(quick: bool) -> list[Result]:
+    same_times, changed_times = (400, 200) if quick else (4000, 2000)
+    every = list(cells())
+    same = _in_two_processes(partial(counted_cell, repetitions=same_times, is_changed=False), every)
+    changed = _in_two_processes(partial(counted_cell, repetitions=changed_times, is_changed=True), every)
+    wrong = {name: counts.significant / counts.n for name, counts in same.items()}
+    claimed = {name: counts.claimed / counts.n for name, counts in same.items()}
+    covered = {name: counts.covered / counts.n for name, counts in changed.items()}
+    kinds = f"{len(every)} cells: times and scores, paired and not, 5 to 200 units, six kinds of noise"
+    return [
+        _pooled("false-positives", "p < 0.05 without a change, pooled", "at most", 0.055, same, wrong, kinds),
+        _pooled("false-positives-least", "The same", "at least", 0.04, same, wrong),
+        _extreme("false-positives-worst", "The same in the worst cell", "at most", 0.065, same, wrong),
+        _pooled("false-claims", "Better or worse without a change, pooled", "at most", 0.055, same, claimed),
+        _pooled("coverage", "Intervals that hold a change of 10 % or 10 points, pooled", "at least", 0.945,
+                changed, covered),
+        _pooled("coverage-most", "The same", "at most", 0.965, changed, covered),
+        _extreme("coverage-worst", "The same in the worst cell", "at least", 0.93, changed, covered),
+    ]  # fmt: skip
+
+
+def power(quick: bool) -> list[Result]:
+    promised = {
+        "unpaired": ("10 % slower found among stragglers, 20 a side", 0.72),
+        "paired": ("10 % slower found among stragglers, 50 pairs", 0.70),
+        "accuracy": ("10 points more found, 200 cases of 3 repetitions", 0.97),
+    }
+    found = []
+    for name, cell in power_cells().items():
+        claim, least = promised[name]
+        counts = counted(cell, 400 if quick else 4000, is_changed=True)
+        share = counts.significant / counts.n
+        found.append(_rate(f"power-{name}", claim, "at least", least, share, counts.n))
+    return found
+
+
+def estimates(quick: bool) -> list[Result]:
+    repetitions, drawn = (200, 100) if quick else (4000, 1000)
+    one_side, tails = one_side_coverage(repetitions), tail_coverage(drawn)
+    return [
+        _worst("coverage-accuracy", "Interval of one accuracy, worst cell", 0.93, one_side, repetitions),
+        _worst("coverage-tails", "Interval of P95 and P99, worst cell", 0.93, tails, drawn),
+    ]
+
+
+def stopping(quick: bool) -> list[Result]:
+    repetitions = 200 if quick else 2000
+    same = _in_two_processes(partial(stopped, repetitions=repetitions, ratio=1.0), list(SEQUENCE_NOISES))
+    wrong = {name: one.differing / one.n for name, one in same.items()}
+    worst = max(wrong, key=lambda name: wrong[name])
+    changed = stopped("spiky", repetitions, 1.1)
+    alarm = (
+        f"Looking at an ordinary interval after every pair instead: {peeked(repetitions):.1%} false alarms."
+    )
+    return [
+        _rate("stopping-false-alarms", f"Looked at after every pair, no change, worst noise ({worst})",
+              "at most", 0.05, wrong[worst], repetitions, alarm, wrong),
+        _rate("stopping-found", "Looked at after every pair, 10 % slower with stragglers: found",
+              "at least", 0.97, changed.differing / changed.n, changed.n),
+        _plain("stopping-pairs", "The same: pairs until it is decided, mean", "at most", 18, changed.pairs),
+    ]  # fmt: skip
+
+
+def families(quick: bool) -> list[Result]:
+    repetitions = 200 if quick else 2000
+    return [
+        _rate("gate", "A gate of 20 metrics fails without a change", "below", 0.05,
+              speed.gates_failed(repetitions), repetitions),
+        _plain("compare-seconds", "100 benchmarks × 5 metrics × 30 units compared", "below", 2,
+               speed.compare_seconds(), "s"),
+    ]  # fmt: skip
+
+
+def change_points(quick: bool) -> list[Result]:
+    from stats import histories
+
+    found = histories.measure(quick)
+    promised: dict[str, tuple[str, str, float, str]] = {
+        "no_change_flagged": ("Histories without a change that are flagged", "at most", 0.02, "share"),
+        "no_change_flagged_worst_family": ("The same with the worst noise", "at most", 0.06, "share"),
+        "steps_found_5": ("Steps of 5 % found in a history", "at least", 0.95, "share"),
+        "steps_found_10": ("Steps of 10 % found in a history", "at least", 0.99, "share"),
+        "steps_found_20": ("Steps of 20 % found in a history", "at least", 0.995, "share"),
+        "accuracy_5": ("Histories judged right, half of them with a step of 5 %", "at least", 0.97, "share"),
+        "accuracy_10": (
+            "Histories judged right, half of them with a step of 10 %",
+            "at least",
+            0.98,
+            "share",
+        ),
+        "seconds_10000_points": ("Change points of 10,000 points", "at most", 2, "s"),
+        "seconds_1000_histories_of_200": ("Change points of 1,000 histories of 200", "at most", 20, "s"),
+    }
+    return _measured(found, promised)
+
+
+def leaderboards(quick: bool) -> list[Result]:
+    from stats import boards
+
+    found = boards.measure(quick)
+    seconds = {
+        "equal_agents_separated": found["equal_agents_separated"],
+        "leaderboard_seconds": found["leaderboard_ms_1m_executions"] / 1000,
+    }
+    return _measured(
+        seconds,
+        {
+            "equal_agents_separated": ("Boards of ten equal agents that put one above another", "at most", 0.05, "share"),
+            "leaderboard_seconds": ("Leaderboard over 1,000,000 stored executions", "at most", 0.05, "s"),
+        },
+    )  # fmt: skip
+
+
+PARTS: dict[str, Callable[[bool], list[Result]]] = {
+    "comparisons": comparisons,
+    "power": power,
+    "estimates": estimates,
+    "stopping": stopping,
+    "families": families,
+    "change-points": change_points,
+    "leaderboards": leaderboards,
+}
+
+
+def _in_two_processes(simulate: Callable[[str], T], names: Sequence[str]) -> dict[str, T]:
+    with ProcessPoolExecutor(2) as pool:
+        return dict(zip(names, pool.map(simulate, names), strict=True))
+
+
+def _measured(
+    found: Mapping[str, float], promised: Mapping[str, tuple[str, str, float, str]]
+) -> list[Result]:
+    return [
+        _plain(name.replace("_", "-"), claim, bound, limit, found[name], unit)
+        for name, (claim, bound, limit, unit) in promised.items()
+    ]
+
+
+def _pooled(
+    name: str, claim: str, bound: str, limit: float, counts: Mapping[str, Counts], shares: Mapping[str, float], detail: str = ""
+) -> Result:  # fmt: skip
+    share = sum(shares.values()) / len(shares)
+    return _rate(name, claim, bound, limit, share, sum(one.n for one in counts.values()), detail)
+
+
+def _extreme(
+    name: str, claim: str, bound: str, limit: float, counts: Mapping[str, Counts], shares: Mapping[str, float]
+) -> Result:
+    worst = (max if bound == "at most" else min)(shares, key=lambda cell: shares[cell])
+    return _rate(name, f"{claim} ({worst})", bound, limit, shares[worst], counts[worst].n, values=shares)
+
+
+def _worst(name: str, claim: str, limit: float, shares: Mapping[str, float], n: int) -> Result:
+    worst = min(shares, key=lambda cell: shares[cell])
+    return _rate(name, f"{claim} ({worst})", "at least", limit, shares[worst], n, values=shares)
+
+
+def _rate(
+    name: str, claim: str, bound: str, limit: float, share: float, n: int, detail: str = "", values: Mapping[str, float] | None = None
+) -> Result:  # fmt: skip
+    figure = Figure(share, *wilson(share, n), n)
+    kept = {cell: [value] for cell, value in (values or {}).items()}
+    return Result(
+        Promise(name, claim, Bound(bound), limit, "share"), "share", figure, figure, {}, detail, kept
+    )
+
+
+def _plain(name: str, claim: str, bound: str, limit: float, value: float, unit: str = "") -> Result:
+    figure = Figure(value, value, value, 1)
+    return Result(Promise(name, claim, Bound(bound), limit, unit), unit, figure, figure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

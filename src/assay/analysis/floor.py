@@ -1,0 +1,140 @@
+"""What differs though nothing changed: between the rounds of a run, between runs, and with the machine's own pace.
+
+Cases that were put in one round share what the machine did in that minute, so a test over cases alone takes a slow minute
+for a slow agent. Rounds are a sample of minutes. The history is one of hours: steps are rare in it, so the middle difference
+of neighbours is noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from statistics import median
+
+import numpy as np
+
+from assay.analysis.compare import matching_trials
+from assay.analysis.losses import depends_on_machine, in_points, loss_of
+from assay.analysis.verdict import tolerance_of
+from assay.model import Comparison, Report, Series, TrialReport, Verdict
+from assay.model.regression import MetricHistory
+from assay.stats.means import t_quantile
+from assay.stats.sample import Array
+from assay.units import percent
+
+FEWEST = 6
+"""Runs before it is known."""
+_CLAIMS = (Verdict.WORSE, Verdict.BETTER)
+_OF_MEDIANS = math.sqrt(math.pi / 2)
+"""A case counts by the median of its repetitions, which varies by so much more than their mean."""
+_SIGMA = 1.4826 / math.sqrt(2)
+"""From the median distance of neighbours to the standard deviation of one, where they are normal."""
+
+Floors = Mapping[tuple[str, str], float]
+"""What was measured, by name, and metric to its noise floor."""
+
+
+def noise_floor(history: MetricHistory, judged: Collection[str]) -> float | None:
+    """A share; None with too few runs, and of scores, whose tests over cases need none.
+
+    Runs that are `judged` do not count: their own change would excuse itself.
+    """
+    values = [point.value for point in history.points if point.run_id not in judged]
+    if in_points(history.metric) or len(values) < FEWEST or min(values) <= 0:
+        return None
+    return _SIGMA * median(abs(math.log(after / before)) for before, after in pairwise(values))
+
+
+def replicated(comparisons: tuple[Comparison, ...], a: Report, b: Report) -> tuple[Comparison, ...]:
+    """Claims about times that rounds of either side differ by anyway are unsure."""
+    pairs = {second.name: (first, second) for first, second in matching_trials(a, b)}
+    return tuple(_replicated(one, *pairs[one.trial_b]) for one in comparisons)
+
+
+def _replicated(one: Comparison, first: TrialReport, second: TrialReport) -> Comparison:
+    if one.verdict not in _CLAIMS or not depends_on_machine(one.metric):
+        return one
+    width = round_width(first.series.get(one.metric.name), second.series.get(one.metric.name))
+    loss = loss_of(one)
+    if width is None or loss is None or abs(loss.value) > math.expm1(width):
+        return one
+    reason = (
+        f"A change of {percent(abs(loss.value))} is no more than what rounds of the two sides differ by among themselves; "
+        "more repetitions would settle it."
+    )
+    return replace(one, verdict=Verdict.UNSURE, reason=reason)
+
+
+def round_width(first: Series | None, second: Series | None) -> float | None:
+    """Half the 95 % interval of the difference of the two sides' rounds, on the scale of logarithms (Student's t).
+
+    None where the units are not cases, or a side has one round only.
+    """
+    sides = [_round_means(series) for series in (first, second)]
+    if any(side is None or side.size < 2 for side in sides):
+        return None
+    rounds = [side for side in sides if side is not None]
+    freedom = sum(side.size - 1 for side in rounds)
+    variance = sum(float(np.square(side - side.mean()).sum()) for side in rounds) / freedom
+    error = _OF_MEDIANS * math.sqrt(variance * sum(1 / side.size for side in rounds))
+    return t_quantile(0.975, freedom) * error
+
+
+def _round_means(series: Series | None) -> Array | None:
+    """The mean of each round over its cases, less what is the cases' own."""
+    if series is None or series.unit != "case":
+        return None
+    values = np.asarray(series.values, dtype=np.float64)
+    usable = np.isfinite(values) & (values > 0)
+    if not usable.all():
+        return None
+    logs = np.log(values)
+    _, case = np.unique(np.asarray(series.processes), return_inverse=True)
+    _, number = np.unique(np.asarray(series.repetitions), return_inverse=True)
+    logs -= (np.bincount(case, logs) / np.bincount(case))[case]
+    return np.asarray(np.bincount(number, logs) / np.bincount(number), dtype=np.float64)
+
+
+def steadied(comparisons: tuple[Comparison, ...], floors: Floors) -> tuple[Comparison, ...]:
+    """Claims that are no larger than what runs differ by anyway are unsure."""
+    return tuple(_steadied(one, floors.get((one.trial_b, one.metric.name))) for one in comparisons)
+
+
+def excused(comparisons: tuple[Comparison, ...], pace: float | None) -> tuple[Comparison, ...]:
+    """Claims that the machine's own pace explains are unsure: it took `pace` times as long for a fixed piece of work."""
+    if pace is None:
+        return comparisons
+    return tuple(_excused(one, pace) if is_explained(one, pace) else one for one in comparisons)
+
+
+def is_explained(one: Comparison, pace: float) -> bool:
+    """Whether the machine moved the same way, and as far."""
+    loss = loss_of(one)
+    if loss is None or not depends_on_machine(one.metric) or one.verdict not in _CLAIMS:
+        return False
+    reach = abs(pace - 1) + one.tolerance
+    return (loss.value > 0) == (pace > 1) and abs(loss.value) <= reach
+
+
+def _excused(one: Comparison, pace: float) -> Comparison:
+    told = f"{percent(abs(pace - 1))} {'slower' if pace > 1 else 'faster'}"
+    reason = (
+        f"The machine itself was {told} at a fixed piece of work, which may be all; run both sides again."
+    )
+    return replace(one, verdict=Verdict.UNSURE, reason=reason)
+
+
+def _steadied(one: Comparison, floor: float | None) -> Comparison:
+    loss = loss_of(one)
+    if floor is None or loss is None or one.verdict not in _CLAIMS:
+        return one
+    width = tolerance_of(one.metric, floor)
+    if abs(loss.value) > width:
+        return one
+    reason = (
+        f"A change of {percent(abs(loss.value))} is within twice the noise floor of {percent(floor)} between its runs; "
+        "run both sides again, or together in one run."
+    )
+    return replace(one, tolerance=width, verdict=Verdict.UNSURE, reason=reason)

@@ -1,0 +1,74 @@
+"""A run against a baseline, as a gate sees it: which metrics are judged, how far each may go, and what is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from assay.analysis.compare import compare_reports, matching_trials
+from assay.analysis.completion import COMPLETION, inner_name, named, outer_name
+from assay.errors import LookupFailed, no_such
+from assay.model import Better, Comparison, Metric, Report
+from assay.model.metric import JUDGING
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerances:
+    """How much worse still counts as the same; None is the method's own tolerance."""
+
+    general: float | None = None
+    of_metric: Mapping[str, float] = field(default_factory=dict)
+
+    def is_asked(self, metric: str) -> bool:
+        """Whether somebody said how far this one may go."""
+        return self.general is not None or metric in self.of_metric
+
+
+def shared_metrics(a: Report, b: Report) -> dict[str, Metric]:
+    """Metrics that both sides of some pair of trials have, and that are not zero everywhere."""
+    found: dict[str, Metric] = {}
+    for first, second in matching_trials(a, b):
+        there = {estimate.metric.name: estimate for estimate in second.estimates if estimate.n}
+        for mine in first.estimates:
+            other = there.get(mine.metric.name)
+            if mine.n and other and any((mine.min, mine.max, other.min, other.max)):
+                found.setdefault(mine.metric.name, mine.metric)
+    return found
+
+
+def judgeable(metrics: Iterable[Metric]) -> list[str]:
+    """The agent's own with a direction; a score that is the only part of the score is left to it."""
+    own = (metric for metric in metrics if metric.name not in JUDGING)
+    known = [metric.name for metric in own if metric.better is not Better.UNKNOWN]
+    parts = [name for name in known if name.startswith("score.") and name != COMPLETION]
+    lone = parts[0] if len(parts) == 1 and "score" in known else None
+    return [name for name in known if name != lone]
+
+
+def compare_within(
+    a: Report, b: Report, metrics: Sequence[str], tolerances: Tolerances
+) -> tuple[Comparison, ...]:
+    """One family of tests, in which each metric has its own tolerance."""
+    of_metric = {inner_name(name): width for name, width in tolerances.of_metric.items()}
+    for name in of_metric:
+        if name not in metrics:
+            raise LookupFailed(no_such(outer_name(name), "metrics that are judged", map(outer_name, metrics)))
+    widths = {name: of_metric.get(name, tolerances.general) for name in metrics}
+    # The correction is over the whole family whatever the tolerance, so each tolerance judges all of it anew.
+    judged = {
+        width: compare_reports(a, b, metrics=metrics, tolerance=width)
+        for width in dict.fromkeys(widths.values())
+    }
+    return tuple(
+        named(dict(zip(judged, alike, strict=True))[widths[alike[0].metric.name]])
+        for alike in zip(*judged.values(), strict=True)
+    )
+
+
+def broken_trials(a: Report, b: Report) -> tuple[str, ...]:
+    """Trials that worked in A and of which every execution of B went wrong."""
+    return tuple(
+        second.name
+        for first, second in matching_trials(a, b)
+        if first.ok and not second.ok and sum(second.counts.values())
+    )

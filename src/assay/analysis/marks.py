@@ -1,0 +1,101 @@
+"""What each case says of a trial's ratings: the evidence by which agents are told apart, case by case.
+
+A rating that is a mean over cases has their values as its marks. One that is Σ above ÷ Σ below has the linear part of what a
+case moves it by (the delta method): their mean is the rating, and they spread as it does from one draw of cases to the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.analysis.tally import Tally
+
+Floats = NDArray[np.float64]
+
+EFFICIENCY = (
+    ("tokens", "tokens", 1.0),
+    ("cpu_seconds", "cpu_seconds", 1.0),
+    ("memory_mb", "rss_max_bytes", 2**20),
+)
+"""Quantities of efficiency: the metric behind each, and what that is divided by."""
+
+
+def marks_of(tally: Tally, reference: Mapping[str, float]) -> dict[str, Floats]:
+    """Dimension to marks, for the dimensions that can be rated by these references."""
+    found = {
+        "accuracy": _accuracy(tally),
+        "speed": _speed(tally, reference.get("seconds")),
+        "efficiency": _efficiency(tally, reference),
+        "cost": _cost(tally, reference.get("usd")),
+        "reliability": _reliability(tally) if len(tally.names) else None,
+    }
+    return {name: marks for name, marks in found.items() if marks is not None}
+
+
+def _of_ratio(above: Floats, below: Floats) -> Floats:
+    whole = float(below.sum())
+    if not whole:
+        return np.zeros(len(above))
+    ratio = float(above.sum()) / whole
+    return ratio + (above - ratio * below) * (len(above) / whole)
+
+
+def _accuracy(tally: Tally) -> Floats | None:
+    judged = (tally.scored > 0).astype(np.float64)
+    if not judged.any():
+        return None
+    return _of_ratio(tally.score / np.maximum(tally.scored, 1) * judged, judged)
+
+
+def _speed(tally: Tally, reference: float | None) -> Floats | None:
+    """The rating that each case alone would get, so that cases which are slow for everybody cancel out between agents."""
+    known = ~np.isnan(tally.seconds)
+    if reference is None or not known.any():
+        return None
+    rated = reference / (reference + np.maximum(np.where(known, tally.seconds, 0.0), 0.0))
+    return np.where(known, rated, rated[known].mean())
+
+
+def _of_quantity(reference: float, used: Floats, per: Floats) -> Floats:
+    """Of 1 ÷ (1 + x ÷ reference) where x is Σ used ÷ Σ per."""
+    return _of_ratio(reference * per, reference * per + used)
+
+
+def _cost(tally: Tally, reference: float | None) -> Floats | None:
+    usd = tally.sums.get("usd")
+    if usd is None:
+        return None
+    if not usd.any():
+        return np.ones(len(tally.names))
+    return None if reference is None else _of_quantity(reference, usd, tally.passed)
+
+
+def _efficiency(tally: Tally, reference: Mapping[str, float]) -> Floats | None:
+    parts = []
+    for name, metric, scale in EFFICIENCY:
+        if name in reference and metric in tally.sums and tally.sums[metric].any():
+            per = tally.passed if name == "tokens" else tally.measured[metric]
+            parts.append(_of_quantity(reference[name], tally.sums[metric] / scale, per))
+    return _geometric(parts) if parts else None
+
+
+def _geometric(parts: list[Floats]) -> Floats:
+    means = [float(part.mean()) for part in parts]
+    if min(means) <= 0:
+        return np.zeros(len(parts[0]))
+    value = math.prod(means) ** (1 / len(means))
+    moved = [part / mean - 1 for part, mean in zip(parts, means, strict=True)]
+    return np.asarray(value * (1 + np.mean(moved, axis=0)))
+
+
+def _reliability(tally: Tally) -> Floats:
+    completed = _of_ratio(tally.completed, tally.executions)
+    if not tally.comparable.any():
+        return completed
+    alike = _of_ratio(tally.alike, tally.comparable)
+    completion, consistency = float(completed.mean()), float(alike.mean())
+    return np.asarray(completed * consistency + alike * completion - completion * consistency)

@@ -1,0 +1,96 @@
+"""The noise floor of a run in which nothing was varied: rounds of the same thing against each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from assay.analysis.compare import compare_trials
+from assay.model import Estimate, Series, TrialReport, Verdict
+from assay.model.metric import is_score
+from assay.model.precision import NoiseFloor
+from assay.stats.sample import Array
+from assay.stats.variance import Split, split
+
+FEWEST_ROUNDS = 4
+
+
+def noise_floors(trial: TrialReport) -> Iterator[NoiseFloor]:
+    """Of each metric that the trial leads with and that varies at all."""
+    verdicts = _against_itself(trial)
+    for estimate in trial.estimates:
+        name = estimate.metric.name
+        series = trial.series.get(name)
+        if series is None or name in trial.watched or estimate.metric.better == "unknown":
+            continue
+        floor = _floor(trial.name, estimate, series, verdicts.get(name, Verdict.UNSURE))
+        if floor is not None:
+            yield floor
+
+
+def _floor(trial: str, estimate: Estimate, series: Series, verdict: Verdict) -> NoiseFloor | None:
+    table = _table(series)
+    are_scores = is_score(estimate.metric)
+    if table.shape[1] < FEWEST_ROUNDS or (not are_scores and (table <= 0).any()):
+        return None
+    found = split(table if are_scores else np.log(table))
+    if found is None:
+        return None
+    spread = math.sqrt(found.of_round(table.shape[0]))
+    shares = _shares(found)
+    return NoiseFloor(
+        trial=trial,
+        metric=estimate.metric,
+        unit=series.unit,
+        cases=table.shape[0],
+        rounds=table.shape[1],
+        floor=spread if are_scores else math.expm1(spread),
+        share_case=shares[0],
+        share_machine=shares[1],
+        share_repetition=shares[2],
+        verdict=verdict,
+    )
+
+
+def _shares(found: Split) -> tuple[float | None, float | None, float]:
+    total = (found.case or 0.0) + (found.round or 0.0) + found.rest
+    case, round_ = (
+        None if part is None else part / total if total else 0.0 for part in (found.case, found.round)
+    )
+    return case, round_, found.rest / total if total else 0.0
+
+
+def _table(series: Series) -> Array:
+    """Cases by rounds, or executions of a process by processes; only what every round has."""
+    values = np.asarray(series.values, dtype=np.float64)
+    groups, repetitions = np.asarray(series.processes), np.asarray(series.repetitions)
+    rows, columns = (groups, repetitions) if series.unit == "case" else (repetitions, groups)
+    _, row = np.unique(rows, return_inverse=True)
+    _, column = np.unique(columns, return_inverse=True)
+    table = np.full((row.max(initial=-1) + 1, column.max(initial=-1) + 1), np.nan)
+    table[row, column] = values
+    return table[np.isfinite(table).all(axis=1)]
+
+
+def _against_itself(trial: TrialReport) -> dict[str, Verdict]:
+    """Odd rounds against even ones."""
+    halves = []
+    for parity in (0, 1):
+        series = {name: _half(one, parity) for name, one in trial.series.items()}
+        halves.append(replace(trial, series=series))
+    return {one.metric.name: one.verdict for one in compare_trials(halves[0], halves[1])}
+
+
+def _half(series: Series, parity: int) -> Series:
+    rounds = series.repetitions if series.unit == "case" else series.processes
+    kept = [index for index, number in enumerate(rounds) if number % 2 == parity]
+    step = 1 if series.unit == "case" else 2
+    return Series(
+        [series.processes[index] // step for index in kept],
+        [series.repetitions[index] for index in kept],
+        [series.values[index] for index in kept],
+        series.unit,
+    )

@@ -1,0 +1,139 @@
+"""`assay gate`: may this run pass, held against a baseline?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assay.cli.session import Session, common
+from assay.cli.shares import share_of
+
+if TYPE_CHECKING:
+    from assay.analysis.gate import Tolerances
+    from assay.model.regression import Gate
+
+
+@click.command()
+@click.argument("ref", metavar="[RUN]", default="last")
+@click.option(
+    "--baseline",
+    metavar="NAME",
+    default="main",
+    show_default=True,
+    help="Name of the baseline, or a result file.",
+)
+@click.option(
+    "--tolerance",
+    "widths",
+    metavar="[METRIC=]X%",
+    multiple=True,
+    help="Worse by no more than this passes; for all metrics or for one. Default: 3%, for scores 1 point.",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    metavar="M",
+    multiple=True,
+    help="Judge only this metric; may be given several times.",
+)
+@click.option(
+    "--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write JUnit XML."
+)
+@click.option(
+    "--markdown",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write a comment for a pull request.",
+)
+@common
+def gate(
+    session: Session,
+    ref: str,
+    baseline: str,
+    widths: tuple[str, ...],
+    metrics: tuple[str, ...],
+    junit: Path | None,
+    markdown: Path | None,
+) -> int:
+    """Exit with 1 when the evidence says that RUN is worse than the baseline, with 0 when it does not.
+
+    RUN is an id, a prefix of one, `last`, @BASELINE or a result file. What cannot be told apart from noise passes, and is
+    named with what would settle it. Sides that are no measure for each other end with 2.
+    """
+    from assay.pipeline.gating import gated
+    from assay.report.gate_junit import gate_junit
+    from assay.report.gate_markdown import gate_markdown
+
+    with session.store() as store:
+        found = gated(store, ref, baseline, metrics=metrics, tolerances=tolerances_of(widths))
+    for path, write in ((junit, gate_junit), (markdown, gate_markdown)):
+        if path is not None:
+            _write(path, write(found))
+    if session.is_json:
+        session.emit(document(found))
+    else:
+        _print(session, found)
+    return 0 if found.passed else 1
+
+
+def tolerances_of(widths: tuple[str, ...]) -> Tolerances:
+    from assay.analysis.gate import Tolerances
+
+    general: float | None = None
+    of_metric: dict[str, float] = {}
+    for text in widths:
+        metric, sign, width = text.rpartition("=")
+        if sign and metric:
+            of_metric[metric] = share_of(width, "--tolerance")
+        else:
+            general = share_of(text, "--tolerance")
+    return Tolerances(general, of_metric)
+
+
+def _write(path: Path, text: str) -> None:
+    from assay.errors import ReportError
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ReportError(f"'{path}' cannot be written: {error.strerror}.") from None
+
+
+def _print(session: Session, found: Gate) -> None:
+    from assay.report.gate import print_gate
+
+    print_gate(found, session.console())
+    if found.passed:
+        session.next(f"assay baseline set {found.baseline} {found.b.run.id}", f"assay show {found.b.run.id}")
+    else:
+        session.next(
+            f"assay compare {found.a.run.id} {found.b.run.id}", f"assay regressions {_guilty(found)}"
+        )
+
+
+def _guilty(found: Gate) -> str:
+    """The agent of the first trial that got worse."""
+    from assay.model import Verdict
+
+    worse = {*found.broken, *(one.trial_b for one in found.judged(Verdict.WORSE))}
+    return next(trial.stored.trial.agent.name for trial in found.b.trials if trial.name in worse)
+
+
+def document(found: Gate) -> dict[str, Any]:
+    from assay.cli.compare import metrics_document
+    from assay.model import Verdict
+
+    return {
+        **metrics_document(found),
+        "schema": "assay.gate/1",
+        "passed": found.passed,
+        "baseline": found.baseline,
+        "baseline_run_id": found.a.run.id,
+        "run_id": found.b.run.id,
+        "counts": {verdict.value: len(found.judged(verdict)) for verdict in Verdict},
+        "broken": list(found.broken),
+        "unjudged": list(found.unjudged),
+    }

@@ -1,0 +1,84 @@
+"""`assay noise`: what results differ by though nothing changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assay.cli.session import Session, common
+
+if TYPE_CHECKING:
+    from assay.model.precision import NoiseFloor
+
+
+@click.command()
+@click.argument("target")
+@click.option("--agent", metavar="A", help="Of a suite: the agent to put through it again and again.")
+@click.option(
+    "--repetitions",
+    "rounds",
+    type=click.IntRange(min=4),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Rounds of a suite; of an experiment, fresh processes.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of a suite: the first N cases of each benchmark.",
+)
+@common
+def noise(session: Session, target: str, agent: str | None, rounds: int, limit: int | None) -> int:
+    """Run TARGET against itself, and tell how large a difference must be to mean anything.
+
+    \b
+    assay noise suite.yaml --agent fast
+    assay noise bench.py::parse --repetitions 20
+    """
+    from assay.cli.progress import watching
+    from assay.pipeline import precision, running
+    from assay.plan.suite import CaseFilter
+    from assay.plan.target import Request
+
+    request = Request(target, agents=(agent,) if agent else (), cases=CaseFilter(limit))
+    with session.store() as store:
+        plan = precision.repeated(request, rounds, session.settings, store)
+        with watching(session, plan) as watch:
+            done = running.run_plan(plan, store, watch)
+        report, floors = precision.noise_of(store, done.id)
+    if session.is_json:
+        session.emit(document(done.id, floors))
+        return 0 if floors else 1
+    from assay.report.precision import print_noise
+
+    print_noise(report, floors, session.console())
+    session.next(f"assay power {target} --effect 5%", f"assay show {done.id}")
+    return 0 if floors else 1
+
+
+def document(run_id: str, floors: list[NoiseFloor]) -> dict[str, Any]:
+    return {
+        "schema": "assay.noise/1",
+        "run_id": run_id,
+        "floors": [
+            {
+                "trial": floor.trial,
+                "metric": floor.metric.name,
+                "unit": floor.unit,
+                "cases": floor.cases if floor.unit == "case" else None,
+                "rounds": floor.rounds,
+                "noise_floor": floor.floor,
+                "tolerance": floor.tolerance,
+                "share_of_variance": {
+                    "case": floor.share_case,
+                    "machine": floor.share_machine,
+                    "repetition": floor.share_repetition,
+                },
+                "against_itself": floor.verdict,
+            }
+            for floor in floors
+        ],
+    }

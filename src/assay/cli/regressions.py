@@ -1,0 +1,199 @@
+"""`assay regressions`: what got worse with an agent, since when, and what to do about it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assay.cli.session import Session, common
+from assay.cli.shares import share_of
+
+if TYPE_CHECKING:
+    from assay.model.regression import MetricHistory, Pattern, Regression, RegressionReport, Shift
+
+STATES = ("detected", "investigating", "confirmed", "resolved", "false_positive")
+
+
+@click.command()
+@click.argument("agent", metavar="AGENT")
+@click.option(
+    "--baseline-version", metavar="V", help="Hold it against this version; default: the one before."
+)
+@click.option("--baseline", metavar="NAME", help="Hold it against the run of this name.")
+@click.option("--suite", metavar="S", help="In this suite; default: the one that it ran last.")
+@click.option(
+    "--threshold",
+    metavar="X",
+    help="Losses up to this count for nothing: 0.1 or 10%. Default: 3%, for scores 1 point.",
+)
+@click.option("--mark", nargs=2, metavar="ID STATE", help=f"Give a regression a state: {', '.join(STATES)}.")
+@click.option("--note", metavar="TEXT", help="With --mark: why.")
+@click.option(
+    "--all", "with_closed", is_flag=True, help="Show those that are resolved or false positives, too."
+)
+@common
+def regressions(
+    session: Session,
+    agent: str,
+    baseline_version: str | None,
+    baseline: str | None,
+    suite: str | None,
+    threshold: str | None,
+    mark: tuple[str, str] | None,
+    note: str | None,
+    with_closed: bool,
+) -> None:
+    """What got worse with AGENT, by comparison with a baseline and by change points of its history.
+
+    Every regression has an id under which its state and your note are kept.
+    """
+    if mark is not None:
+        _mark(session, agent, *mark, note)
+        return
+    if note is not None:
+        raise click.UsageError("--note belongs to --mark ID STATE.")
+    if baseline is not None and baseline_version is not None:
+        raise click.UsageError("--baseline and --baseline-version exclude each other.")
+    from assay.pipeline.regressing import Inquiry, regressions_of
+
+    tolerance = None if threshold is None else share_of(threshold, "--threshold")
+    with session.store() as store:
+        found = regressions_of(store, Inquiry(agent, suite, baseline, baseline_version, tolerance))
+    if session.is_json:
+        session.emit(document(found))
+    else:
+        _print(session, found, with_closed)
+
+
+def _mark(session: Session, agent: str, ref: str, state: str, note: str | None) -> None:
+    from assay.errors import LookupFailed, no_such
+    from assay.model.regression import RegressionState
+
+    if state not in STATES:
+        raise LookupFailed(no_such(state, "states", STATES))
+    with session.store() as store:
+        marked = store.mark_regression(agent, ref, RegressionState(state), note)
+    if session.is_json:
+        session.emit(_regression(marked))
+        return
+    told = f"{marked.benchmark} · {marked.metric.name} between {marked.before} and {marked.after}"
+    session.say(f"{marked.id} ({told}) is now {state.replace('_', ' ')}.")
+    session.next(f"assay regressions {agent}")
+
+
+def _print(session: Session, found: RegressionReport, with_closed: bool) -> None:
+    from assay.report.regressions import print_regressions
+
+    print_regressions(found, session.console(), with_closed=with_closed)
+    first = next((one for one in found.regressions if one.counts), None)
+    if first is not None:
+        mark = f"assay regressions {found.agent} --mark {first.id} investigating"
+        session.next(mark, *_comparison(found, first))
+    else:
+        session.next("assay runs list", f"assay regressions {found.agent} --all")
+
+
+def _comparison(found: RegressionReport, one: Regression) -> list[str]:
+    """How to look at both ends of a regression, where the history knows their runs."""
+    points = (point for past in found.histories if past.benchmark == one.benchmark for point in past.points)
+    runs = {point.version: point.run_id for point in points}
+    ends = [runs[version] for version in (one.before, one.after) if version in runs]
+    return [f"assay compare {ends[0]} {ends[1]}"] if len(ends) == 2 else []
+
+
+def document(found: RegressionReport) -> dict[str, Any]:
+    """Under the names of the performance specification where it has them."""
+    return {
+        "schema": "assay.regressions/1",
+        "agent_id": found.agent,
+        "version": found.version,
+        "suite": found.suite,
+        "baseline": found.baseline or None,
+        "has_regressions": found.has_regressions,
+        "regressions": [_regression(one) for one in found.regressions],
+        "improvements": [_shift(one) for one in found.improvements],
+        "patterns": [_pattern(one) for one in found.patterns],
+        "overall_health": found.advice.health,
+        "recommended_action": found.advice.action,
+        "reason": found.advice.reason,
+        "unsure": [
+            {"trial": one.trial_b, "metric": one.metric.name, "reason": one.reason}
+            for one in found.comparisons
+            if one.verdict == "unsure"
+        ],
+        "history": [_history(one) for one in found.histories],
+        "unsearched": dict(found.unsearched),
+        "warnings": [{"code": d.code, "message": d.message, "hint": d.hint} for d in found.doubts],
+    }
+
+
+def _pattern(one: Pattern) -> dict[str, Any]:
+    return {
+        "metric": one.metric.name,
+        "factor": one.factor,
+        "machine": one.pace,
+        "benchmarks": list(one.benchmarks),
+        "message": one.message,
+    }
+
+
+def _history(one: MetricHistory) -> dict[str, Any]:
+    return {
+        "benchmark_id": one.benchmark,
+        "metric": one.metric.name,
+        "unit": one.metric.unit,
+        "points": [
+            {"run_id": point.run_id, "version": point.version, "value": point.value} for point in one.points
+        ],
+    }
+
+
+def _regression(one: Regression) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "benchmark_id": one.benchmark,
+        "metric": one.metric.name,
+        "unit": one.metric.unit,
+        "better": one.metric.better,
+        "versions": [one.before, one.after],
+        "baseline_value": _finite(one.baseline_value),
+        "current_value": _finite(one.current_value),
+        "regression_percentage": one.percentage,
+        "interval": [_percent(one.loss.low), _percent(one.loss.high)],
+        "threshold": one.tolerance,
+        "p_corrected": one.p,
+        "severity": one.severity,
+        "found_by": list(one.found_by),
+        "is_pending": one.is_pending,
+        "is_suspect": one.is_suspect,
+        "impact_analysis": asdict(one.impact),
+        "state": one.state,
+        "note": one.note,
+        "detected": one.detected,
+        "changed": one.changed,
+    }
+
+
+def _shift(one: Shift) -> dict[str, Any]:
+    return {
+        "benchmark_id": one.benchmark,
+        "metric": one.metric.name,
+        "kind": one.kind,
+        "versions": [one.before.version, one.after.version],
+        "before": _finite(one.level_before),
+        "after": _finite(one.level_after),
+        "p_value": one.p,
+        "is_pending": one.is_pending,
+    }
+
+
+def _percent(share: float) -> float | None:
+    return _finite(share * 100)
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no word for what is unbounded."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.model.estimate import Verdict
+from assay.model.metric import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseFloor:
+    """What a metric varies by though nothing changes: of times and costs a share, of scores points."""
+
+    trial: str
+    metric: Metric
+    unit: str
+    """What was repeated in each round: `case`, or `process` where a round is a process of its own."""
+    cases: int
+    rounds: int
+    floor: float
+    """Standard deviation of a round: what two rounds differ by is about one and a half times as much."""
+    share_case: float | None
+    """Of all variance, what lies between cases; None where it cannot be told."""
+    share_machine: float | None
+    share_repetition: float
+    verdict: Verdict
+    """Of the odd rounds against the even ones, which are the same thing."""
+
+    @property
+    def tolerance(self) -> float:
+        """Differences below it are not to be claimed."""
+        return 2 * self.floor
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What must be run, of each of two sides, before a difference of this size is found four times in five."""
+
+    benchmark: str
+    metric: Metric
+    effect: float
+    unit: str
+    """`case` or `process`."""
+    there: int
+    """Cases that the benchmark has, or processes that were run."""
+    units: int
+    """Cases, or processes, needed with as many repetitions as were stored."""
+    repetitions: int
+    """As stored: of each case, or in each process."""
+    more_repetitions: int | None
+    """Of each case that is there, where that is enough; None where more repetitions do not help."""
+    executions: int
+    """Of both sides together, by the cheaper way."""
+    minutes: float | None
+    usd: float | None
+    basis: str
+    """What the variance was taken from."""

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from assay.model.estimate import Comparison, Verdict
+from assay.model.metric import Metric
+from assay.model.report import Doubt, Report
+
+
+class Severity(StrEnum):
+    """By the loss that is certain: beyond tolerance, above 10, 20 and 30 %."""
+
+    MINOR = "minor"
+    MODERATE = "moderate"
+    MAJOR = "major"
+    CRITICAL = "critical"
+
+
+class RegressionState(StrEnum):
+    DETECTED = "detected"
+    INVESTIGATING = "investigating"
+    CONFIRMED = "confirmed"
+    RESOLVED = "resolved"
+    FALSE_POSITIVE = "false_positive"
+
+    @property
+    def is_open(self) -> bool:
+        return self not in (RegressionState.RESOLVED, RegressionState.FALSE_POSITIVE)
+
+
+class Action(StrEnum):
+    PROMOTE = "promote"
+    HOLD = "hold"
+    ROLL_BACK = "roll back"
+    RERUN = "re-run"
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """How much worse, as a share of what it was; of scores, in points. Positive is worse, whichever way is good."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """What a regression does to those who use the agent."""
+
+    cases: tuple[str, ...] = ()
+    """Cases that got worse, the worst first."""
+    overall: float | None = None
+    """How much of the overall score it takes, from 0 to 1; None where nothing is rated."""
+    per_1000: float | None = None
+    """What it adds up to over 1,000 tasks, in the metric's unit; None where that has no meaning."""
+    usd_per_1000: float | None = None
+    """More usd for 1,000 solved tasks; None where the price is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """Worse than before beyond tolerance; its id stands for agent, benchmark, metric and range of versions."""
+
+    id: str
+    agent: str
+    suite: str
+    benchmark: str
+    """With the params that tell points of one benchmark apart."""
+    metric: Metric
+    before: str
+    """The last version that was still well, and where several runs are of it, which."""
+    after: str
+    """The first version that was worse."""
+    baseline_value: float
+    current_value: float
+    loss: Loss
+    tolerance: float
+    severity: Severity
+    found_by: tuple[str, ...]
+    """`baseline`, `step`, `drift`."""
+    p: float | None = None
+    """Corrected over the family where it was found by comparison; else that of the change point."""
+    impact: Impact = field(default_factory=Impact)
+    is_pending: bool = False
+    """So young that more runs may still show it to be chance."""
+    is_suspect: bool = False
+    """The machine's own pace moved with it."""
+    state: RegressionState = RegressionState.DETECTED
+    note: str = ""
+    detected: datetime | None = None
+    changed: datetime | None = None
+    """When it came to be in its state."""
+    is_marked: bool = False
+    """A person gave it its state, so it is kept when the same is found again."""
+
+    @property
+    def percentage(self) -> float | None:
+        """Of the baseline; None where the baseline is zero."""
+        return None if self.baseline_value == 0 and self.loss.value else self.loss.value * 100
+
+    @property
+    def counts(self) -> bool:
+        return self.state.is_open
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One metric that moved by about the same factor on all benchmarks."""
+
+    metric: Metric
+    factor: float
+    benchmarks: tuple[str, ...]
+    pace: float | None
+    """By what factor the machine itself took longer for the same work; None where that is not known, or did not move."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast the machine itself was just before a run, by a fixed piece of work."""
+
+    seconds: float
+    spread: float
+    """Of equal pieces of that work, as a share of their median: how far the pace is to be trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A metric's value in one run."""
+
+    run_id: str
+    version: str
+    started: datetime
+    value: float
+    pace: Pace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricHistory:
+    """One metric of an agent on a benchmark, version by version and run by run."""
+
+    suite: str
+    benchmark: str
+    metric: Metric
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A change in a history, for better or worse."""
+
+    suite: str
+    benchmark: str
+    metric: Metric
+    kind: str
+    """`step` or `drift`."""
+    before: Point
+    """The last of the old level."""
+    after: Point
+    """The first of the new level; of a drift, the last."""
+    level_before: float
+    level_after: float
+    loss: Loss
+    p: float | None
+    tolerance: float
+    is_pending: bool
+    is_over: bool
+    """Later runs are back where it was before, within tolerance."""
+    pace: float | None = None
+    """Factor by which the machine itself took longer after it; None where that is not known, or did not move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do with a version, and why."""
+
+    health: float
+    action: Action
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionReport:
+    """An agent's latest version against what it was."""
+
+    agent: str
+    version: str
+    suite: str
+    baseline: str
+    """What it was compared with, in words; empty where there was nothing."""
+    comparisons: tuple[Comparison, ...]
+    regressions: tuple[Regression, ...]
+    improvements: tuple[Shift, ...]
+    """Changes for the better that the history shows."""
+    patterns: tuple[Pattern, ...]
+    histories: tuple[MetricHistory, ...]
+    unsearched: Mapping[str, str]
+    """Benchmark and metric to why no change point can be found in their history."""
+    advice: Advice
+    doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def has_regressions(self) -> bool:
+        return any(one.counts for one in self.regressions)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A run against a baseline: it fails only on evidence."""
+
+    baseline: str
+    a: Report
+    b: Report
+    comparisons: tuple[Comparison, ...]
+    broken: tuple[str, ...] = ()
+    """Trials that worked in the baseline and have not one ok execution now."""
+    unjudged: tuple[str, ...] = ()
+    """Metrics that were left out, because nobody said whether lower or higher is better."""
+    doubts: tuple[Doubt, ...] = ()
+
+    def judged(self, verdict: Verdict) -> tuple[Comparison, ...]:
+        return tuple(one for one in self.comparisons if one.verdict is verdict)
+
+    @property
+    def passed(self) -> bool:
+        return not (self.broken or self.judged(Verdict.WORSE))

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from assay.model.estimate import Verdict
+from assay.model.metric import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """Cases of a benchmark whose outcome changed from A to B; an outcome is a mean score of one half or more."""
+
+    benchmark: str
+    won: tuple[str, ...]
+    lost: tuple[str, ...]
+    unchanged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Showdown:
+    """Two agents on a suite, dimension by dimension; a winner is named only on evidence."""
+
+    a: str
+    b: str
+    winners: Mapping[str, str | None]
+    """Dimension, or `overall`, to the one that is certainly better; None where neither is."""
+    ratings: Mapping[str, tuple[float, float]]
+    """Dimension to the means of A and B over the benchmarks."""
+    flips: tuple[Flips, ...]
+    advice: tuple[str, ...]
+
+    @property
+    def winner(self) -> str | None:
+        return self.winners.get("overall")
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A metric over several sides in their order, which is taken for time."""
+
+    trial: str
+    metric: Metric
+    values: tuple[float, ...]
+    verdict: Verdict
+    """Of the last against the first."""
+    steps: tuple[int, ...]
+    """Sides at which the level changed, from 0, where there are enough of them to tell."""

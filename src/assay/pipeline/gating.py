@@ -1,0 +1,164 @@
+"""A run against a baseline: may it pass?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from assay.analysis import comparable
+from assay.analysis.compare import PERCENTILES, matching_trials
+from assay.analysis.completion import COMPLETION, inner_name, outer_name, with_completion
+from assay.analysis.floor import Floors, excused, noise_floor, replicated, steadied
+from assay.analysis.gate import Tolerances, broken_trials, compare_within, judgeable, shared_metrics
+from assay.analysis.losses import depends_on_machine
+from assay.analysis.pace import moved_by, pace_of
+from assay.analysis.treatment import differing_params
+from assay.errors import LookupFailed, Unlike, no_such
+from assay.execute.environment import machine_class
+from assay.model import Doubt, Metric, Report, RunState
+from assay.model.regression import Gate
+from assay.pipeline.comparing import side
+from assay.pipeline.record import habits_of
+from assay.report.contests import is_simulated
+from assay.store.store import Store
+
+
+def gated(
+    store: Store,
+    ref: str,
+    baseline: str,
+    *,
+    metrics: Sequence[str] = (),
+    tolerances: Tolerances | None = None,
+) -> Gate:
+    """`ref` is a run or a result file, `baseline` the name of one that was set, or a result file."""
+    sides = side(store, _baseline_ref(store, baseline)), side(store, ref)
+    asked = [inner_name(name) for name in metrics]
+    a, b = with_completion(*sides, always=COMPLETION in asked)
+    shared = shared_metrics(a, b)
+    chosen = _chosen(asked, shared)
+    if told := unlike(a, b, [shared[_base(name, shared)] for name in chosen]):
+        raise Unlike(f"Run '{b.run.id}' cannot be held against the baseline '{baseline}': {told}")
+    broken = broken_trials(a, b)
+    if not chosen and not broken:
+        raise Unlike(f"Run '{b.run.id}' and the baseline '{baseline}' have no metric in common.")
+    asked_widths = tolerances or Tolerances()
+    comparisons = replicated(compare_within(a, b, chosen, asked_widths), a, b)
+    return Gate(
+        baseline=baseline.removeprefix("@"),
+        a=a,
+        b=b,
+        comparisons=excused(steadied(comparisons, _floors(store, b, asked_widths)), _pace(a, b)),
+        broken=broken,
+        unjudged=tuple(name for name in shared if name not in chosen) if not metrics else (),
+        doubts=(*comparable(*sides), *_about_runs(a, b)),
+    )
+
+
+def _pace(a: Report, b: Report) -> float | None:
+    before, after = (pace_of(report.run.environment.facts) for report in (a, b))
+    return moved_by([before], [after])
+
+
+def _floors(store: Store, b: Report, tolerances: Tolerances) -> Floors:
+    """Of metrics for which nobody asked for a tolerance."""
+    return {
+        (trial, history.metric.name): floor
+        for trial, history in habits_of(store, b)
+        if not tolerances.is_asked(history.metric.name)
+        and (floor := noise_floor(history, {b.run.id})) is not None
+    }
+
+
+def _baseline_ref(store: Store, baseline: str) -> str:
+    name = baseline.removeprefix("@")
+    if name not in store.baselines() and Path(baseline).is_file():
+        return baseline
+    return f"@{name}"
+
+
+def _chosen(asked: Sequence[str], shared: dict[str, Metric]) -> list[str]:
+    for name in asked:
+        if _base(name, shared) not in shared:
+            raise LookupFailed(
+                no_such(outer_name(name), "metrics that both sides have", map(outer_name, shared))
+            )
+    return list(dict.fromkeys(asked)) or judgeable(shared.values())
+
+
+def _base(name: str, shared: dict[str, Metric]) -> str:
+    """Of `seconds.p95`, the metric that it is a percentile of."""
+    metric, _, place = name.rpartition(".")
+    return metric if name not in shared and place in PERCENTILES else name
+
+
+def unlike(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
+    """Why two sides are no measure for each other, with what to do; empty where they are."""
+    reasons = (_other_suite(a, b), _nothing_in_common(a, b), _other_kind(a, b), _other_machine(a, b, metrics))
+    return next((reason for reason in reasons if reason), "")
+
+
+def _other_suite(a: Report, b: Report) -> str:
+    first, second = a.run.suite, b.run.suite
+    if first is None or second is None or first.hash == second.hash:
+        return ""
+    if first.name != second.name:
+        return f"it is of suite '{second.name}', the baseline of suite '{first.name}'."
+    return (
+        f"suite '{second.name}' was changed since (definition {first.hash[:8]}, now {second.hash[:8]}). "
+        "Run the baseline again with the suite as it is, and set it anew."
+    )
+
+
+def _nothing_in_common(a: Report, b: Report) -> str:
+    pairs = matching_trials(a, b)
+    if not pairs:
+        return (
+            f"they share no benchmark with the same params ({_benchmarks(b)} here, {_benchmarks(a)} there)."
+        )
+    first, second = pairs[0]
+    if first.stored.trial.benchmark != second.stored.trial.benchmark:
+        return f"it measures {_benchmarks(b)}, the baseline {_benchmarks(a)}."
+    if names := differing_params(first, second):
+        told = ", ".join(f"'{name}'" for name in names)
+        return f"the params differ in {told}. Run both with the same."
+    return ""
+
+
+def _benchmarks(report: Report) -> str:
+    names = dict.fromkeys(trial.stored.trial.benchmark for trial in report.trials)
+    return ", ".join(f"'{name}'" for name in names) or "nothing"
+
+
+def _other_kind(a: Report, b: Report) -> str:
+    for first, second in matching_trials(a, b):
+        kinds = ["simulated" if is_simulated(trial) else "measured" for trial in (first, second)]
+        if kinds[0] != kinds[1]:
+            return f"'{second.name}' is {kinds[1]}, in the baseline it is {kinds[0]}. Compare like with like."
+    return ""
+
+
+def _other_machine(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
+    there, here = machine_class(a.run.environment), machine_class(b.run.environment)
+    bound = [metric.name for metric in metrics if depends_on_machine(metric)]
+    if there == here or not bound:
+        return ""
+    free = [metric.name for metric in metrics if not depends_on_machine(metric)]
+    hint = (
+        f", or judge what a machine does not change: {' '.join(f'--metric {n}' for n in free)}"
+        if free
+        else ""
+    )
+    return f"it was made on another kind of machine ({here}; the baseline: {there}). Make both on one{hint}."
+
+
+def _about_runs(a: Report, b: Report) -> Iterator[Doubt]:
+    if a.run.id == b.run.id:
+        yield Doubt(
+            "itself", "The run is the baseline itself, so it cannot but pass.", "Make a new one: assay run"
+        )
+    for report, role in ((a, "baseline"), (b, "run")):
+        if report.run.state in (RunState.RUNNING, RunState.INTERRUPTED, RunState.OVER_BUDGET):
+            state = report.run.state.value.replace("_", " ")
+            hint = f"Finish it: assay run --resume {report.run.id}" if state != "running" else ""
+            yield Doubt("unfinished", f"The {role} {report.run.id} is {state}: part of it is missing.", hint)

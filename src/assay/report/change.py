@@ -1,0 +1,60 @@
+"""How far B is from A, in words that everybody reads."""
+
+from __future__ import annotations
+
+import math
+
+from assay.model import Comparison, Metric
+from assay.report.figures import NOTHING
+from assay.units import percent, show, significant
+
+
+def change_text(comparison: Comparison) -> str:
+    """`+25 % [+21, +29]`; of scores in points; of values that may be zero, in their own unit."""
+    if comparison.difference is not None:
+        return _difference(comparison)
+    if comparison.ratio is None:
+        return NOTHING
+    low, high = comparison.low, comparison.high
+    ends = "" if low is None or high is None else f" [{percent_change(low)}, {percent_change(high)}]"
+    return f"{percent_change(comparison.ratio)} %{ends}"
+
+
+def percent_change(ratio: float) -> str:
+    """
+    >>> percent_change(1.254), percent_change(0.5), percent_change(1.0), percent_change(37.2)
+    ('+25.4', '−50', '0', '+3,620')
+    """
+    return signed((ratio - 1) * 100)
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """
+    >>> signed(3.14159), signed(-0.5), signed(0.0), signed(float("inf"))
+    ('+3.14', '−0.5', '0', '∞')
+    """
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = significant(abs(value), digits)
+    return text if text == "0" else f"{'+' if value > 0 else '−'}{text}"
+
+
+def in_points(metric: Metric) -> bool:
+    """Whether it is a share of 1, which changes by points and not by percentages of itself."""
+    return metric.name in ("score", "completed") or metric.name.startswith("score.")
+
+
+def tolerance_text(comparison: Comparison) -> str:
+    if not in_points(comparison.metric):
+        return percent(comparison.tolerance)
+    return f"{significant(comparison.tolerance * 100)} point{'s' * (comparison.tolerance != 0.01)}"
+
+
+def _difference(comparison: Comparison) -> str:
+    numbers = (comparison.difference, comparison.difference_low, comparison.difference_high)
+    value, low, high = (0.0 if number is None else number for number in numbers)
+    metric = comparison.metric
+    if in_points(metric):
+        return f"{signed(value * 100)} points [{signed(low * 100)}, {signed(high * 100)}]"
+    sign = "+" if value > 0 else ""
+    return f"{sign}{show(value, metric.unit)} [{show(low, metric.unit)}, {show(high, metric.unit)}]"

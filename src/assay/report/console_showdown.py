@@ -1,0 +1,80 @@
+"""Who wins, and how a metric went over time, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from assay.model import Verdict
+from assay.model.showdown import Course, Flips, Showdown
+from assay.report.screen import bullet, literal, new_table
+from assay.units import count, percent, show
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_VERDICTS = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.SAME: "dim", Verdict.UNSURE: "yellow"}
+_MOST_SIDES = 6
+
+
+def print_showdown(found: Showdown, console: Console) -> None:
+    if found.winners:
+        table = new_table()
+        table.add_column("Dimension")
+        for side in (found.a, found.b):
+            table.add_column(side, justify="right", overflow="fold")
+        table.add_column("Better")
+        for name, (a, b) in found.ratings.items():
+            winner = found.winners.get(name)
+            table.add_row(
+                literal(name, "bold" if name == "overall" else ""),
+                literal(f"{a:.3f}", "green" if winner == found.a else ""),
+                literal(f"{b:.3f}", "green" if winner == found.b else ""),
+                literal(winner or "not certain", "" if winner else "dim"),
+            )
+        console.print(table)
+    for flips in found.flips:
+        console.print(bullet("↔", flips_text(flips), "cyan"))
+    for text in found.advice:
+        console.print(bullet("→", text, "cyan"))
+
+
+def flips_text(flips: Flips) -> str:
+    """
+    >>> flips_text(Flips("sums", ("a",), ("b", "c"), 7))
+    'sums: 1 case won, 2 lost, 7 unchanged (70 %)'
+    """
+    total = len(flips.won) + len(flips.lost) + flips.unchanged
+    won = f"{count(len(flips.won))} case{'' if len(flips.won) == 1 else 's'} won"
+    same = f"{count(flips.unchanged)} unchanged" + (f" ({percent(flips.unchanged / total)})" if total else "")
+    return f"{flips.benchmark}: {won}, {count(len(flips.lost))} lost, {same}"
+
+
+def print_courses(courses: Sequence[Course], sides: Sequence[str], console: Console) -> None:
+    table = new_table()
+    table.add_column("Trial", overflow="fold")
+    table.add_column("Metric", no_wrap=True)
+    shown = (
+        list(range(len(sides)))
+        if len(sides) <= _MOST_SIDES
+        else [0, *range(len(sides) - _MOST_SIDES + 1, len(sides))]
+    )
+    for number in shown:
+        table.add_column(sides[number], justify="right", overflow="fold")
+    table.add_column("Last against first")
+    for course in courses:
+        values = [
+            literal(show(course.values[n], course.metric.unit), "bold" if n in course.steps else "")
+            for n in shown
+        ]
+        table.add_row(
+            literal(course.trial),
+            literal(course.metric.name),
+            *values,
+            literal(course.verdict, _VERDICTS[course.verdict]),
+        )
+    console.print(table)
+    for course in courses:
+        for step in course.steps:
+            text = f"{course.trial}, {course.metric.name}: the level changed at {sides[step]}"
+            console.print(bullet("▲", text, "yellow"))

@@ -1,0 +1,118 @@
+"""A gate for the terminal: what it found, what changed, and what nobody can tell yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from assay.model import Comparison, Verdict
+from assay.model.regression import Gate
+from assay.report.change import change_text
+from assay.report.screen import bullet, joined, literal, new_table
+from assay.units import show
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_STYLES = {Verdict.WORSE: "red", Verdict.BETTER: "green", Verdict.UNSURE: "yellow", Verdict.SAME: "dim"}
+_QUESTIONS = 8
+_NAMED = 3
+_ORDER = (Verdict.WORSE, Verdict.BETTER, Verdict.UNSURE)
+
+
+def print_gate(gate: Gate, console: Console) -> None:
+    """The verdict, then what changed; what stayed the same is only counted."""
+    style = "green" if gate.passed else "red"
+    console.print(
+        joined(literal("✓ " if gate.passed else "✗ ", style), literal(headline(gate), f"bold {style}"))
+    )
+    console.print(literal(sides_text(gate), "dim"))
+    console.print()
+    for name in gate.broken:
+        console.print(bullet("✗", broken_text(name), "red"))
+    changed = [one for verdict in _ORDER for one in gate.judged(verdict) if _has_moved(one)]
+    if changed:
+        console.print(_table(changed))
+    for question in open_questions(gate):
+        console.print(bullet("?", question, "yellow"))
+    if rest := rest_text(gate):
+        console.print(literal(rest, "dim"))
+    for doubt in gate.doubts:
+        console.print(bullet("!", str(doubt), "yellow"))
+
+
+def _has_moved(one: Comparison) -> bool:
+    return one.value_a != one.value_b or one.verdict is not Verdict.UNSURE
+
+
+def headline(gate: Gate) -> str:
+    worse, unsure = len(gate.judged(Verdict.WORSE)), len(gate.judged(Verdict.UNSURE))
+    if not gate.passed:
+        parts = [f"{worse} of {_comparisons(gate)} got worse"] if worse else []
+        parts += [f"{len(gate.broken)} no longer work{'s' * (len(gate.broken) == 1)}"] if gate.broken else []
+        return f"Gate failed: {', '.join(parts)}"
+    if unsure:
+        return f"Gate passed: nothing is proved to be worse; {unsure} of {_comparisons(gate)} unsure"
+    return f"Gate passed: none of {_comparisons(gate)} got worse"
+
+
+def _comparisons(gate: Gate) -> str:
+    number = len(gate.comparisons)
+    return f"{number} comparison{'s' * (number != 1)}"
+
+
+def sides_text(gate: Gate) -> str:
+    return f"{gate.b.run.name} · run {gate.b.run.id} against baseline {gate.baseline} ({gate.a.run.id})"
+
+
+def broken_text(name: str) -> str:
+    return f"{name}: worked in the baseline; now not one execution is ok"
+
+
+def place_of(comparison: Comparison) -> str:
+    """The trial; both of them where their names differ."""
+    a, b = comparison.trial_a, comparison.trial_b
+    return b if a == b else f"{a} → {b}"
+
+
+def open_questions(gate: Gate) -> list[str]:
+    """What is unsure and what would settle it; said once where it is the same for several trials."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for one in gate.judged(Verdict.UNSURE):
+        places.setdefault((one.metric.name, one.reason), []).append(place_of(one))
+    told = [f"{metric} of {_listed(names)}: {reason}" for (metric, reason), names in places.items()]
+    more = [f"… and {len(told) - _QUESTIONS} more, in --json."] if len(told) > _QUESTIONS else []
+    return told[:_QUESTIONS] + more
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+
+def rest_text(gate: Gate) -> str:
+    same = len(gate.judged(Verdict.SAME))
+    parts = [f"{same} the same within tolerance"] if same else []
+    if gate.unjudged:
+        parts.append(f"not judged, for want of a direction or as part of another: {', '.join(gate.unjudged)}")
+    return " · ".join(parts)
+
+
+def _table(comparisons: Sequence[Comparison]) -> Table:
+    table = new_table()
+    for title in ("Trial", "Metric"):
+        table.add_column(title, overflow="fold")
+    for title in ("Baseline", "Run", "Change [interval]"):
+        table.add_column(literal(title), justify="right", no_wrap=True)
+    table.add_column("Verdict", no_wrap=True)
+    for one in comparisons:
+        change, bracket, ends = change_text(one).partition(" [")
+        table.add_row(
+            literal(place_of(one)),
+            literal(one.metric.name),
+            literal(show(one.value_a, one.metric.unit)),
+            literal(show(one.value_b, one.metric.unit)),
+            joined(literal(change, "bold"), literal(bracket + ends, "dim")),
+            literal(one.verdict.value, _STYLES[one.verdict]),
+        )
+    return table

@@ -1,0 +1,68 @@
+"""A gate as test cases: one a benchmark and metric, which fails only where the metric got worse."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from assay.model import Comparison, Verdict
+from assay.model.regression import Gate
+from assay.report.change import change_text, tolerance_text
+from assay.report.gate import broken_text, headline, place_of
+from assay.units import show
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def gate_junit(gate: Gate) -> str:
+    cases = [*(_broken(name) for name in gate.broken), *(_case(one) for one in gate.comparisons)]
+    counts = {
+        "tests": len(cases),
+        "failures": sum(case.find("failure") is not None for case in cases),
+        "skipped": sum(case.find("skipped") is not None for case in cases),
+        "errors": 0,
+    }
+    suite = _element("testsuite", "", name=f"gate {gate.baseline}", **_texts(counts))
+    facts = {"run_id": gate.b.run.id, "baseline_run_id": gate.a.run.id, "verdict": headline(gate)}
+    facts |= {f"warning.{n}": str(doubt) for n, doubt in enumerate(gate.doubts, 1)}
+    properties = _element("properties", "")
+    properties.extend(_element("property", "", name=name, value=value) for name, value in facts.items())
+    suite.append(properties)
+    suite.extend(cases)
+    root = _element("testsuites", "", name="assay gate", **_texts(counts))
+    root.append(suite)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _texts(counts: dict[str, int]) -> dict[str, str]:
+    return {name: str(number) for name, number in counts.items()}
+
+
+def _broken(name: str) -> ElementTree.Element:
+    case = _element("testcase", "", classname=name, name="executions", time="0")
+    case.append(_element("failure", "", message=broken_text(name), type="broken"))
+    return case
+
+
+def _case(one: Comparison) -> ElementTree.Element:
+    time = one.value_b if one.metric.unit == "s" else 0.0
+    case = _element("testcase", "", classname=place_of(one), name=one.metric.name, time=f"{time:.9f}")
+    figures = (
+        f"{show(one.value_a, one.metric.unit)} in the baseline, {show(one.value_b, one.metric.unit)} now: "
+        f"{change_text(one)}, tolerance {tolerance_text(one)}"
+    )
+    if one.verdict is Verdict.WORSE:
+        case.append(
+            _element("failure", one.method, message=f"{one.metric.name} got worse: {figures}", type="worse")
+        )
+    elif one.verdict is Verdict.UNSURE:
+        case.append(_element("skipped", "", message=f"unsure: {one.reason}"))
+    case.append(_element("system-out", f"{one.verdict.value}: {figures}"))
+    return case
+
+
+def _element(tag: str, content: str, **attributes: str) -> ElementTree.Element:
+    made = ElementTree.Element(tag, {name: _FORBIDDEN.sub("�", value) for name, value in attributes.items()})
+    made.text = _FORBIDDEN.sub("�", content) or None
+    return made

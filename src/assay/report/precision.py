@@ -1,0 +1,117 @@
+"""Noise floors, and what an effect needs, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from assay.model import Metric, Report
+from assay.model.metric import is_score
+from assay.model.precision import Need, NoiseFloor
+from assay.report.screen import NARROW, bullet, literal, new_table
+from assay.units import count, percent, seconds, usd
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FEWEST_PAIRS = 6
+"""Below it no signed-rank test can reach five in a hundred."""
+_VERDICTS = {"same": "dim", "unsure": "dim", "better": "yellow", "worse": "yellow"}
+
+
+def print_noise(report: Report, floors: Sequence[NoiseFloor], console: Console) -> None:
+    table = new_table(tight=console.width < NARROW)
+    table.add_column("Trial", overflow="fold")
+    table.add_column("Metric", no_wrap=True)
+    for title in ("Noise floor", "Do not claim below", "Case", "Machine", "Repetition"):
+        table.add_column(title, justify="right")
+    table.add_column("Against itself")
+    for floor in floors:
+        table.add_row(
+            literal(floor.trial),
+            literal(floor.metric.name),
+            literal(_size(floor.metric, floor.floor), "bold"),
+            literal(_size(floor.metric, floor.tolerance)),
+            *(literal(_share(share), "dim") for share in _shares(floor)),
+            literal(floor.verdict, _VERDICTS[floor.verdict]),
+        )
+    if floors:
+        console.print(table)
+    for text in _remarks(report, floors):
+        console.print(bullet("!", text, "yellow"))
+
+
+def _shares(floor: NoiseFloor) -> tuple[float | None, float | None, float]:
+    if floor.unit == "case":
+        return floor.share_case, floor.share_machine, floor.share_repetition
+    # In a process only the executions' places differ from each other, and they are no cases.
+    return None, floor.share_machine, floor.share_repetition
+
+
+def _share(share: float | None) -> str:
+    return "–" if share is None else percent(share)
+
+
+def _size(metric: Metric, size: float) -> str:
+    return f"{size * 100:.2g} points" if is_score(metric) else percent(size)
+
+
+def _remarks(report: Report, floors: Sequence[NoiseFloor]) -> list[str]:
+    if not floors:
+        return [
+            "Nothing can be told: no metric has a value in four rounds or more. See: assay show "
+            + report.run.id
+        ]
+    alarms = [floor for floor in floors if floor.verdict in ("better", "worse")]
+    found = [
+        f"{floor.trial}: {floor.metric.name} differed between odd and even rounds, though both are the same: one such "
+        "alarm in twenty is chance; more than that is a machine that changes while it is measured."
+        for floor in alarms
+    ]
+    return found + [doubt.message for doubt in report.doubts if doubt.code == "environment"]
+
+
+def print_needs(needs: Sequence[Need], console: Console) -> None:
+    table = new_table(tight=console.width < NARROW)
+    table.add_column("Benchmark", overflow="fold")
+    table.add_column("Metric", no_wrap=True)
+    for title in ("To find", "There are", "Needed", "Or repetitions", "Executions", "Time", "Cost"):
+        table.add_column(title, justify="right")
+    for need in needs:
+        table.add_row(
+            literal(need.benchmark),
+            literal(need.metric.name),
+            literal(_size(need.metric, need.effect)),
+            literal(_units(need, need.there)),
+            literal(_units(need, need.units), "green" if need.units <= need.there else "bold"),
+            literal(_repetitions(need)),
+            literal(count(need.executions)),
+            literal("unknown" if need.minutes is None else seconds(need.minutes * 60)),
+            literal("unknown" if need.usd is None else usd(need.usd)),
+        )
+    console.print(table)
+    for need in needs:
+        console.print(
+            bullet("·", f"{need.benchmark}, {need.metric.name}: {need.basis}; {_said(need)}", "dim")
+        )
+
+
+def _units(need: Need, number: int) -> str:
+    one, many = ("case", "cases") if need.unit == "case" else ("process", "processes")
+    return f"{count(number)} {one if number == 1 else many}"
+
+
+def _repetitions(need: Need) -> str:
+    if need.unit != "case":
+        return "–"
+    return "not enough" if need.more_repetitions is None else count(need.more_repetitions)
+
+
+def _said(need: Need) -> str:
+    if need.units <= need.there:
+        return "what there is is enough"
+    if need.unit == "case" and need.there < FEWEST_PAIRS:
+        return f"fewer than {FEWEST_PAIRS} cases show nothing, however often they are repeated"
+    if need.unit == "case" and need.more_repetitions is None:
+        return "the cases themselves differ too much for repetitions to help: more cases are needed"
+    return f"{need.units / need.there:.1f} times as many as there are"

@@ -1,0 +1,199 @@
+"""Regressions of an agent for the terminal: what to do, what got worse, and what it means to users."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from assay.model import Metric, Verdict
+from assay.model.regression import (
+    Action,
+    Impact,
+    Regression,
+    RegressionReport,
+    RegressionState,
+    Severity,
+    Shift,
+)
+from assay.report.change import in_points
+from assay.report.screen import bullet, joined, literal, new_table
+from assay.units import show, significant, usd
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+_ACTIONS = {Action.PROMOTE: "green", Action.HOLD: "yellow", Action.ROLL_BACK: "red", Action.RERUN: "yellow"}
+_SEVERITIES = {
+    Severity.MINOR: "yellow",
+    Severity.MODERATE: "yellow",
+    Severity.MAJOR: "red",
+    Severity.CRITICAL: "bold red",
+}
+_CASES = 3
+_WIDE = 120
+_SHOWN = 3
+
+
+def print_regressions(report: RegressionReport, console: Console, *, with_closed: bool = False) -> None:
+    """Closed ones only where asked for, and where it was newer data that closed them just now."""
+    _print_head(report, console)
+    shown = [one for one in report.regressions if with_closed or one.counts]
+    if shown:
+        console.print(_table(shown, is_wide=console.width >= _WIDE))
+        for one in shown:
+            if told := impact_text(one):
+                console.print(bullet(one.id, told, "dim"))
+        console.print()
+    for pattern in report.patterns:
+        console.print(bullet("≈", pattern.message, "yellow"))
+    for shift in report.improvements:
+        console.print(bullet("↑", shift_text(shift), "green"))
+    for told in _unsettled(report):
+        console.print(bullet("?", told, "yellow"))
+    for doubt in report.doubts:
+        console.print(bullet("!", str(doubt), "yellow"))
+
+
+def _print_head(report: RegressionReport, console: Console) -> None:
+    advice = report.advice
+    name = f"{report.agent} {report.version}".strip()
+    console.print(joined(literal(name, "bold"), literal(_against(report))))
+    style = _ACTIONS[advice.action]
+    console.print(
+        joined(
+            literal(advice.action.value, f"bold {style}"),
+            literal(f" · health {advice.health:.2f} · {advice.reason}"),
+        )
+    )
+    console.print()
+
+
+def _against(report: RegressionReport) -> str:
+    suite = f" on {report.suite}" if report.suite else ""
+    return f"{suite} against {report.baseline}" if report.baseline else f"{suite}, by its history alone"
+
+
+def _table(regressions: Sequence[Regression], *, is_wide: bool) -> Table:
+    table = new_table()
+    table.add_column("Id", no_wrap=True)
+    table.add_column("What", overflow="fold", min_width=14)
+    table.add_column("Between", overflow="fold")
+    if is_wide:
+        table.add_column("Was → is", justify="right", no_wrap=True)
+    table.add_column(literal("Loss [interval]"), justify="right", no_wrap=True)
+    if is_wide:
+        table.add_column("p", justify="right", no_wrap=True)
+    table.add_column("Severity", overflow="fold")
+    has_states = is_wide or any(one.state is not RegressionState.DETECTED for one in regressions)
+    if has_states:
+        table.add_column("State", overflow="fold")
+    for one in regressions:
+        cells = _cells(one, is_wide=is_wide)
+        table.add_row(*(cells if has_states else cells[:-1]))
+    return table
+
+
+def _cells(one: Regression, *, is_wide: bool) -> list[Text]:
+    loss, bracket, ends = loss_text(one).partition(" [")
+    unit = one.metric.unit
+    values = literal(f"{show(one.baseline_value, unit)} → {show(one.current_value, unit)}")
+    p = literal("–" if one.p is None else f"{one.p:.2g}")
+    return [
+        literal(one.id, "dim"),
+        joined(literal(one.benchmark), literal(" · "), literal(one.metric.name, "bold")),
+        literal(range_text(one)),
+        *([values] if is_wide else []),
+        joined(literal(loss, "bold"), literal(bracket + ends, "dim")),
+        *([p] if is_wide else []),
+        joined(literal(one.severity.value, _SEVERITIES[one.severity]), literal(_marks(one), "dim")),
+        literal(one.state.value.replace("_", " "), "" if one.counts else "dim"),
+    ]
+
+
+def _marks(one: Regression) -> str:
+    marks = [*(["pending"] if one.is_pending else []), *(["machine?"] if one.is_suspect else [])]
+    return f" ({', '.join(marks)})" if marks else ""
+
+
+def range_text(one: Regression) -> str:
+    """The guilty range of versions; a commit is known by its beginning."""
+    return f"{one.before or 'none'} → {one.after or 'none'}"
+
+
+def loss_text(one: Regression) -> str:
+    """`25 % [21, 29]`, of scores in points; from a baseline of zero there is no percentage."""
+    ends = f"[{_hundredths(one.loss.low)}, {_hundredths(one.loss.high)}]"
+    if one.percentage is None:
+        return "from 0"
+    return f"{significant(one.loss.value * 100)} {_unit_of_loss(one.metric)} {ends}"
+
+
+def _unit_of_loss(metric: Metric) -> str:
+    return "points" if in_points(metric) else "%"
+
+
+def _hundredths(share: float) -> str:
+    return ("∞" if share > 0 else "−∞") if math.isinf(share) else significant(share * 100)
+
+
+def impact_text(one: Regression) -> str:
+    """What it means to users, and what somebody noted."""
+    impact = one.impact
+    parts = [_cases(impact), _overall(impact), _per_1000(one), _price(impact)]
+    if one.note:
+        parts.append(f"“{one.note}”")
+    return " · ".join(part for part in parts if part)
+
+
+def _cases(impact: Impact) -> str:
+    if not impact.cases:
+        return ""
+    more = f" and {len(impact.cases) - _CASES} more" if len(impact.cases) > _CASES else ""
+    return f"worse in {', '.join(impact.cases[:_CASES])}{more}"
+
+
+def _overall(impact: Impact) -> str:
+    return f"takes {significant(impact.overall, 2)} of the overall score" if impact.overall else ""
+
+
+def _per_1000(one: Regression) -> str:
+    value = one.impact.per_1000
+    if value is None or value <= 0:
+        return ""
+    if in_points(one.metric):
+        return f"{significant(value, 2)} more of 1,000 tasks go wrong"
+    return f"{show(value, one.metric.unit)} more for 1,000 tasks"
+
+
+def _price(impact: Impact) -> str:
+    value = impact.usd_per_1000
+    return f"{usd(value)} more for 1,000 solved tasks" if value is not None and value > 0 else ""
+
+
+def shift_text(shift: Shift) -> str:
+    first, second = shift.before.version, shift.after.version
+    gain = f"{significant(-shift.loss.value * 100)} {_unit_of_loss(shift.metric)}"
+    return f"{shift.benchmark} · {shift.metric.name} got better by {gain} between {first} and {second}"
+
+
+def _unsettled(report: RegressionReport) -> list[str]:
+    """What could not be told: comparisons that are unsure, and histories that are too short."""
+    unsure = [one for one in report.comparisons if one.verdict is Verdict.UNSURE]
+    told = [f"{one.trial_b} · {one.metric.name}: {one.reason}" for one in unsure[:_SHOWN]]
+    if len(unsure) > _SHOWN:
+        told.append(f"{len(unsure) - _SHOWN} more comparisons are unsure; --json has all of them.")
+    reasons: dict[str, list[str]] = {}
+    for name, reason in report.unsearched.items():
+        reasons.setdefault(reason, []).append(name)
+    return told + [
+        f"No change point can be found {_where(names, report)}: {reason}" for reason, names in reasons.items()
+    ]
+
+
+def _where(names: Sequence[str], report: RegressionReport) -> str:
+    if len(names) == len(report.histories):
+        return "in the history"
+    return f"in the history of {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")

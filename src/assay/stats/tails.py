@@ -1,0 +1,115 @@
+"""Percentiles far out, of values that come in units: how far off they may be, found by drawing whole units again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assay.stats.effect import Effect
+from assay.stats.means import t_quantile, t_tail
+from assay.stats.resample import Resample
+from assay.stats.sample import Array, comparable_scale, quantile, two_sided
+from assay.stats.summary import percentile
+
+BEYOND = 10
+"""Values that must lie beyond a percentile before it is told."""
+FEWEST_UNITS = 6
+DRAWS = 1000
+
+Units = NDArray[np.int64]
+
+
+def is_enough(n: int, q: float) -> bool:
+    """Whether so many values tell a percentile.
+
+    >>> [is_enough(n, 95) for n in (199, 200)]
+    [False, True]
+    """
+    return n * (100 - q) >= 100 * BEYOND
+
+
+def needed(q: float) -> int:
+    """Values at which a percentile can be told."""
+    return math.ceil(100 * BEYOND / (100 - q))
+
+
+def tail_intervals(
+    values: Array, units: Units, qs: Sequence[float], level: float = 0.95
+) -> dict[float, tuple[float, float]]:
+    """Of percentiles over all values; those with fewer than ten values beyond them have none, as have fewer than six units."""
+    told = [q for q in qs if is_enough(values.size, q)]
+    names, rows = np.unique(units, return_inverse=True) if told else (units, units)
+    if not told or names.size < FEWEST_UNITS:
+        return {}
+    if names.size == values.size:
+        return {q: _order_statistics(values, q / 100, level) for q in told}
+    scaled, draws = comparable_scale(values), _resample(tuple(names.tolist()))
+    ends = {q: _drawn_ends(draws, scaled.samples[0], rows, q, _outside(level, names.size)) for q in told}
+    return {q: (scaled.back(low), scaled.back(high)) for q, (low, high) in ends.items()}
+
+
+def _drawn_ends(
+    draws: Resample, values: Array, rows: NDArray[np.intp], q: float, share: float
+) -> tuple[float, float]:
+    """A drawn percentile is one of the values, and the true one lies between it and the next."""
+    nearest = draws.quantiles(values, rows, q)
+    next_one = draws.quantiles(values, rows, min(100.0, q + 100 / values.size))
+    return float(np.quantile(nearest, share)), float(np.quantile(next_one, 1 - share))
+
+
+def tail_effect(
+    a: tuple[Array, Units], b: tuple[Array, Units], q: float, *, is_paired: bool, level: float = 0.95
+) -> Effect | None:
+    """B's percentile against A's; paired units, the same on both sides, are drawn together."""
+    (first, units_a), (second, units_b) = a, b
+    names_a, names_b = np.unique(units_a), np.unique(units_b)
+    fewest = min(names_a.size, names_b.size)
+    if fewest < FEWEST_UNITS or not (is_enough(first.size, q) and is_enough(second.size, q)):
+        return None
+    scaled = comparable_scale(first, second)
+    x, y = scaled.samples
+    draws_a = _resample(tuple(names_a.tolist()))
+    draws_b = draws_a if is_paired else _resample(tuple(names_b.tolist()), "b")
+    drawn = draws_b.quantiles(y, np.searchsorted(names_b, units_b), q)
+    drawn = drawn - draws_a.quantiles(x, np.searchsorted(names_a, units_a), q)
+    value, share = percentile(y, q) - percentile(x, q), _outside(level, fewest)
+    low, high = (float(np.quantile(drawn, place)) for place in (share, 1 - share))
+    ends = [scaled.back(number) for number in (value, min(low, value), max(high, value))]
+    return Effect(
+        scaled.scale, ends[0], ends[1], ends[2], _p(drawn, fewest), f"bootstrap of P{q:g} over units"
+    )
+
+
+@lru_cache(maxsize=8)
+def _resample(names: tuple[int, ...], side: str = "") -> Resample:
+    return Resample([f"{side}{name}" for name in names], DRAWS)
+
+
+def _widening(units: int) -> float:
+    """Drawing n units again shows a spread that is too small by (n − 1) / n."""
+    return math.sqrt(units / (units - 1))
+
+
+def _outside(level: float, units: int) -> float:
+    """The share of draws beyond either end: of the normal, at Student's distance for so few units."""
+    return two_sided(t_quantile((1 + level) / 2, units - 1) * _widening(units)) / 2
+
+
+def _p(drawn: Array, units: int) -> float:
+    """Of the interval that just touches zero."""
+    beyond = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0))
+    share = min(0.5, (float(beyond) + 0.5) / (drawn.size + 1))
+    return min(1.0, 2 * t_tail(-quantile(share) / _widening(units), units - 1))
+
+
+def _order_statistics(values: Array, share: float, level: float) -> tuple[float, float]:
+    """Where every value is a unit of its own: how many lie below a percentile is binomial (Conover 1999, section 3.2)."""
+    n = values.size
+    middle, reach = n * share - 0.5, quantile((1 + level) / 2) * math.sqrt(n * share * (1 - share))
+    ranks = (math.floor(middle - reach), min(math.ceil(middle + reach), n - 1))
+    ordered = np.partition(values, ranks)
+    return float(ordered[ranks[0]]), float(ordered[ranks[1]])

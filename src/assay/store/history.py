@@ -1,0 +1,128 @@
+"""The trials of an agent over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from assay.model import CaseTable, Phase, RunState
+from assay.store.tables import agents, environments, executions, measurements, runs, trials
+
+_AT_ONCE = 50
+"""Trials read in one query: one query each would take longer to write than to answer."""
+_CARRIED_OUT = (RunState.COMPLETED.value, RunState.FAILED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTrial:
+    """A trial that was carried out to its end, with what decides which others it may be compared with."""
+
+    run_id: str
+    trial_id: int
+    version: str
+    suite: str
+    benchmark: str
+    params: Mapping[str, Any]
+    axes: Mapping[str, Any]
+    benchmark_hash: str
+    cases: tuple[str, ...]
+    simulated: bool
+    started: datetime
+    """Of its run."""
+    facts: Mapping[str, Any]
+    """Of the machine."""
+
+
+def read_agent_trials(connection: sa.Connection, agent: str) -> list[AgentTrial]:
+    """The oldest first."""
+    query = (
+        sa.select(
+            trials.c.run_id,
+            trials.c.id.label("trial_id"),
+            agents.c.version,
+            trials.c.suite,
+            trials.c.benchmark,
+            trials.c.params,
+            trials.c.axes,
+            trials.c.benchmark_hash,
+            trials.c.cases,
+            trials.c.simulated,
+            runs.c.started,
+            environments.c.facts,
+        )
+        .join(runs, runs.c.id == trials.c.run_id)
+        .join(agents, agents.c.id == trials.c.agent_id)
+        .join(environments, environments.c.id == runs.c.environment_id)
+        .where(agents.c.name == agent, runs.c.state.in_(_CARRIED_OUT))
+        .where(trials.c.started.is_not(None), trials.c.stopped.is_(None))
+        .order_by(runs.c.started, runs.c.id, trials.c.position)
+    )
+    found = connection.execute(query).mappings()
+    return [AgentTrial(**{**row, "cases": tuple(row["cases"])}) for row in found]
+
+
+def read_agents_with_trials(connection: sa.Connection) -> list[str]:
+    query = sa.select(agents.c.name).join(trials, trials.c.agent_id == agents.c.id).distinct()
+    return sorted(connection.scalars(query))
+
+
+@dataclass(slots=True)
+class Columns:
+    """The measured executions of a trial, column by column."""
+
+    processes: list[int] = field(default_factory=list)
+    cases: list[str] = field(default_factory=list)
+    repetitions: list[int] = field(default_factory=list)
+    statuses: list[str] = field(default_factory=list)
+    metrics: dict[str, list[float | None]] = field(default_factory=dict)
+
+    @property
+    def table(self) -> CaseTable:
+        return CaseTable(self.cases, self.repetitions, self.statuses, self.metrics)
+
+
+def read_columns(connection: sa.Connection, trial_ids: Sequence[int]) -> Iterator[tuple[int, Columns]]:
+    """Of many trials, a part of them at a time."""
+    for start in range(0, len(trial_ids), _AT_ONCE):
+        yield from _read_columns(connection, trial_ids[start : start + _AT_ONCE]).items()
+
+
+def _read_columns(connection: sa.Connection, trial_ids: Sequence[int]) -> dict[int, Columns]:
+    found = {trial_id: Columns() for trial_id in trial_ids}
+    places: dict[tuple[int, int], int] = {}
+    for trial_id, seq, *execution in connection.execute(_executions_of(trial_ids)):
+        columns = found[trial_id]
+        places[trial_id, seq] = len(columns.statuses)
+        parts: tuple[list[Any], ...] = (
+            columns.processes,
+            columns.cases,
+            columns.repetitions,
+            columns.statuses,
+        )
+        for part, value in zip(parts, execution, strict=True):
+            part.append(value)
+    for trial_id, metric, seq, value in connection.execute(_measurements_of(trial_ids)):
+        place = places.get((trial_id, seq))
+        if place is not None:
+            columns = found[trial_id]
+            empty = columns.metrics.get(metric) or [None] * len(columns.statuses)
+            columns.metrics.setdefault(metric, empty)[place] = value
+    return found
+
+
+def _executions_of(trial_ids: Sequence[int]) -> sa.Select[Any]:
+    made = executions.c
+    columns = (made.trial_id, made.seq, made.process, made.case_id, made.repetition, made.status)
+    chosen = made.trial_id.in_(trial_ids), made.phase == Phase.MEASURED.value
+    return sa.select(*columns).where(*chosen).order_by(made.trial_id, made.seq)
+
+
+def _measurements_of(trial_ids: Sequence[int]) -> sa.Select[Any]:
+    given = measurements.c
+    return sa.select(given.trial_id, given.metric, given.seq, given.value).where(
+        given.trial_id.in_(trial_ids)
+    )

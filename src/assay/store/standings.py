@@ -1,0 +1,264 @@
+"""What rankings need of trials: kept when a trial is rated, and read without a look at any execution."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from assay.model import DIMENSIONS, WEIGHTS, Rating, Ratings
+from assay.store import plain
+from assay.store.tables import agents, baselines, benchmarks, ratings, runs, suites, tags, trials
+
+_OK = ("pass", "fail")
+_SUMMED = (
+    "outcomes",
+    "unscored",
+    "cases",
+    "solved",
+    "pass_at",
+    "pass_hat",
+    "doubts",
+    "yardstick",
+    "attempted",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The trial that counts for a contender on a benchmark."""
+
+    trial_id: int
+    run_id: str
+    suite: str
+    category: str
+    benchmark: str
+    benchmark_hash: str
+    contender: str
+    """The agent's name, with its point where a sweep varied its options."""
+    agent: str
+    agent_version: str
+    simulated: bool
+    ok: int
+    """Executions; 0 where there is none in any of the contender's trials on the benchmark."""
+    cases: int
+    all_cases: int
+    is_current: bool
+    """Whether the benchmark was asked as the suite has it now."""
+    is_whole: bool
+    """Whether all cases were done."""
+    started: datetime
+    """Its run."""
+    ended: datetime
+    baseline: str | None
+    """The run that references came from, or would have come from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which trials to rank; nothing set is all of them."""
+
+    suite: str | None = None
+    category: str | None = None
+    since: datetime | None = None
+    """Of the start of the run."""
+    tag: str | None = None
+
+
+def contender_name(agent: str, axes: Mapping[str, object]) -> str:
+    """
+    >>> contender_name("gpt", {"temperature": 0}), contender_name("gpt", {})
+    ('gpt[temperature=0]', 'gpt')
+    """
+    point = ", ".join(f"{name}={value}" for name, value in axes.items())
+    return f"{agent}[{point}]" if point else agent
+
+
+# Writing
+
+
+def write_standing(connection: sa.Connection, trial_id: int, rated: Ratings) -> None:
+    """For trials of suites, in the place of what there was; the caller has locked the trial."""
+    query = (
+        sa.select(trials.c.suite, trials.c.benchmark, trials.c.benchmark_hash, trials.c.simulated)
+        .add_columns(trials.c.axes, agents.c.name)
+        .join(agents, agents.c.id == trials.c.agent_id)
+        .where(trials.c.id == trial_id)
+    )
+    found = connection.execute(query).one()
+    if not found.suite:
+        return
+    row = {
+        "trial_id": trial_id,
+        **{name: getattr(found, name) for name in ("suite", "benchmark", "benchmark_hash", "simulated")},
+        "contender": contender_name(found.name, found.axes),
+        "ok": sum(rated.outcomes.get(name, 0) for name in _OK) + rated.unscored,
+        "cases": rated.attempted,
+        "baseline": read_baseline(connection, found.suite),
+        "weights": dict(rated.weights),
+        **_detail(rated),
+    }
+    connection.execute(ratings.delete().where(ratings.c.trial_id == trial_id))
+    connection.execute(ratings.insert().values(row))
+
+
+def _detail(rated: Ratings) -> dict[str, object]:
+    chosen = [name for name in DIMENSIONS if name in rated.marks]
+    names = plain.to_json(list(rated.names)).encode()
+    return {
+        "digest": hashlib.sha256(names).hexdigest()[:16],
+        "dimensions": " ".join(chosen),
+        "summary": _summary(rated),
+        "marks": b"".join(array("f", rated.marks[name]).tobytes() for name in chosen),
+        "case_names": zlib.compress(names),
+    }
+
+
+def _summary(rated: Ratings) -> dict[str, object]:
+    return {
+        **{name: getattr(rated, name) for name in _SUMMED},
+        "dimensions": {name: asdict(rating) for name, rating in rated.dimensions.items()},
+        "overall": asdict(rated.overall),
+        "usd_per_solved": rated.usd_per_solved,
+        "tokens_per_solved": rated.tokens_per_solved,
+    }
+
+
+def read_baseline(connection: sa.Connection, suite: str) -> str | None:
+    """The run that is the baseline of a suite: that of its name, else `main`, where it has trials of the suite."""
+    query = (
+        sa.select(baselines.c.run_id)
+        .where(baselines.c.name.in_((suite, "main")))
+        .where(sa.exists().where(trials.c.run_id == baselines.c.run_id, trials.c.suite == suite))
+        .order_by(sa.case((baselines.c.name == suite, 0), else_=1))
+    )
+    found: str | None = connection.scalar(query.limit(1))
+    return found
+
+
+# Reading
+
+_rated = sa.table(
+    "rated_trials",
+    sa.column("trial_id", sa.Integer),
+    sa.column("run_id", sa.Text),
+    *(sa.column(name, sa.Text) for name in ("suite", "category", "benchmark", "benchmark_hash", "contender")),
+    *(sa.column(name, sa.Text) for name in ("agent", "agent_version", "baseline")),
+    sa.column("simulated", sa.Boolean),
+    *(sa.column(name, sa.Integer) for name in ("ok", "cases", "all_cases", "is_current", "is_whole")),
+    sa.column("started", runs.c.started.type),
+    sa.column("ended", trials.c.ended.type),
+)
+
+
+def read_entries(connection: sa.Connection, chosen: Filter) -> list[Entry]:
+    """An ok execution goes before none, today's definition of a benchmark before an older one, all cases before a few."""
+    column = _rated.c
+    place = sa.func.row_number().over(
+        partition_by=[column.suite, column.benchmark, column.contender],
+        order_by=[
+            sa.case((column.ok > 0, 0), else_=1),
+            column.is_current.desc(),
+            column.is_whole.desc(),
+            column.started.desc(),
+            column.trial_id.desc(),
+        ],
+    )
+    placed = sa.select(_rated, place.label("place")).where(*_conditions(chosen)).subquery()
+    kept = [one for one in placed.c if one.name != "place"]
+    query = sa.select(*kept).where(placed.c.place == 1).order_by(placed.c.suite, placed.c.contender)
+    return [_entry(row) for row in connection.execute(query).mappings()]
+
+
+def _entry(row: sa.RowMapping) -> Entry:
+    return Entry(**{**row, "is_current": bool(row["is_current"]), "is_whole": bool(row["is_whole"])})
+
+
+def _conditions(chosen: Filter) -> Iterable[sa.ColumnElement[bool]]:
+    column = _rated.c
+    if chosen.suite is not None:
+        yield column.suite == chosen.suite
+    if chosen.category is not None:
+        yield column.category == chosen.category
+    if chosen.since is not None:
+        yield column.started >= chosen.since
+    if chosen.tag is not None:
+        yield column.run_id.in_(sa.select(tags.c.run_id).where(tags.c.tag == chosen.tag))
+
+
+def read_board_benchmarks(connection: sa.Connection, suite: str) -> list[str]:
+    """Those that the suite consists of now, which is what its latest run was made with."""
+    newest = (
+        sa.select(runs.c.suite_id)
+        .join(suites, suites.c.id == runs.c.suite_id)
+        .where(suites.c.name == suite)
+        .order_by(runs.c.started.desc(), runs.c.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    query = sa.select(benchmarks.c.benchmark).where(benchmarks.c.suite_id == newest)
+    return list(connection.scalars(query.order_by(benchmarks.c.position)))
+
+
+def read_categories(connection: sa.Connection) -> dict[str, str]:
+    """Every suite that was run, to its category; the one that was run last comes first."""
+    query = sa.select(suites.c.name, suites.c.category).join(runs, runs.c.suite_id == suites.c.id)
+    found: dict[str, str] = {}
+    for name, category in connection.execute(query.order_by(runs.c.started.desc(), runs.c.id.desc())):
+        found.setdefault(name, category)
+    return found
+
+
+def read_ratings(connection: sa.Connection, trial_ids: Sequence[int]) -> dict[int, Ratings]:
+    """Of those trials that have them case by case."""
+    column = ratings.c
+    query = sa.select(column.trial_id, column.digest, column.dimensions, column.summary, column.marks)
+    chosen = column.trial_id.in_(trial_ids), column.summary.is_not(None)
+    found = connection.execute(query.add_columns(column.weights).where(*chosen)).all()
+    names = _case_names(connection, {row.digest: row.trial_id for row in found})
+    return {row.trial_id: _ratings_from(row, names[row.digest]) for row in found}
+
+
+def _case_names(connection: sa.Connection, one_of_each: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """Read once where several trials have the same."""
+    column = ratings.c
+    query = sa.select(column.digest, column.case_names).where(column.trial_id.in_(one_of_each.values()))
+    return {
+        digest: tuple(plain.from_json(zlib.decompress(written).decode()))
+        for digest, written in connection.execute(query)
+    }
+
+
+def _ratings_from(row: sa.Row[Any], names: tuple[str, ...]) -> Ratings:
+    read = dict(row.summary)
+    marks = array("f")
+    marks.frombytes(row.marks)
+    chosen = row.dimensions.split()
+    return Ratings(
+        dimensions={name: Rating(**read["dimensions"][name]) for name in DIMENSIONS},
+        overall=Rating(**read["overall"]),
+        weights={**WEIGHTS, **row.weights},
+        names=names,
+        marks={name: marks[n * len(names) : (n + 1) * len(names)] for n, name in enumerate(chosen)},
+        pass_at=_by_number(read.pop("pass_at")),
+        pass_hat=_by_number(read.pop("pass_hat")),
+        doubts=tuple(read.pop("doubts")),
+        usd_per_solved=_number(read.pop("usd_per_solved")),
+        tokens_per_solved=_number(read.pop("tokens_per_solved")),
+        **{name: read[name] for name in _SUMMED if name in read},
+    )
+
+
+def _by_number(written: Mapping[str, float]) -> dict[int, float]:
+    return {int(k): value for k, value in written.items()}
+
+
+def _number(written: float | str | None) -> float | None:
+    """Infinity is written as text."""
+    return None if written is None else float(written)

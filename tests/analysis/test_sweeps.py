@@ -1,0 +1,63 @@
+"""What a sweep's axes do, and which of its points is best."""
+
+from __future__ import annotations
+
+from assay.model import AxisEffect, Report
+
+
+def swept(lab, medians: dict[tuple[str, int], float], processes: int = 10) -> Report:
+    trials = [
+        lab.trial(f"{mode}{n}", lab.times(median, processes), axes={"mode": mode, "n": n})
+        for (mode, n), median in medians.items()
+    ]
+    report: Report = lab.report(*trials)
+    return report
+
+
+def within(effect: AxisEffect) -> tuple[float, float]:
+    assert effect.effect_low is not None
+    assert effect.effect_high is not None
+    return effect.effect_low, effect.effect_high
+
+
+def test_an_axis_tells_how_far_its_best_and_worst_value_are_apart(lab):
+    report = swept(lab, {(mode, n): (1.0 if mode == "a" else 1.5) * n for mode in "ab" for n in (1, 2)})
+    mode, n = report.axes
+    assert (mode.best, mode.worst) == ("a", "b")
+    for effect, truth in ((mode, 1.5), (n, 2.0)):
+        low, high = within(effect)
+        assert low < truth < high
+    assert (n.share or 0) > (mode.share or 1)
+    assert mode.interacts == n.interacts == ()
+
+
+def test_an_axis_whose_effect_depends_on_another_is_marked(lab):
+    report = swept(lab, {("a", 1): 1.0, ("b", 1): 1.2, ("a", 2): 1.0, ("b", 2): 0.6})
+    mode, n = report.axes
+    assert mode.interacts == ("n",)
+    assert n.interacts == ("mode",)
+
+
+def test_one_process_gives_no_interval_of_an_effect(lab):
+    report = swept(lab, {("a", 1): 1.0, ("b", 1): 1.5}, processes=1)
+    mode = next(effect for effect in report.axes if effect.axis == "mode")
+    assert mode.effect is not None
+    assert mode.effect_low is None
+
+
+def test_the_best_point_stands_with_those_that_may_be_as_good(lab):
+    report = swept(lab, {("a", 1): 1.0, ("a", 2): 1.001, ("b", 1): 1.5, ("b", 2): 1.6})
+    (best,) = report.best
+    assert {best.trial, *best.alike} == {"a1", "a2"}
+    assert best.others == 3
+
+
+def test_a_point_that_is_ahead_of_all_has_none_beside_it(lab):
+    (best,) = swept(lab, {("a", 1): 1.0, ("a", 2): 2.0, ("b", 1): 3.0}).best
+    assert best.trial == "a1"
+    assert best.alike == ()
+
+
+def test_without_enough_processes_no_point_is_set_apart(lab):
+    (best,) = swept(lab, {("a", 1): 1.0, ("a", 2): 2.0}, processes=2).best
+    assert best.alike == ("a2",)

@@ -1,0 +1,87 @@
+"""`assay compare` with agents of a suite: who wins, by which cases, and what to do."""
+
+from __future__ import annotations
+
+import pytest
+from tests.command import AssayInline
+
+SUITE = """
+suite: small
+agents:
+  - {name: good, type: oracle}
+  - {name: poor, type: stub, answer: "7"}
+  - {name: none, type: nop}
+benchmarks:
+  - id: sums
+    cases: [%s]
+    scorer: exact
+    limits: {seconds: 5}
+    iterations: {warmup: 0, measured: 2}
+"""
+
+
+@pytest.fixture
+def played(assay_inline: AssayInline) -> AssayInline:
+    lines = ", ".join(f'{{id: c{n}, input: "{n}", expected: "{n}"}}' for n in range(30))
+    assay_inline.write("small.yaml", SUITE % lines)
+    assert assay_inline("run", "small.yaml", "-q").code in (0, 1)
+    return assay_inline
+
+
+def test_the_better_agent_wins_the_dimensions_that_the_cases_show(played: AssayInline) -> None:
+    (found,) = played("compare", "none", "good", "--json").json["agents"]
+    assert found["winners"]["accuracy"] == "good"
+    assert found["winner"] == "good"
+    assert found["winners"]["cost"] is None
+
+
+def test_flips_name_the_cases(played: AssayInline) -> None:
+    (found,) = played("compare", "none", "good", "--json").json["agents"]
+    (flips,) = found["flips"]
+    assert len(flips["won"]) == 30
+    assert flips["lost"] == []
+    assert flips["unchanged"] == 0
+
+
+def test_advice_points_at_what_was_lost(played: AssayInline) -> None:
+    (found,) = played("compare", "good", "none", "--json").json["agents"]
+    assert any("--case c" in text for text in found["recommendations"])
+
+
+def test_equal_sides_have_no_winner(played: AssayInline) -> None:
+    (found,) = played("compare", "good", "good", "--json").json["agents"]
+    assert found["winner"] is None
+    assert set(found["winners"].values()) == {None}
+
+
+def test_several_agents_are_compared_pair_by_pair(played: AssayInline) -> None:
+    found = played("compare", "good", "none", "good", "--json").json
+    assert found["comparison_type"] == "multi_agent"
+
+
+def test_a_course_is_shown_in_the_order_given(played: AssayInline) -> None:
+    found = played("compare", "none", "good", "--type", "time_series", "--metric", "score", "--json").json
+    (course,) = found["courses"]
+    assert course["values"] == {"none": 0.0, "good": 1.0}
+    assert course["verdict"] == "better"
+
+
+def test_three_sides_do_not_stand_head_to_head(played: AssayInline) -> None:
+    assert "multi_agent" in played("compare", "a", "b", "c", "--type", "head_to_head").refusal
+
+
+def test_an_agent_nobody_knows_is_refused(played: AssayInline) -> None:
+    assert "'nobody'" in played("compare", "good", "nobody").refusal
+
+
+def test_an_older_version_of_an_agent_is_still_a_side(assay_inline: AssayInline) -> None:
+    for version, answer in (("1", "7"), ("2", "x")):
+        assay_inline.write(
+            "v.yaml",
+            f"suite: v\nagents: [{{name: bot, type: stub, answer: '{answer}', version: '{version}'}}]\n"
+            "benchmarks: [{id: b, scorer: exact, cases: [{id: a, input: q, expected: '7'}]}]\n",
+        )
+        assay_inline("run", "v.yaml", "--repetitions", "1", "-q")
+    found = assay_inline("compare", "bot@1", "bot@2", "--metric", "score", "--json").json
+    (score,) = found["comparisons"]
+    assert (score["a"], score["b"]) == (1.0, 0.0)

@@ -1,0 +1,236 @@
+"""`assay gate`: exit 1 on evidence, 0 without, 2 when it cannot be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+import pytest
+from tests.command import AssayInline
+from tests.past import FACTS, NOISE, Past, suite_of
+
+from assay.model import RunState
+from assay.store.store import Store
+
+
+@pytest.fixture
+def past(assay_inline: AssayInline) -> Iterator[Past]:
+    """A baseline `main`, in the store of the folder that the command works in."""
+    with Store.open(f"sqlite:///{assay_inline.folder}/.assay/assay.db") as store:
+        made = Past(store)
+        store.set_baseline("main", made.run("1").id)
+        yield made
+
+
+def test_without_evidence_it_passes(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2")
+    done = assay_inline("gate", "last", "--baseline", "main")
+    assert done.code == 0, done.err
+    assert "Gate passed" in done.out
+    assert "assay baseline set main run002" in done.err
+
+
+def test_a_slower_run_fails_and_names_what_got_worse(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2", slower=1.25)
+    done = assay_inline("gate", "last", "--baseline", "main")
+    assert done.code == 1
+    assert "Gate failed: 1 of 2 comparisons got worse" in done.out
+    assert "+25" in done.out
+    assert "assay regressions desk-agent" in done.err
+
+
+def test_wrong_answers_fail(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2", wrong=12)
+    found = assay_inline("gate", "--json")
+    assert found.code == 1
+    assert '"metric": "score"' in found.out
+
+
+def test_failures_fail_though_they_have_no_figures(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2", failed=12)
+    done = assay_inline("gate", "--metric", "completed")
+    assert done.code == 1
+    assert "completed" in done.out
+
+
+def test_completed_can_be_asked_for_when_nothing_failed(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2")
+    assert assay_inline("gate", "--metric", "completed").code == 0
+
+
+def test_a_run_in_which_nothing_works_fails(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2", failed=30, state=RunState.FAILED)
+    done = assay_inline("gate")
+    assert done.code == 1
+    assert "worked in the baseline; now not one execution is ok" in done.out
+
+
+def test_a_tolerance_lets_small_losses_pass(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2", slower=1.25)
+    assert assay_inline("gate", "--tolerance", "50%").code == 0
+    assert assay_inline("gate", "--tolerance", "seconds=0.5").code == 0
+    assert assay_inline("gate", "--tolerance", "50%", "--tolerance", "seconds=5%").code == 1
+
+
+def test_only_metrics_that_were_asked_for_are_judged(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2", slower=1.5)
+    assert assay_inline("gate", "--metric", "score").code == 0
+    assert assay_inline("gate", "--metric", "score", "--metric", "seconds").code == 1
+
+
+def test_what_is_unsure_passes_and_is_named_with_what_would_settle_it(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("2", wrong=2)
+    done = assay_inline("gate")
+    assert done.code == 0
+    assert "unsure" in done.out
+    assert "cases would settle it" in " ".join(done.out.split())
+
+
+def test_a_run_is_named_by_id_prefix_baseline_or_result_file(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2", slower=1.5)
+    assert assay_inline("report", "last", "--format", "json", "--out", "results").code == 0
+    (file,) = (assay_inline.folder / "results").glob("*.json")
+    for ref in ("run002", "run002"[:6], "last", str(file)):
+        assert assay_inline("gate", ref).code == 1, ref
+    itself = assay_inline("gate", "@main")
+    assert itself.code == 0
+    assert "The run is the baseline itself" in " ".join(itself.out.split())
+
+
+def test_a_result_file_can_be_the_baseline(assay_inline: AssayInline, past: Past) -> None:
+    assert assay_inline("report", "@main", "--format", "json", "--out", "results").code == 0
+    (file,) = (assay_inline.folder / "results").glob("*.json")
+    past.run("2", slower=1.5)
+    assert assay_inline("gate", "--baseline", file).code == 1
+
+
+def test_it_answers_in_json(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2")
+    found = assay_inline("gate", "--json").json
+    assert found["schema"] == "assay.gate/1"
+    assert (found["passed"], found["baseline"], found["run_id"]) == (True, "main", "run002")
+    assert {one["metric"] for one in found["comparisons"]} == {"seconds", "score"}
+    assert sum(found["counts"].values()) == 2
+
+
+def test_junit_has_a_case_for_each_benchmark_and_metric_and_fails_only_what_got_worse(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("2", slower=1.5)
+    assert assay_inline("gate", "--junit", "out/gate.xml").code == 1
+    root = ElementTree.parse(assay_inline.folder / "out/gate.xml").getroot()
+    cases = {(case.get("classname"), case.get("name")): case for case in root.iter("testcase")}
+    assert set(cases) == {("refunds · desk-agent", "seconds"), ("refunds · desk-agent", "score")}
+    failed = [key for key, case in cases.items() if case.find("failure") is not None]
+    assert failed == [("refunds · desk-agent", "seconds")]
+    assert (root.get("tests"), root.get("failures")) == ("2", "1")
+
+
+def test_markdown_is_a_comment_for_a_pull_request(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2", slower=1.5)
+    assay_inline("gate", "--markdown", "gate.md")
+    text = (assay_inline.folder / "gate.md").read_text()
+    assert text.startswith("## ❌ Gate failed: 1 of 2 comparisons got worse")
+    assert "| ❌ | refunds · desk-agent | seconds |" in text
+    assert text.count("<details>") == text.count("</details>") == 2
+    assert "assay gate last --baseline main" in text
+
+
+def test_a_baseline_that_does_not_exist_is_told_with_those_that_do(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    refusal = assay_inline("gate", "--baseline", "mian").refusal
+    assert "There is no 'mian' among the baselines (main). Did you mean 'main'?" in refusal
+    assert "assay baseline set mian RUN" in refusal
+
+
+def test_a_changed_suite_is_refused(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2", suite=suite_of("refunds", hash="s2"))
+    assert "suite 'desk' was changed since (definition s1, now s2)" in assay_inline("gate").refusal
+
+
+def test_another_suite_is_refused(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2", suite=suite_of("refunds", name="other", hash="o1"))
+    assert "it is of suite 'other', the baseline of suite 'desk'" in assay_inline("gate").refusal
+
+
+def test_another_machine_is_refused_unless_only_what_it_does_not_change_is_judged(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("2", facts={**FACTS, "cpu": {"model": "Apple M3", "cores_logical": 8}})
+    refusal = assay_inline("gate").refusal
+    assert "another kind of machine (Apple M3, 8 cores" in refusal
+    assert "--metric score" in refusal
+    assert assay_inline("gate", "--metric", "score").code == 0
+
+
+def test_simulated_figures_are_not_held_against_measured_ones(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2", simulated=True)
+    assert (
+        "'refunds · desk-agent' is simulated, in the baseline it is measured" in assay_inline("gate").refusal
+    )
+
+
+def test_runs_without_anything_in_common_are_refused(assay_inline: AssayInline, past: Past) -> None:
+    assay_inline("run", "noop", "-q")
+    assert "cannot be held against the baseline 'main'" in assay_inline("gate").refusal
+
+
+@pytest.mark.parametrize("tolerance", ["five", "120%", "-3%", "seconds=x", "nan"])
+def test_a_tolerance_that_is_none_is_refused(assay_inline: AssayInline, past: Past, tolerance: str) -> None:
+    assert "--tolerance" in assay_inline("gate", f"--tolerance={tolerance}").refusal
+
+
+def test_metrics_that_nobody_has_are_refused(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2")
+    assert "There is no 'second' among the metrics" in assay_inline("gate", "--metric", "second").refusal
+    assert "There is no 'usd' among the metrics" in assay_inline("gate", "--tolerance", "usd=5%").refusal
+
+
+def test_a_file_that_cannot_be_written_is_told(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2")
+    assay_inline.write("taken", "")
+    assert "cannot be written" in assay_inline("gate", "--junit", "taken/gate.xml", "--json").refusal
+
+
+def test_a_slow_hour_does_not_fail_a_gate_once_the_history_knows_how_hours_differ(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    for number, hour in enumerate((1.0, 1.08, 0.95, 1.1, 0.93, 1.05, 0.98, 1.12)):
+        past.run(f"1.{number}", hour=hour)
+    past.store.set_baseline("main", "run009")
+    past.run("2", hour=1.22)
+    done = assay_inline("gate")
+    assert done.code == 0, done.out
+    assert "noise floor" in " ".join(done.out.split())
+    assert assay_inline("gate", "--tolerance", "3%").code == 1
+
+
+def test_what_the_machines_own_pace_explains_does_not_fail_a_gate(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    slower_machine = {**FACTS, "noise": {**NOISE, "seconds": 0.078}}
+    past.run("2", hour=1.3, facts=slower_machine)
+    done = assay_inline("gate")
+    assert done.code == 0, done.out
+    assert "The machine itself was 30 % slower" in " ".join(done.out.split())
+    past.run("3", hour=1.3, slower=1.5, facts=slower_machine)
+    assert assay_inline("gate").code == 1
+
+
+def test_baselines_are_set_listed_and_deleted(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2")
+    assert assay_inline("baseline", "set", "next", "last", "--json").json == {
+        "baseline": "next",
+        "run_id": "run002",
+    }
+    assert assay_inline("baseline", "list", "--json").json == {"main": "run001", "next": "run002"}
+    assert assay_inline("show", "@next", "--json").json["run_id"] == "run002"
+    assert assay_inline("baseline", "delete", "@next", "--json").json == {
+        "deleted": "next",
+        "run_id": "run002",
+    }
+    assert assay_inline("baseline", "list", "--json").json == {"main": "run001"}
+    assert "There is no 'next' among the baselines" in assay_inline("baseline", "delete", "next").refusal

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from tests.command import AssayInline
+from tests.suites.project import numbers, python_agent, suite
+
+from assay.pipeline.standing import leaderboards
+from assay.store.store import Store
+
+AGENTS = """
+def good(text): return text
+def bad(text): return text if int(text) % 4 == 0 else "?"
+def broken(text): raise ValueError("no")
+def sized(text, size=1): return text if int(text) % 10 < 3 * int(size) else "?"
+"""
+REFERENCE = {"rubric": {"reference": {"seconds": 0.001}}}
+
+
+@pytest.fixture
+def project(assay_inline: AssayInline) -> AssayInline:
+    assay_inline.write("agents.py", AGENTS)
+    agents = [python_agent(name) for name in ("good", "bad")]
+    assay_inline.write("s.yaml", suite(numbers(40), agents, benchmark=REFERENCE, category="accuracy"))
+    return assay_inline
+
+
+@pytest.fixture
+def played(project: AssayInline) -> AssayInline:
+    _run(project, "s.yaml")
+    return project
+
+
+def _run(project: AssayInline, *arguments: str) -> None:
+    done = project("run", *arguments, "-q")
+    assert done.code == 0, done.err
+
+
+def _board(project: AssayInline, *arguments: str) -> dict[str, Any]:
+    [board] = project("leaderboard", *arguments, "--json").json
+    return dict(board)
+
+
+def _rows(board: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {row["agent"]: row for row in board["standings"]}
+
+
+def test_a_partial_result_stands_until_there_is_a_whole_one_and_says_so(project: AssayInline) -> None:
+    _run(project, "s.yaml", "--agent", "good", "--limit", "5")
+    board = _board(project)
+    assert _rows(board)["good"]["partial"] == {"b": "5 of 40"}
+    assert _rows(board)["good"]["benchmarks_completed"] == "0/1"
+    assert "(partial)" in project("leaderboard").out
+    _run(project, "s.yaml", "--agent", "good")
+    assert _rows(_board(project))["good"]["partial"] == {}
+
+
+def test_cases_chosen_by_name_or_because_they_failed_do_not_replace_a_full_result(
+    played: AssayInline,
+) -> None:
+    before = _board(played)
+    _run(played, "s.yaml", "--agent", "bad", "--case", "c1")
+    _run(played, "s.yaml", "--agent", "bad", "--failed", "last")
+    assert _board(played) == before
+
+
+def test_points_of_a_sweep_stand_beside_each_other(played: AssayInline) -> None:
+    agents = [python_agent("sized")]
+    played.write("sweep.yaml", f"suite: s.yaml\nagents: {agents}\nsweep: {{size: [1, 2]}}\n")
+    _run(played, "sweep.yaml")
+    rows = _rows(_board(played, "--metric", "accuracy"))
+    assert {name: row["score"] for name, row in rows.items()} == {
+        "good": 1.0,
+        "sized[size=2]": 0.6,
+        "sized[size=1]": 0.3,
+        "bad": 0.25,
+    }
+
+
+def test_results_of_a_changed_benchmark_make_older_ones_stale(played: AssayInline) -> None:
+    changed = [{**case, "expected": f"{case['input']}!"} for case in numbers(40)]
+    agents = [python_agent(name) for name in ("good", "bad")]
+    played.write("s.yaml", suite(changed, agents, benchmark=REFERENCE, category="accuracy"))
+    _run(played, "s.yaml", "--agent", "bad")
+    board = _board(played, "--metric", "accuracy")
+    rows = _rows(board)
+    assert rows["good"]["stale"] == {"b": "the benchmark has changed since, so it tells nobody apart"}
+    assert {row["tier"] for row in rows.values()} == {1}
+    assert [row["agent"] for row in board["standings"]] == ["bad", "good"]
+    assert "(stale)" in played("leaderboard").out
+
+
+def test_results_that_are_old_are_marked_stale(played: AssayInline) -> None:
+    with Store.open(f"sqlite:///{played.folder / '.assay' / 'assay.db'}") as store:
+        [board] = leaderboards(store, now=datetime.now(UTC) + timedelta(days=40, hours=1))
+    assert [dict(row.contender.stale) for row in board.standings] == [{"b": "40 days old"}] * 2
+
+
+def test_runs_can_be_chosen_by_tag_and_time(played: AssayInline) -> None:
+    run = played("runs", "list", "--json").json[0]["id"]
+    assert played("runs", "tag", run, "nightly").code == 0
+    assert len(_rows(_board(played, "--tag", "nightly", "--days", "1", "--since", "2020-01-01"))) == 2
+    assert "with the tag 'daily'" in played("leaderboard", "--tag", "daily").refusal
+    assert "since 2999-01-01" in played("leaderboard", "--since", "2999-01-01").refusal
+    assert "Ask for more" in played("leaderboard", "--since", "2999-01-01").refusal
+
+
+@pytest.mark.parametrize(
+    ("option", "wrong", "meant"),
+    [("--suite", "ss", "s"), ("--category", "accuracies", "accuracy"), ("--metric", "speeed", "speed")],
+)
+def test_a_name_that_there_is_not_is_told_with_the_nearest(
+    played: AssayInline, option: str, wrong: str, meant: str
+) -> None:
+    refusal = played("leaderboard", option, wrong).refusal
+    assert f"There is no '{wrong}' among" in refusal
+    assert f"Did you mean '{meant}'?" in refusal
+
+
+def test_agents_of_which_nothing_was_ok_are_named(played: AssayInline) -> None:
+    played.write(
+        "s2.yaml", suite(numbers(40), [python_agent("broken")], benchmark=REFERENCE, category="accuracy")
+    )
+    assert played("run", "s2.yaml", "-q").code == 1
+    board = _board(played)
+    assert set(_rows(board)) == {"good", "bad"}
+    assert "Not one execution of broken was ok on b." in board["warnings"]
+
+
+def test_a_store_without_one_ok_execution_has_no_board(project: AssayInline) -> None:
+    project.write("s.yaml", suite(numbers(3), [python_agent("broken")]))
+    assert project("run", "s.yaml", "-q").code == 1
+    assert "Not one execution of broken was ok" in project("leaderboard").refusal
+
+
+def test_a_board_without_references_ranks_by_what_there_is(assay_inline: AssayInline) -> None:
+    assay_inline.write("agents.py", AGENTS)
+    assay_inline.write("s.yaml", suite(numbers(20), [python_agent("good"), python_agent("bad")]))
+    _run(assay_inline, "s.yaml")
+    board = _board(assay_inline)
+    assert "speed" not in board["dimensions"]
+    by_speed = _board(assay_inline, "--metric", "speed")
+    assert by_speed["standings"] == []
+    assert any("speed is unrated" in text for text in by_speed["warnings"])
+    assert assay_inline("leaderboard", "--metric", "speed").code == 0
+
+
+def test_a_baseline_that_was_set_since_gives_references_to_what_was_rated_before(
+    assay_inline: AssayInline,
+) -> None:
+    assay_inline.write("agents.py", AGENTS)
+    assay_inline.write("s.yaml", suite(numbers(20), [python_agent("good"), python_agent("bad")]))
+    _run(assay_inline, "s.yaml")
+    assert assay_inline("baseline", "set", "main", "last").code == 0
+    assert "speed" in _board(assay_inline)["dimensions"]
+
+
+def test_agents_are_rated_by_the_references_of_the_latest_run(played: AssayInline) -> None:
+    """Only the rubric changes, which leaves results comparable: then all are measured by the new one."""
+    agents = [python_agent(name) for name in ("good", "bad")]
+    lenient = {"rubric": {"reference": {"seconds": 1000.0}}}
+    played.write("s.yaml", suite(numbers(40), agents, benchmark=lenient, category="accuracy"))
+    _run(played, "s.yaml", "--agent", "bad")
+    rows = _rows(_board(played))
+    assert all(row["dimensions"]["speed"] > 0.999 for row in rows.values())
+
+
+def test_ratings_that_an_older_version_kept_are_worked_out_from_executions(played: AssayInline) -> None:
+    before = _board(played)
+    engine = sa.create_engine(f"sqlite:///{played.folder / '.assay' / 'assay.db'}", poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(
+            "UPDATE ratings SET summary = NULL, marks = NULL, case_names = NULL, digest = NULL"
+        )
+    assert _board(played) == before
+
+
+def test_judging_again_and_resuming_keep_the_board_up_to_date(played: AssayInline) -> None:
+    engine = sa.create_engine(f"sqlite:///{played.folder / '.assay' / 'assay.db'}", poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE ratings SET contender = 'wrong', cases = 0, ok = 0")
+    assert played("rescore", "last", "-q").code == 0
+    rows = _rows(_board(played))
+    assert {name: row["partial"] for name, row in rows.items()} == {"good": {}, "bad": {}}
+
+
+@pytest.mark.parametrize("width", ["80", "120"])
+def test_the_board_fits_the_terminal(played: AssayInline, width: str) -> None:
+    shown = played("leaderboard", COLUMNS=width)
+    assert max(map(len, shown.out.splitlines())) <= int(width)
+    assert "1/1" in shown.out
+    assert "assay compare good bad" in shown.err

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from tests.command import AssayInline
+from tests.suites.project import numbers, python_agent, suite
+
+AGENTS = """
+def good(text): return text
+def fair(text): return text if int(text) % 2 == 0 else "?"
+def bad(text): return text if int(text) % 10 == 0 else "?"
+"""
+
+
+@pytest.fixture
+def played(assay_inline: AssayInline) -> AssayInline:
+    assay_inline.write("agents.py", AGENTS)
+    agents: list[dict[str, Any]] = [python_agent(name) for name in ("bad", "fair", "good")]
+    agents.append({"name": "dream", "type": "simulated", "seconds": 0.0})
+    benchmark = {"rubric": {"reference": {"seconds": 0.001}}}
+    assay_inline.write("s.yaml", suite(numbers(60), agents, benchmark=benchmark))
+    assert assay_inline("run", "s.yaml", "-q").code == 0
+    return assay_inline
+
+
+def _matrix(played: AssayInline, *arguments: str) -> dict[str, Any]:
+    [made] = played("matrix", *arguments, "--json").json
+    return dict(made)
+
+
+def test_every_agent_has_a_rank_on_every_dimension_that_it_is_rated_on(played: AssayInline) -> None:
+    rows = {row["agent_id"]: row for row in _matrix(played)["agent_comparison_matrix"]}
+    assert [name for name, row in rows.items() if not row["simulated"]] == ["good", "fair", "bad"]
+    assert {name: row["accuracy_rank"] for name, row in rows.items()} == {
+        "good": 1,
+        "fair": 2,
+        "bad": 3,
+        "dream": 1,
+    }
+    assert rows["good"]["avg_accuracy"] == 100
+    assert rows["good"]["efficiency_rank"] is None
+    assert rows["fair"]["rank_intervals"]["accuracy"] == [2, 2]
+    assert rows["good"]["intervals"]["accuracy"][0] < 100
+    assert rows["good"]["rank_intervals"]["cost"] == [1, 3]
+
+
+def test_rows_have_the_columns_and_the_figures_of_the_view(played: AssayInline) -> None:
+    engine = sa.create_engine(f"sqlite:///{played.folder / '.assay' / 'assay.db'}", poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql("SELECT * FROM agent_comparison_matrix").mappings().all()
+    view = {row["agent_id"]: row for row in found}
+    told = _matrix(played)["agent_comparison_matrix"]
+    assert set(view) == {row["agent_id"] for row in told}
+    figures = [name for name in found[0] if name.startswith("avg_")]
+    for row in told:
+        assert set(view[row["agent_id"]]) - {"workspace_id"} <= set(row)
+        for name in (*figures, "overall_score", "benchmarks_completed", "benchmarks_total"):
+            assert row[name] == pytest.approx(view[row["agent_id"]][name])
+
+
+def test_every_two_agents_meet_head_to_head(played: AssayInline) -> None:
+    duels = {frozenset((one["a"], one["b"])): one for one in _matrix(played)["head_to_head"]}
+    assert set(duels) == {frozenset(pair) for pair in (("good", "fair"), ("good", "bad"), ("fair", "bad"))}
+    one = duels[frozenset(("good", "bad"))]
+    assert "accuracy" in (one["wins"] if one["a"] == "good" else one["losses"])
+    assert sum(len(one[side]) for side in ("wins", "losses", "undecided")) == 5
+
+
+@pytest.mark.parametrize("width", ["80", "120"])
+def test_the_matrix_fits_the_terminal(played: AssayInline, width: str) -> None:
+    shown = played("matrix", "--head-to-head", COLUMNS=width)
+    assert max(map(len, shown.out.splitlines())) <= int(width)
+    assert "1/1" in shown.out
+    assert "Undecided" in shown.out
+    assert "Simulated" in shown.out
+    assert "assay leaderboard --suite s" in shown.err
+
+
+def test_a_single_agent_meets_nobody(assay_inline: AssayInline) -> None:
+    assay_inline.write("agents.py", AGENTS)
+    assay_inline.write("s.yaml", suite(numbers(3), [python_agent("good")]))
+    assert assay_inline("run", "s.yaml", "-q").code == 0
+    assert "no two agents to compare" in assay_inline("matrix", "--head-to-head").out
+
+
+def test_without_results_there_is_no_matrix(assay_inline: AssayInline) -> None:
+    assert "There are no results to rank. Make some" in assay_inline("matrix").refusal
+
+
+def test_a_suite_that_there_is_not_is_told_with_the_nearest(played: AssayInline) -> None:
+    assert "There is no 'ss' among the suites with results (s)" in played("matrix", "--suite", "ss").refusal

@@ -1,0 +1,63 @@
+"""`assay noise` and `assay power`, from the outside."""
+
+from __future__ import annotations
+
+import json
+
+from tests.command import Assay, AssayInline
+
+SUITE = """
+suite: small
+agents:
+  - {name: coin, type: simulated, quality: 0.7, seconds: 0.001}
+benchmarks:
+  - id: sums
+    cases: [%s]
+    scorer: exact
+"""
+
+
+def _suite(assay: Assay, cases: int = 12) -> str:
+    lines = ", ".join(f'{{id: c{n}, input: "{n}+1", expected: "{n + 1}"}}' for n in range(cases))
+    assay.write("small.yaml", SUITE % lines)
+    return "small.yaml"
+
+
+def test_noise_runs_a_suite_against_itself_and_splits_what_varies(assay_inline: AssayInline) -> None:
+    done = assay_inline("noise", _suite(assay_inline), "--agent", "coin", "--repetitions", "4", "--json")
+    assert done.code == 0, done.err
+    floors = {floor["metric"]: floor for floor in json.loads(done.out)["floors"]}
+    assert floors["score"]["rounds"] == 4
+    assert floors["score"]["cases"] == 12
+    assert set(floors["score"]["share_of_variance"]) == {"case", "machine", "repetition"}
+
+
+def test_noise_refuses_what_is_swept(assay_inline: AssayInline) -> None:
+    assay_inline.write("s.yaml", "experiment: noop\nsweep: {seed: [1, 2]}\n")
+    done = assay_inline("noise", "s.yaml")
+    assert done.code == 2
+    assert "Error" in done.err
+
+
+def test_power_goes_by_what_is_stored(assay_inline: AssayInline) -> None:
+    suite = _suite(assay_inline)
+    assay_inline("run", suite, "--repetitions", "3", "-q")
+    done = assay_inline("power", suite, "--effect", "20%", "--json")
+    assert done.code == 0, done.err
+    need = next(one for one in json.loads(done.out)["needs"] if one["metric"] == "score")
+    assert need["there"] == 12
+    assert need["repetitions"] == 3
+    assert need["units_needed"] > 1
+    assert need["executions"] > 0
+
+
+def test_power_without_results_says_what_to_run(assay_inline: AssayInline) -> None:
+    done = assay_inline("power", _suite(assay_inline))
+    assert done.code == 2
+    assert "assay run small.yaml" in done.err
+
+
+def test_an_effect_of_nothing_is_refused(assay_inline: AssayInline) -> None:
+    done = assay_inline("power", _suite(assay_inline), "--effect", "0%")
+    assert done.code == 2
+    assert "--effect" in done.err

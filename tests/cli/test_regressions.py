@@ -1,0 +1,276 @@
+"""`assay regressions`: what got worse, since which version, and in which state it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.command import AssayInline
+from tests.past import FACTS, NOISE, Past, suite_of
+
+from assay.store.store import Store
+
+AGENT = "desk-agent"
+
+
+@pytest.fixture
+def past(assay_inline: AssayInline) -> Iterator[Past]:
+    with Store.open(f"sqlite:///{assay_inline.folder}/.assay/assay.db") as store:
+        yield Past(store)
+
+
+def found(assay: AssayInline, *arguments: str) -> Any:
+    return assay("regressions", AGENT, *arguments, "--json").json
+
+
+def one(assay: AssayInline, *arguments: str) -> Any:
+    (only,) = found(assay, *arguments)["regressions"]
+    return only
+
+
+def test_the_latest_version_is_held_against_the_one_before(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1.3")
+    past.run("1.4", slower=1.25)
+    report = found(assay_inline)
+    (only,) = report["regressions"]
+    assert (only["benchmark_id"], only["metric"], only["versions"]) == ("refunds", "seconds", ["1.3", "1.4"])
+    assert only["regression_percentage"] == pytest.approx(25, abs=2)
+    assert (only["severity"], only["state"]) == ("major", "detected")
+    assert only["p_corrected"] < 0.001
+    assert only["threshold"] == 0.03
+    assert (report["has_regressions"], report["recommended_action"]) == (True, "hold")
+    assert report["overall_health"] == pytest.approx(1 - 0.2 * 0.25 / 0.3, abs=0.02)
+
+
+def test_the_impact_names_cases_share_of_the_score_and_price(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1", usd=0.01)
+    past.run("2", usd=0.01, wrong=10)
+    impact = one(assay_inline)["impact_analysis"]
+    assert impact["cases"] == [f"c{number:02}" for number in range(10)]
+    assert impact["per_1000"] == pytest.approx(333.3, abs=0.1)
+    assert impact["usd_per_1000"] == pytest.approx(1000 * (0.015 - 0.01))
+    assert 0.1 < impact["overall"] < 0.2
+
+
+def test_what_is_no_worse_is_promoted(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1", wrong=20)
+    past.run("2", slower=0.5)
+    report = found(assay_inline)
+    assert (report["has_regressions"], report["recommended_action"]) == (False, "promote")
+    assert report["overall_health"] == 1.0
+
+
+def test_a_critical_loss_is_to_be_rolled_back(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1")
+    past.run("2", slower=2.0)
+    done = assay_inline("regressions", AGENT)
+    assert done.code == 0
+    assert "roll back" in done.out
+    assert "critical" in done.out
+    assert "assay regressions desk-agent --mark" in done.err
+
+
+def test_failures_are_a_regression_of_their_own(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1")
+    past.run("2", failed=12)
+    metrics = {each["metric"] for each in found(assay_inline)["regressions"]}
+    assert "completed" in metrics
+
+
+def test_a_baseline_version_or_a_named_baseline_can_be_asked_for(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    first = past.run("1")
+    past.run("2", slower=1.5)
+    past.run("3", slower=1.5)
+    assert found(assay_inline)["regressions"] == []
+    assert one(assay_inline, "--baseline-version", "1")["versions"] == ["1", "3"]
+    past.store.set_baseline("gold", first.id)
+    assert (
+        found(assay_inline, "--baseline", "gold")["baseline"] == f"baseline gold (version 1, run {first.id})"
+    )
+
+
+def test_of_one_version_the_baseline_of_its_suite_or_main_is_taken(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    first = past.run("1")
+    past.store.set_baseline("main", first.id)
+    past.run("1", slower=1.5)
+    assert one(assay_inline)["versions"] == [f"1 run {first.id}", "1 run run002"]
+    past.store.set_baseline("desk", past.run("1").id)
+    past.run("1", slower=1.5)
+    assert found(assay_inline)["baseline"].startswith("baseline desk")
+
+
+def test_a_threshold_leaves_smaller_losses_out(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1")
+    past.run("2", slower=1.25)
+    assert found(assay_inline, "--threshold", "0.5")["regressions"] == []
+    assert one(assay_inline, "--threshold", "10%")["threshold"] == 0.1
+
+
+def test_a_step_in_the_history_is_found_without_a_baseline(assay_inline: AssayInline, past: Past) -> None:
+    for number in range(24):
+        past.run(f"1.{number}", slower=1.0 if number < 12 else 1.2)
+    report = found(assay_inline)
+    (only,) = report["regressions"]
+    assert (only["found_by"], only["versions"]) == (["step"], ["1.11", "1.12"])
+    assert len(report["history"][0]["points"]) == 24
+    assert "1.11 → 1.12" in assay_inline("regressions", AGENT).out
+
+
+def test_a_version_that_is_run_again_later_stays_in_its_place(assay_inline: AssayInline, past: Past) -> None:
+    for number in range(12):
+        past.run(f"1.{number}")
+    for number in range(12, 24):
+        past.run("1.11")
+        past.run(f"1.{number}", slower=1.2)
+    (only,) = [each for each in found(assay_inline)["regressions"] if "step" in each["found_by"]]
+    assert only["versions"] == ["1.11", "1.12"]
+
+
+def test_a_regression_that_both_ways_find_is_told_once(assay_inline: AssayInline, past: Past) -> None:
+    for number in range(12):
+        past.run(f"1.{number}")
+    for _ in range(12):
+        past.run("1.12", slower=1.2)
+    assert one(assay_inline)["found_by"] == ["baseline", "step"]
+
+
+def test_a_history_that_is_too_short_says_so(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1")
+    report = found(assay_inline)
+    assert report["unsearched"]["refunds · seconds"] == "1 of at least 8 points"
+    assert (report["recommended_action"], report["baseline"]) == ("hold", None)
+    assert "There is nothing to judge by" in report["reason"]
+    assert "No change point can be found in the history" in " ".join(
+        assay_inline("regressions", AGENT).out.split()
+    )
+
+
+def test_a_state_with_its_note_is_kept_when_the_same_is_found_again(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("1")
+    past.run("2", slower=1.25)
+    id = one(assay_inline)["id"]
+    marked = assay_inline(
+        "regressions", AGENT, "--mark", id[:4], "investigating", "--note", "parser?", "--json"
+    ).json
+    assert (marked["id"], marked["state"], marked["note"]) == (id, "investigating", "parser?")
+    again = one(assay_inline)
+    assert (again["id"], again["state"], again["note"]) == (id, "investigating", "parser?")
+    assert "“parser?”" in assay_inline("regressions", AGENT).out
+
+
+def test_a_false_positive_counts_no_more(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1", wrong=20)
+    past.run("2", slower=2.0)
+    id = one(assay_inline)["id"]
+    assay_inline("regressions", AGENT, "--mark", id, "false_positive")
+    report = found(assay_inline)
+    assert report["has_regressions"] is False
+    assert report["recommended_action"] == "promote"
+    assert id not in assay_inline("regressions", AGENT).out
+    assert id in assay_inline("regressions", AGENT, "--all").out
+
+
+def test_what_a_later_version_undoes_is_resolved(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1")
+    past.run("2", slower=1.25)
+    id = one(assay_inline)["id"]
+    past.run("3", slower=1.0)
+    states = {each["id"]: each["state"] for each in found(assay_inline)["regressions"]}
+    assert states == {id: "resolved"}
+
+
+def test_what_a_later_version_does_not_undo_stays_open(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1")
+    past.run("2", slower=1.25)
+    id = one(assay_inline)["id"]
+    past.run("3", slower=1.25)
+    report = found(assay_inline)
+    assert [(each["id"], each["state"]) for each in report["regressions"]] == [(id, "detected")]
+    assert report["has_regressions"]
+
+
+def test_all_benchmarks_slower_alike_point_to_the_machine(assay_inline: AssayInline, past: Past) -> None:
+    past.suite = suite_of("refunds", "greetings", "orders")
+    past.run("1")
+    past.run("2", hour=1.3, facts={**FACTS, "noise": {**NOISE, "seconds": 0.078}})
+    report = found(assay_inline)
+    (pattern,) = report["patterns"]
+    assert pattern["factor"] == pytest.approx(1.3, abs=0.02)
+    assert pattern["machine"] == pytest.approx(1.3)
+    assert "suspect the machine" in pattern["message"]
+    assert report["recommended_action"] == "re-run"
+    assert all(each["is_suspect"] for each in report["regressions"])
+
+
+def test_on_another_machine_only_what_it_does_not_change_is_compared(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("1")
+    past.run("2", slower=2.0, facts={**FACTS, "machine": "arm64"})
+    report = found(assay_inline)
+    assert report["regressions"] == []
+    assert report["recommended_action"] == "re-run"
+    assert any("The machine changed" in warning["message"] for warning in report["warnings"])
+
+
+def test_a_changed_benchmark_is_not_compared(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1")
+    past.run("2", slower=2.0, suite=suite_of("refunds", hash="s2"))
+    report = found(assay_inline)
+    assert report["regressions"] == []
+    assert any("the benchmark was changed" in warning["message"] for warning in report["warnings"])
+
+
+def test_a_price_where_there_was_none_is_a_regression_without_a_percentage(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("1", usd=0.0)
+    past.run("2", usd=0.01)
+    only = one(assay_inline)
+    assert (only["metric"], only["baseline_value"], only["regression_percentage"]) == ("usd", 0.0, None)
+    assert "from 0" in assay_inline("regressions", AGENT).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["desk-agnet"], "There is no 'desk-agnet' among the agents with results (desk-agent). Did you mean"),
+        ([AGENT, "--suite", "dask"], "There is no 'dask' among the suites that 'desk-agent' was put through"),
+        (
+            [AGENT, "--baseline-version", "9"],
+            "There is no '9' among the versions of 'desk-agent' that ran (1, 2)",
+        ),
+        ([AGENT, "--baseline-version", "2"], "'2' is the latest version of 'desk-agent' itself"),
+        ([AGENT, "--baseline", "nope"], "There is no 'nope' among the baselines"),
+        ([AGENT, "--threshold", "lots"], "--threshold 'lots' is neither a percentage nor a number"),
+        ([AGENT, "--mark", "ffff", "resolved"], "There is no 'ffff' among the regressions of 'desk-agent'"),
+        ([AGENT, "--mark", "ffff", "done"], "There is no 'done' among the states"),
+        ([AGENT, "--note", "why"], "--note belongs to --mark"),
+        ([AGENT, "--baseline", "a", "--baseline-version", "b"], "exclude each other"),
+    ],
+)
+def test_what_cannot_be_done_is_told(
+    assay_inline: AssayInline, past: Past, arguments: list[str], told: str
+) -> None:
+    past.run("1")
+    past.run("2")
+    assert told in " ".join(assay_inline("regressions", *arguments).refusal.split())
+
+
+def test_an_empty_store_has_no_agents(assay_inline: AssayInline, past: Past) -> None:
+    assert "among the agents with results (none)" in assay_inline("regressions", AGENT).refusal
+
+
+def test_a_baseline_without_the_agent_is_told(assay_inline: AssayInline, past: Past) -> None:
+    other = Past(past.store, agent="other", made=50)
+    past.store.set_baseline("theirs", other.run("1").id)
+    past.run("1")
+    refusal = assay_inline("regressions", AGENT, "--baseline", "theirs").refusal
+    assert "Baseline 'theirs' (run 'run051') has no results of 'desk-agent'" in refusal
