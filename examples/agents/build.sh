@@ -1,14 +1,19 @@
 #!/bin/sh
-# Compiles the agents whose compilers are here, into the folder `build`.
+# Compiles the agents whose compilers are here and work, into the folder `build`.
 set -eu
 cd "$(dirname "$0")"
 mkdir -p build
-if command -v "${CC:-cc}" > /dev/null; then
+
+works() {
+    "$@" --version > /dev/null 2>&1
+}
+
+if works "${CC:-cc}"; then
     "${CC:-cc}" -O2 -Wall -Wextra -o build/adder-c adder.c && echo "built build/adder-c"
 else
     echo "no C compiler: the agent 'c' is left out"
 fi
-if command -v rustc > /dev/null; then
+if works rustc; then
     rustc -O -o build/adder-rust adder.rs && echo "built build/adder-rust"
 else
     echo "no Rust compiler: the agent 'rust' is left out"

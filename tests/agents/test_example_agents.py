@@ -15,7 +15,7 @@ from assay.spec.agents import read_agents
 from assay.spec.suite import read_suite
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "agents"
-COMPILERS = {"c": "cc", "rust": "rustc"}
+COMPILED = {"c": "gcc", "rust": "rustc"}
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,8 @@ def cases(example: Path) -> tuple[Case, ...]:
 @pytest.mark.usefixtures("own_names")
 @pytest.mark.parametrize("name", ["function", "stream", "lines", "c", "rust", "shell"])
 def test_every_example_agent_answers_every_case(name: str, example: Path, cases: tuple[Case, ...]) -> None:
-    if (compiler := COMPILERS.get(name)) and not shutil.which(compiler):
-        pytest.skip(f"there is no {compiler}")
+    if name in COMPILED and not (example / "build" / f"adder-{name}").exists():
+        pytest.skip(f"no compiler that works; to enable: install {COMPILED[name]}")
     agent = make_agent(read_agents(example / "sums.yaml")[name])
     found = answers_to(agent, [Request(case.id, case.input) for case in cases])
     assert [one.output for one in found] == [case.expected for case in cases]
