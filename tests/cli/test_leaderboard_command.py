@@ -179,7 +179,7 @@ def test_ratings_that_an_older_version_kept_are_worked_out_from_executions(playe
     assert _board(played) == before
 
 
-def test_judging_again_and_resuming_keep_the_board_up_to_date(played: AssayInline) -> None:
+def test_judging_again_brings_the_board_up_to_date(played: AssayInline) -> None:
     engine = sa.create_engine(f"sqlite:///{played.folder / '.assay' / 'assay.db'}", poolclass=sa.NullPool)
     with engine.begin() as connection:
         connection.exec_driver_sql("UPDATE ratings SET contender = 'wrong', cases = 0, ok = 0")

@@ -112,14 +112,12 @@ def mean_rating(name: str, contender: Contender) -> Rating:
 
 def mean_overall(contender: Contender, shared: Sequence[str], error: float = 0.0) -> Rating:
     """Over benchmarks, of the weighted mean of the dimensions that all agents have."""
-    number = len(contender.ratings)
-    parts = [
-        (share / number, one.dimensions[name])
-        for one in contender.ratings.values()
-        for name, share in shares(one, shared).items()
-    ]
-    if not all(shares(one, shared) for one in contender.ratings.values()) or not parts:
+    weights = [(one, shares(one, shared)) for one in contender.ratings.values()]
+    if not weights or not all(share for _, share in weights):
         return Rating("overall", None, basis="no dimension is rated for all")
+    parts = [
+        (share / len(weights), one.dimensions[name]) for one, own in weights for name, share in own.items()
+    ]
     return weighted("overall", parts, error, f"over {', '.join(shared)}")
 
 
