@@ -7,7 +7,8 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
@@ -148,18 +149,18 @@ def _carried_out(
 ) -> Run:
     executor = lookup.find("executors", plan.executor)(plan.parallelism)
     spending = Spending(plan.budget)
-    _load_ahead(plan)
     with interruptible() as interrupt, _Folders(begun, plan) as folders:
         assignment = Assignment(plan, begun.id, folders, progress, store.done(begun.id) if plan.suite else {})
         ended = {stored.trial.index for stored in begun.trials if stored.stopped}
         _remark_on_split_processes(begun, plan, progress, store)
-        for batch in carry_out(
-            assignment, executor, lambda: interrupt() or spending.is_over, ended, spending
-        ):
-            store.add(begun.id, batch)
-            for index, version in batch.versions.items():
-                store.set_agent_version(begun.id, index, version)
-            watch(batch)
+        with _loading_ahead(plan):
+            for batch in carry_out(
+                assignment, executor, lambda: interrupt() or spending.is_over, ended, spending
+            ):
+                store.add(begun.id, batch)
+                for index, version in batch.versions.items():
+                    store.set_agent_version(begun.id, index, version)
+                watch(batch)
         state = _final_state(store, begun, interrupt(), spending)
         if plan.suite is not None:
             from assay.pipeline.rating import rate_trials
@@ -174,18 +175,24 @@ def _carried_out(
     return finished
 
 
-def _load_ahead(plan: Plan) -> None:
-    """Load what the end of a run needs while its first worker starts; before executions in this very process."""
-    if any(trial.isolation == "inline" for trial in plan.trials):
-        _load_end()
+@contextmanager
+def _loading_ahead(plan: Plan) -> Iterator[None]:
+    """While its first worker starts, load what the end of a run needs; before, where executions take place in this process.
+
+    Two threads that import what needs each other may see half of it, so nothing else is loaded until this is done.
+    """
+    load = partial(import_module, "assay.pipeline.reporting")
+    if plan.executor != "local" or any(trial.isolation == "inline" for trial in plan.trials):
+        load()
         gc.set_threshold(*GC_THRESHOLD)
-    else:
-        Thread(target=_load_end, daemon=True).start()
-
-
-def _load_end() -> None:
-    for module in ("assay.pipeline.reporting", "assay.report.console"):
-        import_module(module)
+        yield
+        return
+    loading = Thread(target=load, daemon=True)
+    loading.start()
+    try:
+        yield
+    finally:
+        loading.join()
 
 
 def _final_state(store: Store, begun: Run, is_interrupted: bool, spending: Spending) -> RunState:
