@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
+from threading import Timer
 
 from assay.errors import AssayError, PlanError
 from assay.execute.agents import agent_key, make_agent
@@ -44,6 +44,7 @@ from assay.spec.settings import Settings
 from assay.store.store import Store
 
 Watch = Callable[[Batch], None]
+_MOMENT = 0.02
 GC_THRESHOLD = (700, 10, 10)
 """As Python has it: inline executions are measured with it, whatever the command line has set."""
 
@@ -187,7 +188,9 @@ def _loading_ahead(plan: Plan) -> Iterator[None]:
         gc.set_threshold(*GC_THRESHOLD)
         yield
         return
-    loading = Thread(target=load, daemon=True)
+    # A moment later, so that the worker is on its way before this process is busy.
+    loading = Timer(_MOMENT, load)
+    loading.daemon = True
     loading.start()
     try:
         yield

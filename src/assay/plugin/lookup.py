@@ -9,12 +9,12 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
 from assay.errors import AssayError, LookupFailed, MissingExtra, no_such
+from assay.plugin.installed import EntryPoint, entry_points
 
 KINDS = ("agents", "experiments", "instruments", "scorers", "executors", "reporters")
 
@@ -97,7 +97,7 @@ def sources(kind: str) -> Iterator[Source]:
         if here is not None and not _is_of_distribution(points.get(name), here.member):
             yield Source(name, here.file, getattr(here.member, "__qualname__", ""))
         else:
-            yield Source(name, _distribution(points[name]), points[name].value)
+            yield Source(name, points[name].distribution, points[name].value)
 
 
 def load_file(path: Path) -> ModuleType:
@@ -177,30 +177,11 @@ def _in_file(kind: str, name: str) -> Any:
     raise LookupFailed(no_such(attribute, f"{kind} of '{file}'", registered_in(Path(file), kind)))
 
 
-@cache
-def _entry_points(kind: str) -> dict[str, Any]:
-    return {point.name: point for point in _all_entry_points().select(group=f"assay.{kind}")}
+def _entry_points(kind: str) -> dict[str, EntryPoint]:
+    return entry_points().get(f"assay.{kind}", {})
 
 
-@cache
-def _all_entry_points() -> Any:
-    """Read once: it means opening a file of every installed distribution."""
-    from importlib.metadata import entry_points
-
-    return entry_points()
-
-
-def _distribution(point: Any) -> str:
-    return _name_of(point.dist) if point.dist else "?"
-
-
-@cache
-def _name_of(distribution: Any) -> str:
-    """Asked once a distribution: it means reading and parsing its metadata."""
-    return str(distribution.name)
-
-
-def _is_of_distribution(point: Any, member: Any) -> bool:
+def _is_of_distribution(point: EntryPoint | None, member: Any) -> bool:
     """Whether an entry point names the very member that was registered."""
     own = f"{getattr(member, '__module__', '')}:{getattr(member, '__qualname__', '')}"
     return point is not None and point.value == own
