@@ -33,7 +33,6 @@ class Polling:
         else:
             time.sleep(MOMENT)
 
-
     def _look_again(self) -> bool:
         """Look for a moment before going to sleep: waking up from that takes longer than a quick program's answer.
 
