@@ -19,13 +19,12 @@ from assay.report.document import (
     read_result,
     result_schema,
     run_document,
-    safe_name,
     seed_result,
     strict_json,
-    trial_folder,
     write_output_dir,
 )
 from assay.report.json import Json
+from assay.report.names import safe_name, trial_folder
 
 
 def closed(schema: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from assay.model import (
     TrialReport,
     metric_named,
 )
-from assay.model.report import Judging
+from assay.model.rating import Judging
 
 
 def trial_report(

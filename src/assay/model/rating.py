@@ -57,3 +57,14 @@ class Ratings:
     """Of the cases that count, in the order of `marks`."""
     marks: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False, repr=False)
     """Dimension to what each case says of it: two agents are told apart by these, case by case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What judging a trial used up: spending of the harness, no part of the agent's cost."""
+
+    calls: int
+    """Questions put to judges."""
+    tokens: float | None
+    """None is unknown: of some call nobody said."""
+    usd: float | None

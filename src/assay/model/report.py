@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from assay.model.estimate import Estimate
 from assay.model.execution import Artifact, Execution
 from assay.model.metric import Metric
-from assay.model.rating import Ratings
+from assay.model.rating import Judging, Ratings
 from assay.model.run import Run, StoredTrial
 from assay.model.suite import Suite
 
@@ -69,17 +69,6 @@ class Series:
     values: Sequence[float]
     unit: str = "process"
     """What `processes` counts: what is independent of each other, processes or cases."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """What judging a trial used up: spending of the harness, no part of the agent's cost."""
-
-    calls: int
-    """Questions put to judges."""
-    tokens: float | None
-    """None is unknown: of some call nobody said."""
-    usd: float | None
 
 
 @dataclass(frozen=True, slots=True)

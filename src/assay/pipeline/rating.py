@@ -18,7 +18,7 @@ from assay.model import (
     Suite,
 )
 from assay.model.metric import JUDGING
-from assay.model.report import Judging
+from assay.model.rating import Judging
 from assay.plugin import lookup
 from assay.store.store import Store
 

@@ -16,11 +16,8 @@ from pathlib import Path
 from threading import Timer
 
 from assay.errors import AssayError, PlanError
-from assay.execute.agents import agent_key, make_agent
-from assay.execute.enough import Enough
 from assay.execute.environment import environment
 from assay.execute.jobs import Assignment
-from assay.execute.judging import make_scorer
 from assay.execute.runner import carry_out, interruptible
 from assay.execute.spending import Spending
 from assay.model import (
@@ -38,7 +35,7 @@ from assay.pipeline.ownership import is_alive, owner
 from assay.plan.suite import scorers_of
 from assay.plan.target import Registry, Request, checked_suite, contents_of, plan_target
 from assay.plugin import lookup
-from assay.report.document import trial_folder, write_output_dir
+from assay.report.names import trial_folder
 from assay.spec.agents import read_agents
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -75,10 +72,14 @@ def _registry(store: Store | None) -> Registry:
 
 def _check_makeable(plan: Plan) -> None:
     """Make each agent and scorer once, unopened, so that what is wrong with any of them is told before anything runs."""
+    if plan.suite is None:
+        return
+    from assay.execute.agents import agent_key, make_agent
+    from assay.execute.judging import make_scorer
+
     agents = {agent_key(t.agent_use): t.agent_use for t in plan.trials if t.agent_use is not None}
     makings: list[Callable[[], object]] = [partial(make_agent, use) for use in agents.values()]
-    if plan.suite is not None:
-        makings += [partial(make_scorer, use) for use in scorers_of(plan.suite)]
+    makings += [partial(make_scorer, use) for use in scorers_of(plan.suite)]
     problems: dict[str, None] = {}
     for make in makings:
         try:
@@ -93,6 +94,8 @@ def check(target: str, settings: Settings, store: Store | None = None) -> str:
     """What a spec, a suite or a file of agents holds, in a few words, if all of it is fine."""
     contents = contents_of(Path(target))
     if contents == "agents":
+        from assay.execute.agents import make_agent
+
         uses = read_agents(Path(target))
         for use in uses.values():
             make_agent(use)
@@ -132,6 +135,8 @@ def resume(ref: str, store: Store, watch: Watch = unwatched) -> Run:
 
 def _progress(store: Store, run: Run) -> dict[tuple[int, int, str], int]:
     """What is stored; a process of `measured: auto` that had seen enough counts as having done all it may."""
+    from assay.execute.enough import Enough
+
     progress = dict(store.progress(run.id))
     for stored in run.trials:
         until = stored.trial.iterations.until
@@ -171,6 +176,7 @@ def _carried_out(
     finished = store.run(begun.id)
     if plan.output_dir:
         from assay.pipeline.reporting import report_of
+        from assay.report.document import write_output_dir
 
         write_output_dir(report_of(store, begun.id), Path(plan.output_dir))
     return finished

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.model import Case, Execution, Report, Status
 from assay.model.metric import JUDGING
-from assay.model.report import Judging
+from assay.model.rating import Judging
 from assay.report.cases import answers_to, expected_text, input_text, outcome_of
 from assay.report.contests import OUTCOMES, as_text, heading, judging_text, source_text, sources_in
 from assay.report.figures import first_lines, last_lines

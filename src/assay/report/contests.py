@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from assay.model import DIMENSIONS, Benchmark, Estimate, Execution, Rating, Ratings, Report, TrialReport
-from assay.model.report import Judging
+from assay.model.rating import Judging
 from assay.report.figures import NOTHING, params_text, with_interval
 from assay.units import count, significant, usd
 

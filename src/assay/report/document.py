@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, date, datetime
-from hashlib import sha256
+from datetime import date
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, TextIO
@@ -30,6 +28,7 @@ from assay.report.cases import answers_to
 from assay.report.contests import benchmark_of, cost_sources, is_simulated
 from assay.report.figures import doubts_of
 from assay.report.markdown import sweep_summary, trial_page
+from assay.report.names import safe_name, trial_folder
 
 RESULT = "assay.result/1"
 TRIAL = "assay.trial/1"
@@ -396,26 +395,6 @@ def _flat_environment(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def trial_folder(name: str, started: datetime, trial_id: str) -> str:
-    """The name, the time and eight characters that differ for every trial, however alike their names are.
-
-    >>> trial_folder("parse invoices", datetime(2026, 5, 4, 12, 30, 15, tzinfo=UTC), "8f3a1c-0")
-    'parse-invoices_20260504_123015_39634ff4'
-    """
-    moment = started.astimezone(UTC) if started.tzinfo else started
-    return f"{safe_name(name)}_{moment:%Y%m%d_%H%M%S}_{sha256(trial_id.encode()).hexdigest()[:8]}"
-
-
-def safe_name(text: str, limit: int = 80) -> str:
-    """A name that every file system takes and that leads to no other folder.
-
-    >>> safe_name("../etc/pass wd"), safe_name("size=10 µs"), safe_name("...")
-    ('etc-pass-wd', 'size=10-µs', 'unnamed')
-    """
-    kept = re.sub(r"[^\w.=+,]+", "-", text).strip("-.")
-    return kept.encode()[:limit].decode(errors="ignore").rstrip("-.") or "unnamed"
 
 
 def write_output_dir(report: Report, folder: Path) -> list[Path]:

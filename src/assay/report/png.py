@@ -10,7 +10,7 @@ from assay.report.cases import case_rows
 from assay.report.charts import run_charts, trial_charts
 from assay.report.contest_charts import contest_charts
 from assay.report.contests import contests
-from assay.report.document import safe_name
+from assay.report.names import safe_name
 from assay.report.vega import Chart, themed
 
 _IN_FULL = 20

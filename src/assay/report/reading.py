@@ -42,7 +42,7 @@ from assay.model import (
     metric_named,
 )
 from assay.model.metric import JUDGING
-from assay.model.report import Judging
+from assay.model.rating import Judging
 from assay.report import schema
 
 _SHOWN_FAILURES = 20

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from assay.model import DIMENSIONS, CaseTable, Phase, Ratings
 from assay.model.metric import JUDGING
-from assay.model.report import Judging
+from assay.model.rating import Judging
 from assay.store.bulk import fetch_rows, insert_rows
 from assay.store.reading import OkMeasured, columns, read_metrics
 from assay.store.standings import write_standing

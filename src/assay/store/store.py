@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import sqlalchemy as sa
 
@@ -27,8 +27,6 @@ from assay.model import (
     Suite,
     SuiteRef,
 )
-from assay.model.regression import Regression, RegressionState
-from assay.model.report import Judging
 from assay.store import (
     cases,
     database,
@@ -39,7 +37,6 @@ from assay.store import (
     reading,
     refs,
     registry,
-    regressions,
     schema,
     standings,
     writing,
@@ -60,6 +57,10 @@ from assay.store.tables import (
     tags,
     trials,
 )
+
+if TYPE_CHECKING:
+    from assay.model.rating import Judging
+    from assay.model.regression import Regression, RegressionState
 
 __all__ = ["RunSummary", "Store", "TrialSummary", "upgrade"]
 
@@ -399,11 +400,15 @@ class Store:
 
     def regressions(self, agent: str) -> list[Regression]:
         """Every one that was ever found, in its state; the oldest first."""
+        from assay.store import regressions
+
         with self._engine.connect() as connection:
             return regressions.read_regressions(connection, agent)
 
     def keep_regressions(self, found: Iterable[Regression]) -> None:
         """Each takes the place of what was kept under its id."""
+        from assay.store import regressions
+
         with self._writer.begin() as connection:
             regressions.write_regressions(connection, found)
 
@@ -416,6 +421,8 @@ class Store:
         now: datetime | None = None,
     ) -> Regression:
         """Gives one, by its id or the start of it, a state; without a note the one that it has stays."""
+        from assay.store import regressions
+
         with self._writer.begin() as connection:
             return regressions.mark(connection, agent, ref, state, note, now or datetime.now(UTC))
 
