@@ -42,7 +42,7 @@ def shown(print_it: Callable[..., None], *things: object, width: int = 80) -> st
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("module", ["figures", "document", "contests"])
+@pytest.mark.parametrize("module", ["figures", "names", "contests", "change", "console_showdown", "history"])
 def test_the_examples_in_the_docstrings_hold(module):
     outcome = doctest.testmod(importlib.import_module(f"assay.report.{module}"))
     assert outcome.attempted > 0
