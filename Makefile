@@ -18,7 +18,7 @@ demo: $(VENV)/.core  ## Measure something small and show the result (core instal
 	@$(INSIDE) sh examples/demo.sh
 
 test: check  ## Check, then run every test
-	@$(INSIDE) python -m pytest -q -n 2
+	@$(INSIDE) sh scripts/test.sh
 
 check: $(VENV)/.dev  ## Look for faults without running: style, types, layers, generated pages
 	@$(BIN)/ruff check $(wildcard $(SOURCES))
