@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.stats.sequence import Decision, Look, PairSequence
+from assay.stats.sequence import Decision, Look, PairSequence, ScoreSequence
 
 
 def fed(a: list[float], b: list[float], **options: float) -> list[Look]:
@@ -94,6 +94,78 @@ def test_ten_percent_are_settled_after_about_fifteen_pairs() -> None:
     ends = [fed(*noisy(seed, 1.1, spread=0.07))[-1] for seed in range(300)]
     assert np.mean([end.decision is Decision.HIGHER for end in ends]) >= 0.97
     assert np.mean([end.pairs for end in ends]) <= 18
+
+
+def scored(a: list[float], b: list[float], **options: float) -> Look:
+    """The look at which it is over, or the last."""
+    sequence = ScoreSequence(**{"cap": len(a), **options})  # type: ignore[arg-type]
+    for x, y in zip(a, b, strict=True):
+        look = sequence.add(x, y)
+        if look.is_over:
+            break
+    return look
+
+
+def passes(seed: int, better: float, n: int = 200) -> tuple[list[float], list[float]]:
+    """Cases of different difficulty, passed or not by two agents of which the second is better by some points."""
+    chance = np.random.default_rng(seed)
+    hard = chance.uniform(0.2, 0.8 - better, n)
+    a, b = chance.random((2, n)) < [hard, hard + better]
+    return a.astype(float).tolist(), b.astype(float).tolist()
+
+
+def test_scores_are_decided_by_the_difference_of_their_means() -> None:
+    last = scored(*passes(1, 0.4))
+    assert last.decision is Decision.HIGHER
+    assert 10 <= last.pairs < 200
+    assert 0 < last.low < last.ratio < last.high < 1
+    assert scored(*reversed(passes(1, 0.4))).decision is Decision.LOWER
+
+
+def test_scores_that_all_agree_are_the_same_once_there_are_enough_and_never_at_the_first_look() -> None:
+    assert scored([1.0] * 30, [1.0] * 30).decision is Decision.OPEN
+    wide = scored([1.0] * 400, [1.0] * 400, tolerance=0.05)
+    assert wide.decision is Decision.SAME
+    assert wide.pairs > 20
+    assert -0.05 <= wide.low <= 0 <= wide.high <= 0.05
+
+
+def test_scores_out_of_range_are_left_out_and_counted() -> None:
+    last = scored([math.nan, 2.0, -0.1, 0.5] * 10, [0.5] * 40)
+    assert (last.pairs, last.left_out, last.is_over) == (10, 30, True)
+    nothing = scored([math.nan] * 12, [0.5] * 12)
+    assert (nothing.pairs, nothing.decision, nothing.low, nothing.high) == (0, Decision.OPEN, -1.0, 1.0)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=10, max_size=40))
+def test_any_scores_have_an_interval_around_their_difference(pairs: list[tuple[float, float]]) -> None:
+    last = scored([a for a, _ in pairs], [b for _, b in pairs])
+    assert -1 <= last.low <= last.ratio + 1e-9
+    assert last.ratio - 1e-9 <= last.high <= 1
+    if last.decision is Decision.HIGHER:
+        assert last.low >= 0
+    if last.decision is Decision.LOWER:
+        assert last.high <= 0
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=10, max_size=30))
+def test_sides_that_change_places_turn_the_decision_round(pairs: list[tuple[float, float]]) -> None:
+    a, b = [one for one, _ in pairs], [other for _, other in pairs]
+    turned = {Decision.HIGHER: Decision.LOWER, Decision.LOWER: Decision.HIGHER}
+    there, back = scored(a, b), scored(b, a)
+    assert back.decision is turned.get(there.decision, there.decision)
+    assert back.low == pytest.approx(-there.high, abs=1e-9)
+
+
+def test_looking_at_scores_after_every_case_keeps_the_rate_of_false_alarms() -> None:
+    ends = [scored(*passes(seed, 0.0)).decision for seed in range(400)]
+    assert np.mean([end in (Decision.HIGHER, Decision.LOWER) for end in ends]) <= 0.05
+
+
+def test_thirty_points_are_settled_long_before_all_cases_are_asked() -> None:
+    ends = [scored(*passes(seed, 0.3)) for seed in range(200)]
+    assert np.mean([end.decision is Decision.HIGHER for end in ends]) >= 0.97
+    assert np.mean([end.pairs for end in ends]) <= 100
 
 
 def test_whoever_runs_the_pairs_need_not_load_numpy() -> None:

@@ -3,13 +3,20 @@
 A confidence sequence holds the true ratio at all looks together with its level. This one is the normal mixture of
 Robbins (1970) with an estimated variance (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024), on logarithms of the
 ratios of pairs. Stragglers are pulled in to three robust deviations (Huber 1964), or a single one would hide a change for
-dozens of pairs. It is plain Python: whoever runs the pairs can ask without loading numpy.
+dozens of pairs.
+
+Scores lie between 0 and 1 and are often all or nothing, where an estimated variance is too often zero. Their differences
+are bet on (Waudby-Smith and Ramdas 2024, section 4): that holds for whatever lies between bounds, after any number of pairs.
+
+It is plain Python: whoever runs the pairs can ask without loading numpy.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,11 +25,14 @@ BURN_IN = 10
 CAP = 60
 REACH = 3.0
 _SIGMA = 1.4826
+_STAKES = (0.04, 0.08, 0.15, 0.25, 0.35, 0.45, 0.6, 0.75, 0.9)
+"""Of those who bet on scores: small ones win where differences are small or noisy, large ones where they are clear."""
+_HALVINGS = 40
 _LARGEST_LOG = math.log(sys.float_info.max)
 
 
 class Decision(StrEnum):
-    """About B ÷ A."""
+    """About B ÷ A, or of scores about B − A."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -39,6 +49,7 @@ class Look:
     is_over: bool
     """Decided, or as many pairs as there may be."""
     ratio: float = math.nan
+    """Of scores the difference, and so its ends."""
     low: float = 0.0
     high: float = math.inf
     left_out: int = 0
@@ -102,6 +113,118 @@ class PairSequence:
         if abs(middle) <= max(radius, self._width):
             return Decision.OPEN
         return Decision.HIGHER if middle > 0 else Decision.LOWER
+
+
+class ScoreSequence:
+    """Pairs of scores from 0 to 1, one by one; decided by the difference B − A of their means.
+
+    >>> sequence = ScoreSequence(cap=200)
+    >>> looks = [sequence.add(0.0, float(i % 4 > 0)) for i in range(30)]
+    >>> [look.decision.value for look in (looks[8], looks[-1])], looks[-1].is_over
+    (['open', 'higher'], True)
+    """
+
+    def __init__(
+        self, *, tolerance: float = 0.01, level: float = 0.95, burn_in: int = BURN_IN, cap: int = CAP
+    ) -> None:
+        self._tolerance = tolerance
+        self._riches = math.log(2 / (1 - level))
+        self._burn_in = max(2, burn_in)
+        self._cap = cap
+        self._left_out = 0
+        self._differences: list[float] = []
+        self._above, self._below = _Bets(0.0), _Bets(0.0)
+        self._within = (_Bets(-tolerance), _Bets(-tolerance))
+
+    def add(self, a: float, b: float) -> Look:
+        """The interval is worked out once it is over: until then only what is to be decided is looked at."""
+        if 0 <= a <= 1 and 0 <= b <= 1:
+            self._take(b - a)
+        else:
+            self._left_out += 1
+        pairs = len(self._differences)
+        is_full = pairs + self._left_out >= self._cap
+        decision = self._decided() if pairs >= self._burn_in else Decision.OPEN
+        if decision is Decision.OPEN and not is_full:
+            return Look(pairs, decision, False, low=-1.0, high=1.0, left_out=self._left_out)
+        low, middle, high = self._interval()
+        return Look(pairs, decision, True, middle, low, high, self._left_out)
+
+    def _take(self, difference: float) -> None:
+        self._differences.append(difference)
+        self._above.take(difference)
+        self._below.take(-difference)
+        for bets, sign in zip(self._within, (1, -1), strict=True):
+            bets.take(sign * difference)
+
+    def _decided(self) -> Decision:
+        if all(bets.gain >= self._riches for bets in self._within):
+            return Decision.SAME
+        middle = math.fsum(self._differences) / len(self._differences)
+        if self._above.gain >= self._riches and middle > self._tolerance:
+            return Decision.HIGHER
+        if self._below.gain >= self._riches and middle < -self._tolerance:
+            return Decision.LOWER
+        return Decision.OPEN
+
+    def _interval(self) -> tuple[float, float, float]:
+        if not self._differences:
+            return -1.0, math.nan, 1.0
+        middle = math.fsum(self._differences) / len(self._differences)
+        low = self._lowest(self._differences, middle)
+        high = -self._lowest([-difference for difference in self._differences], -middle)
+        return low, middle, high
+
+    def _lowest(self, differences: list[float], middle: float) -> float:
+        """The smallest mean that bets against it have not become rich on, by halving."""
+        low, high = -1.0, middle
+        counted = Counter(differences).items()
+        for _ in range(_HALVINGS):
+            edge = low / 2 + high / 2
+            low, high = (edge, high) if _gain(counted, edge) >= self._riches else (low, edge)
+        return low
+
+
+class _Bets:
+    """Gamblers who each stake a share of what they own on every difference being above `edge` in the mean.
+
+    Where it is not, their riches together exceed x times what they began with, ever, with a chance of at most 1/x.
+    """
+
+    def __init__(self, edge: float) -> None:
+        self._edge = edge
+        self._gains = [0.0] * len(_STAKES)
+
+    def take(self, difference: float) -> None:
+        step = _step(difference, self._edge)
+        self._gains = [
+            gain + math.log1p(stake * step) for gain, stake in zip(self._gains, _STAKES, strict=True)
+        ]
+
+    @property
+    def gain(self) -> float:
+        return _together(self._gains)
+
+
+def _step(difference: float, edge: float) -> float:
+    """What a stake wins: at the worst, where the difference is −1, all of it is lost."""
+    return (difference - edge) / (1 + edge)
+
+
+def _gain(counted: Iterable[tuple[float, int]], edge: float) -> float:
+    """The same for all differences at once."""
+    if edge <= -1:
+        return math.inf
+    steps = [(_step(difference, edge), number) for difference, number in counted]
+    return _together(
+        [math.fsum(number * math.log1p(stake * step) for step, number in steps) for stake in _STAKES]
+    )
+
+
+def _together(gains: list[float]) -> float:
+    """Logarithm of the mean of what they own."""
+    most = max(gains)
+    return most + math.log(math.fsum(math.exp(gain - most) for gain in gains) / len(gains))
 
 
 def _pulled_in(steps: list[float]) -> tuple[list[float], float]:
