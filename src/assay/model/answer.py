@@ -84,3 +84,7 @@ class Answer:
     """Earlier tries of the same request: {"error": …, "seconds": …}."""
     is_simulated: bool = False
     log: str | None = None
+    content_seconds: tuple[float, ...] = ()
+    """When each piece of content came, after sending; empty where the answer was not streamed."""
+    seconds: float | None = None
+    """From sending the request to the last byte of its answer; None where no request went over a wire."""

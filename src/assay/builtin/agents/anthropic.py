@@ -105,7 +105,7 @@ class Reply:
         for index, block in enumerate(blocks):
             self._take_block(index, block, self._sent)
         # In one piece there is no first token to be seen.
-        self._pieces.first_seconds = None
+        self._pieces.seconds.clear()
 
     def _take_block(self, index: int, block: Mapping[str, Any], at: float) -> None:
         if block.get("type") == "text":
@@ -133,6 +133,7 @@ class Reply:
             tuple(call.made() for _, call in sorted(self._calls.items())),
             _usage(self._usage),
             first_token_seconds=self._pieces.first_seconds,
+            content_seconds=tuple(self._pieces.seconds),
             model=self._model,
         )
 

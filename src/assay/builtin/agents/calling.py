@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from time import monotonic, perf_counter
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from assay.builtin.agents.protocol import decoded, excerpt
@@ -131,13 +131,30 @@ class Caller:
                 if stream.status >= 300:
                     return await self._refusal(stream)
                 course.is_simulated = _SIMULATED in stream.headers
-                return await _read_all(stream, read)
+                answer = await _read_all(stream, read)
+                course.answered_in = stream.ended - stream.sent
+                return answer
         except (ConnectFailed, Disconnected) as error:
             return Refusal(None, self._redaction.clean(str(error)))
         except (BadResponse, ResponseTooLarge) as error:
             raise InvalidAnswer(str(error)) from None
         except HttpError as error:
             raise AgentError(str(error)) from None
+
+    async def look_up(self, path: str, body: bytes | None = None) -> Any:
+        """The JSON at another path of the same server, by POST where there is a body; AgentError where there is none."""
+        if self._client is None:
+            raise AgentError("the server was asked before the agent was opened")
+        place = urlsplit(self._url)._replace(path=path, query="").geturl()
+        method = "GET" if body is None else "POST"
+        try:
+            response = await self._client.request(method, place, body or b"", self._headers)
+            if response.status < 300:
+                return response.json()
+        except HttpError as error:
+            raise AgentError(self._redaction.clean(f"{path}: {error}")) from None
+        text = self._redaction.clean(response.body.decode(errors="replace").strip())
+        raise AgentError(f"{path}: HTTP {response.status}: {text[:_EXCERPT]}")
 
     async def _refusal(self, stream: Stream) -> Refusal:
         try:
@@ -172,6 +189,7 @@ class _Course:
         self._spans: list[Span] = []
         self.attempts: list[Mapping[str, object]] = []
         self.is_simulated = False
+        self.answered_in: float | None = None
 
     async def waited(self, waiting: Awaitable[None]) -> None:
         started = perf_counter()
@@ -190,7 +208,14 @@ class _Course:
 
     def told_with(self, answer: Answer, output: object) -> Answer:
         spans, attempts = (*self._spans, *answer.spans), tuple(self.attempts)
-        return replace(answer, output=output, spans=spans, attempts=attempts, is_simulated=self.is_simulated)
+        return replace(
+            answer,
+            output=output,
+            spans=spans,
+            attempts=attempts,
+            is_simulated=self.is_simulated,
+            seconds=self.answered_in,
+        )
 
     def __enter__(self) -> None:
         return None

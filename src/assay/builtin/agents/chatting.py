@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from assay.builtin.agents.calling import Caller
 from assay.builtin.agents.messages import Message, chat_messages
@@ -46,6 +46,10 @@ class ChatAgent(ABC):
             raise InvalidAnswer(f"the model that answered must be text, not {excerpt(repr(answer.model))}")
         self._answered_by = answer.model or self._answered_by
         return answer
+
+    async def look_up(self, path: str, document: object = None) -> Any:
+        """What the server says at another of its paths; AgentError where it says nothing."""
+        return await self._caller.look_up(path, None if document is None else json_bytes(document))
 
     @abstractmethod
     def _body(self, request: Request, messages: list[Message]) -> dict[str, object]: ...

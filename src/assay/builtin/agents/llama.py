@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_hex
@@ -107,14 +106,12 @@ class _Heard:
     def __init__(self) -> None:
         self.is_stopped = False
         self._chat = Chat(perf_counter())
-        self._timings: Mapping[str, Any] = {}
         self._problem: AgentError | None = None
 
     def __call__(self, chunk: Mapping[str, Any]) -> bool:
         """Whether to stop."""
         try:
             self._chat.take_chunk(chunk, perf_counter())
-            self._timings = chunk.get("timings") or self._timings
         except AgentError as problem:
             self._problem = problem
         return self.is_stopped or self._problem is not None
@@ -124,10 +121,7 @@ class _Heard:
             raise self._problem
         if not self._chat.is_complete:
             raise AgentError("the engine stopped before the answer was complete")
-        answer = self._chat.answer()
-        parts = (("prompt_eval", "prompt_ms"), ("eval", "predicted_ms"))
-        durations = {name: self._timings[key] / 1000 for name, key in parts if key in self._timings}
-        return replace(answer, durations=durations)
+        return self._chat.answer()
 
 
 def _carried() -> Path:

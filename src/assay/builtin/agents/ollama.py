@@ -118,6 +118,7 @@ class Reply:
             first_token_seconds=self._pieces.first_seconds if self._is_streamed else None,
             model=last.get("model"),
             durations={name: _seconds(last, name) for name in _DURATIONS if f"{name}_duration" in last},
+            content_seconds=tuple(self._pieces.seconds) if self._is_streamed else (),
         )
 
 

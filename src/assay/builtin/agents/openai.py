@@ -74,6 +74,7 @@ class Chat:
         self._pieces = Pieces(sent)
         self._calls: dict[int, Call] = {}
         self._usage: object = None
+        self._timings: object = None
         self._model: str | None = None
 
     def take(self, event: SseEvent) -> None:
@@ -104,7 +105,7 @@ class Chat:
         self._pieces.add(message.get("content") or "", self._sent)
         self._take_calls(message.get("tool_calls") or ())
         # In one piece there is no first token to be seen.
-        self._pieces.first_seconds = None
+        self._pieces.seconds.clear()
 
     def _choice(self, document: Any) -> dict[str, Any] | None:
         """The first choice, if there is one; facts about the whole are noted on the way."""
@@ -114,6 +115,7 @@ class Chat:
             raise AgentError(f"the server says: {told(document['error'])}")
         self._model = document.get("model") or self._model
         self._usage = document.get("usage") or self._usage
+        self._timings = document.get("timings") or self._timings
         choices = document.get("choices")
         first = choices[0] if isinstance(choices, list) and choices else None
         return first if isinstance(first, dict) else None
@@ -136,6 +138,8 @@ class Chat:
             cost_in(self._usage),
             first_token_seconds=self._pieces.first_seconds,
             model=self._model,
+            durations=durations_of(self._timings),
+            content_seconds=tuple(self._pieces.seconds),
             log=f"[{self._late} events after the end were passed over]\n" if self._late else None,
         )
 
@@ -170,6 +174,13 @@ def usage_of(usage: object) -> Usage:
         said.get("reasoning_tokens") if isinstance(said, Mapping) else None,
         1,
     )
+
+
+def durations_of(timings: object) -> dict[str, float]:
+    """Seconds that llama.cpp's server tells of its work; other servers of this protocol tell none."""
+    told = timings if isinstance(timings, Mapping) else {}
+    parts = (("prompt_eval", "prompt_ms"), ("eval", "predicted_ms"))
+    return {name: told[key] / 1000 for name, key in parts if isinstance(told.get(key), (int, float))}
 
 
 def cost_in(usage: object) -> float | None:

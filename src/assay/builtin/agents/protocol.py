@@ -78,26 +78,29 @@ def excerpt(text: str, size: int = _EXCERPT) -> str:
 
 
 class Pieces:
-    """A streamed text as it comes, and when its first content came."""
+    """A streamed text as it comes, and when each piece of content came."""
 
-    __slots__ = ("_started", "_texts", "first_seconds")
+    __slots__ = ("_started", "_texts", "seconds")
 
     def __init__(self, started: float) -> None:
         self._started = started
         self._texts: list[str] = []
-        self.first_seconds: float | None = None
+        self.seconds: list[float] = []
+
+    @property
+    def first_seconds(self) -> float | None:
+        return self.seconds[0] if self.seconds else None
 
     def add(self, text: object, at: float) -> None:
         if not isinstance(text, str):
             raise InvalidAnswer(f"a streamed piece must be text, not {type(text).__name__}")
-        if text and self.first_seconds is None:
-            self.first_seconds = at - self._started
+        if text:
+            self.seconds.append(at - self._started)
         self._texts.append(text)
 
     def began(self, at: float) -> None:
         """Content came that is not text, such as a call."""
-        if self.first_seconds is None:
-            self.first_seconds = at - self._started
+        self.seconds.append(at - self._started)
 
     def __bool__(self) -> bool:
         return bool(self._texts)
