@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from assay.analysis.axes import axis_effects
 from assay.analysis.best import best_points
 from assay.analysis.budget import budget_doubts
-from assay.analysis.treatment import alike_but_for, identical_arms, settings_not_taken
+from assay.analysis.treatment import alike_but_for, identical_arms, settings_not_taken, settings_not_told
 from assay.model import Doubt, Isolation, Report, Run, Suite, TrialReport
 from assay.units import count
 
@@ -22,6 +22,7 @@ def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None
         *_about_treatment(trials),
         *_about_run(run),
         *budget_doubts(run, trials),
+        *_remarks(trials),
         *(doubt for trial in trials for doubt in _about_trial(trial)),
     )
     best = best_points(run, trials)
@@ -47,12 +48,24 @@ def _about_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
             yield Doubt(
                 "setting-not-taken", message, "This trial is not the point that its name says.", trial.name
             )
+    yield from _not_told(trials)
     for arms in identical_arms(trials):
         names = ", ".join(f"'{arm.name}'" for arm in arms[:_NAMED]) + (", …" if len(arms) > _NAMED else "")
         yield Doubt(
             "identical-arms",
             f"The arms {names} are identical: {alike_but_for(arms[0], _other(arms))}",
             "Check that the setting reaches what is measured, and read it back under its own name.",
+        )
+
+
+def _not_told(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
+    """Once for all trials: it is the server, not the point, that does not tell."""
+    names = dict.fromkeys(name for trial in trials for name in settings_not_told(trial))
+    if names:
+        told = ", ".join(f"'{name}'" for name in names)
+        yield Doubt(
+            "setting-not-told",
+            f"What was measured does not report {told}, so nobody can tell whether it took.",
         )
 
 
@@ -63,9 +76,6 @@ def _other(arms: Sequence[TrialReport]) -> TrialReport:
 def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
     yield from _failures(trial)
     planned = trial.stored.trial
-    for remark in trial.artifacts:
-        if remark.type == "remark":
-            yield Doubt("remark", remark.content.decode("utf-8", "replace"), trial=trial.name)
     if trial.stored.stopped:
         yield Doubt("stopped", f"It ended before its plan was done: {trial.stored.stopped}", trial=trial.name)
     if planned.isolation is Isolation.INLINE and planned.processes > 1:
@@ -75,6 +85,17 @@ def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
             "Run with isolation: process.",
             trial.name,
         )
+
+
+def _remarks(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
+    """What was noted beside the figures, each once: by itself where it holds for several trials."""
+    places: dict[str, dict[str, None]] = {}
+    for trial in trials:
+        for artifact in trial.artifacts:
+            if artifact.type == "remark":
+                places.setdefault(artifact.content.decode("utf-8", "replace"), {})[trial.name] = None
+    for text, names in places.items():
+        yield Doubt("remark", text, trial=next(iter(names)) if len(names) == 1 else None)
 
 
 def _failures(trial: TrialReport) -> Iterator[Doubt]:

@@ -15,12 +15,22 @@ _NO = frozenset({"false", "off", "no", "0"})
 
 
 def settings_not_taken(trial: TrialReport) -> list[str]:
-    """Params that the thing under test reports with another value, each as a sentence."""
+    """Params that the thing under test reports with another value, each as a sentence; None asks for nothing."""
     params, applied = trial.stored.trial.params, trial.applied
     return [
         f"The setting '{name}' did not take: '{asked}' was asked for, '{applied[name]}' was read back."
         for name, asked in params.items()
-        if name in applied and not _agree(asked, applied[name])
+        if asked is not None and applied.get(name) is not None and not _agree(asked, applied[name])
+    ]
+
+
+def settings_not_told(trial: TrialReport) -> list[str]:
+    """Params that were asked for and of which the thing under test does not say whether they took."""
+    params, applied = trial.stored.trial.params, trial.applied
+    return [
+        name
+        for name, asked in params.items()
+        if asked is not None and name in applied and applied[name] is None
     ]
 
 

@@ -26,6 +26,7 @@ FLAGS = {
     "iterations.warmup": "--warmup",
     "output_dir": "--out",
     "tags": "--group",
+    "until": "--until-decided",
 }
 
 
@@ -74,7 +75,7 @@ FLAGS = {
     "agents",
     metavar="A",
     multiple=True,
-    help="Of a suite: an agent to put through it; several times.",
+    help="An agent to put through a suite, or to test with an experiment that takes one; several times.",
 )
 @click.option(
     "--concurrency",
@@ -111,6 +112,21 @@ FLAGS = {
     metavar="N",
     help="End the run when it has used so many tokens.",
 )
+@click.option(
+    "--until-decided",
+    "decided",
+    metavar="METRIC",
+    help="With two agents or trials: end as soon as it is decided which is better by METRIC.",
+)
+@click.option(
+    "--tolerance", metavar="SHARE", help="With --until-decided: differences within it count as none (3%)."
+)
+@click.option(
+    "--max-pairs",
+    type=click.IntRange(10, 100_000),
+    metavar="N",
+    help="With --until-decided: pairs at the most.",
+)
 @click.option("--resume", "resumed", metavar="RUN", help="Do what is missing of a run that was cut short.")
 @click.option("--dry-run", is_flag=True, help="Say what would be run, and stop.")
 @common
@@ -121,6 +137,7 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
     \b
     assay run spec.yaml
     assay run suite.yaml --agent fast --agent careful --repetitions 3
+    assay run suite.yaml --agent fast --agent careful --until-decided score
     assay run bench.py::parse --processes 10
     assay run pragma_profile --set num_records=2000 --sweep profile=balanced,performance --report html
     """
@@ -227,6 +244,8 @@ def changes(options: dict[str, Any]) -> dict[str, Any]:
         if options[name] is not None
     }
     named = {"params": params, "sweep": sweep, "iterations": iterations, **plain}
+    if until := _until(options):
+        named["until"] = until
     if options["load"]:
         named["load"] = list(options["load"])
     if options["tags"]:
@@ -234,6 +253,18 @@ def changes(options: dict[str, Any]) -> dict[str, Any]:
     if options["out"] is not None:
         named["output_dir"] = str(options["out"])
     return {key: value for key, value in named.items() if value not in ({}, None)}
+
+
+def _until(options: dict[str, Any]) -> dict[str, Any]:
+    from assay.cli.shares import share_of
+
+    text = options.get("tolerance")
+    given = {
+        "decided": options.get("decided"),
+        "tolerance": share_of(text, "--tolerance") or None if text is not None else None,
+        "max": options.get("max_pairs"),
+    }
+    return {key: value for key, value in given.items() if value is not None}
 
 
 def _warn_of_unknown_costs(session: Session, plan: Plan) -> None:

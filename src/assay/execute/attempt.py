@@ -47,7 +47,8 @@ def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = N
         pulse.enter(Stage.TEARDOWN)
         problem = subject.close()
         pulse.end()
-    yield replace(settled, artifacts=(teardown_failed(job, problem),) if problem else ())
+    remarks = [remark(job, f"remark-{n}", text) for n, text in enumerate(subject.context.remarks)]
+    yield replace(settled, artifacts=(*remarks, *([teardown_failed(job, problem)] if problem else ())))
 
 
 def _nothing_printed() -> None:

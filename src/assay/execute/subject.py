@@ -17,13 +17,14 @@ from assay.execute.outcome import Outcome, plain, sorted_out
 from assay.execute.told import summary, told
 from assay.model import Batch, Execution, Isolation, Job, Limits, Phase, Status
 from assay.plugin import lookup
-from assay.plugin.experiment import ExperimentContext
+from assay.plugin.experiment import Experiment, ExperimentContext
 
 if TYPE_CHECKING:
     import asyncio
 
 
 INTERRUPTED = "The run was interrupted."
+Ended = tuple[Status, Outcome, str | None]
 
 
 class Cancelled(BaseException):
@@ -54,6 +55,7 @@ class Subject:
         self._call = getattr(self._experiment, "call", None) or partial(
             self._experiment.execute_once, context
         )
+        self._prepare = _prepare_of(self._experiment)
         self._read: Callable[[Any], Outcome] = getattr(self._experiment, "read", sorted_out)
         self._runner: asyncio.Runner | None = None
         self._is_async = inspect.iscoroutinefunction(getattr(self._call, "func", self._call))
@@ -92,9 +94,10 @@ class Subject:
     def execute(self, phase: Phase, repetition: int) -> Execution:
         started = time()
         try:
-            watching = self._watching(phase, repetition)
+            failed = self._unprepared() if self._prepare is not None else None
+            watching = self._watching(phase, repetition) if failed is None else None
             states = watching.start(self.context) if watching else []
-            status, outcome, error = self._ventured()
+            status, outcome, error = failed or self._ventured()
             if watching:
                 outcome.measurements.update(watching.stop(states, self.files))
         except InstrumentFailed as failure:
@@ -107,14 +110,26 @@ class Subject:
             self.loops or 1, "", outcome.output, self._applied(), error,
         )  # fmt: skip
 
-    def _ventured(self) -> tuple[Status, Outcome, str | None]:
+    def _unprepared(self) -> Ended | None:
+        """How an execution ended that could not even be prepared; None where it can begin."""
+        assert self._prepare is not None
+        try:
+            self._settle(self._prepare(self.context))
+        except BaseException as raised:
+            return self._failed(raised)
+        return None
+
+    def _failed(self, raised: BaseException) -> Ended:
+        status = blamed(raised, self._job.isolation)
+        return status, Outcome(), INTERRUPTED if status is Status.CANCELLED else told(raised)
+
+    def _ventured(self) -> Ended:
         """One execution, however it ends."""
         try:
             seconds, result = self._timed(self.loops or 1)
             outcome = self._read(result)
         except BaseException as raised:
-            status = blamed(raised, self._job.isolation)
-            return status, Outcome(), INTERRUPTED if status is Status.CANCELLED else told(raised)
+            return self._failed(raised)
         outcome.measurements["seconds"] = seconds
         if outcome.problem:
             return Status.INVALID_OUTPUT, outcome, outcome.problem
@@ -164,6 +179,12 @@ class Subject:
 
 async def _awaited(result: Any) -> Any:
     return await result
+
+
+def _prepare_of(experiment: Any) -> Callable[[ExperimentContext], Any] | None:
+    """What is to run before each execution; None where the experiment has nothing to prepare."""
+    own = getattr(type(experiment), "prepare_once", None)
+    return None if own in (None, Experiment.prepare_once) else experiment.prepare_once
 
 
 def _ceilings(limits: Limits) -> list[tuple[str, float]]:

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import inspect
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from assay.errors import LookupFailed, MissingExtra, Mistake, PlanError, SpecError
-from assay.model import Agent, InstrumentUse, Isolation, Iterations, Limits, Order, Plan, Trial, Until
+from assay.model import (
+    Agent,
+    AgentUse,
+    InstrumentUse,
+    Isolation,
+    Iterations,
+    Limits,
+    Order,
+    Plan,
+    Trial,
+    Until,
+)
 from assay.plan.codebase import code_base
 from assay.plan.sweep import Point, as_text, count, points
 from assay.plugin import lookup
+from assay.plugin.agent import BadAgent
 from assay.plugin.instrument import NotMeasurable
-from assay.plugin.params import checked, is_axis, is_experiment, param_model
+from assay.plugin.params import checked, experiment_class, is_axis, is_experiment, param_model
 from assay.spec.files import matching
 from assay.spec.load import Located, Spec
 from assay.spec.schema import Entry, IterationsSection, LimitsSection, UntilSection
@@ -23,15 +35,18 @@ from assay.spec.schema import Entry, IterationsSection, LimitsSection, UntilSect
 MAX_TRIALS = 100_000
 
 
-def expand(spec: Spec) -> Plan:
-    """All trials of a spec; SpecError tells every mistake of the file and of the names and params in it."""
+def expand(spec: Spec, agents: Sequence[AgentUse] = ()) -> Plan:
+    """All trials of a spec; SpecError tells every mistake of the file and of the names and params in it.
+
+    With agents, each of them at each point; then every experiment must be one that takes agents.
+    """
     mistakes = list(spec.mistakes)
     load = _load_files(spec, mistakes)
     mistakes += _executor_mistakes(spec)
     seed = spec.run.seed if spec.run.seed is not None else secrets.randbelow(2**32)
     trials: list[Trial] = []
     for located in spec.entries:
-        trials += _trials(located, seed, len(trials), mistakes, spec.folder)
+        trials += _trials(located, seed, len(trials), mistakes, spec.folder, agents)
     if mistakes:
         raise SpecError(sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake.line or 0))
     return Plan(
@@ -73,7 +88,14 @@ def _executor_mistakes(spec: Spec) -> list[Mistake]:
     return []
 
 
-def _trials(located: Located, seed: int, first: int, mistakes: list[Mistake], folder: Path) -> list[Trial]:
+def _trials(
+    located: Located,
+    seed: int,
+    first: int,
+    mistakes: list[Mistake],
+    folder: Path,
+    agents: Sequence[AgentUse],
+) -> list[Trial]:
     """The trials of one entry; none when something other than its params is wrong."""
     entry, origin = located.entry, located.origin
     reference = _rooted(entry.experiment, folder)
@@ -82,18 +104,36 @@ def _trials(located: Located, seed: int, first: int, mistakes: list[Mistake], fo
         member = _experiment(reference, entry.experiment)
         axes, fixed = _axes(member, entry)
         found += _axis_mistakes(located, axes)
+        tested = _tested(member, entry, agents)
     except (LookupFailed, MissingExtra, PlanError) as error:
         found.append(origin.mistake(("experiment",), str(error)))
     if found:
         mistakes += found
         return []
     swept = points(axes, entry.strategy, entry.samples, seed)
-    settled = _settled(member, located, fixed, swept, mistakes)
-    agent = _agent(reference, member)
-    return [
-        _trial(entry, first + number, agent, reference, member, params, point)
-        for number, (params, point) in enumerate(zip(settled, swept, strict=True))
-    ]
+    trials: list[Trial] = []
+    for use, own in tested:
+        settled = _settled(member, located, {**own, **fixed}, swept, mistakes)
+        for params, point in zip(settled, swept, strict=True):
+            agent = _agent(reference, member, use, params)
+            trials.append(_trial(entry, first + len(trials), agent, reference, member, params, point, use))
+    return trials
+
+
+def _tested(
+    member: Any, entry: Entry, agents: Sequence[AgentUse]
+) -> list[tuple[AgentUse | None, dict[str, Any]]]:
+    """Each agent with the params that it stands for; where none was named, nothing with none."""
+    if not agents:
+        return [(None, {})]
+    params_of = getattr(experiment_class(member), "params_of", None)
+    if params_of is None:
+        names = ", ".join(f"'{use.name}'" for use in agents)
+        raise PlanError(f"'{entry.experiment}' takes no agent, but {names} was given: leave --agent out.")
+    try:
+        return [(use, dict(params_of(use))) for use in agents]
+    except BadAgent as problem:
+        raise PlanError(str(problem)) from None
 
 
 def _experiment(reference: str, written: str) -> Any:
@@ -130,7 +170,11 @@ def _twice(every: list[tuple[dict[str, Any], Any]], swept: list[Point]) -> str:
     return ""
 
 
-def _agent(reference: str, member: Any) -> Agent:
+def _agent(reference: str, member: Any, use: AgentUse | None, params: Mapping[str, Any]) -> Agent:
+    agent_of = getattr(experiment_class(member), "agent_of", None)
+    if agent_of is not None:
+        found: Agent = agent_of(params)
+        return found if use is None else Agent(use.name, use.version or found.version)
     origins = {source.name: source.origin for source in lookup.sources("experiments")}
     is_installed = reference in origins and not origins[reference].endswith(".py")
     return code_base(member, origins[reference] if is_installed else None)
@@ -218,11 +262,13 @@ def _trial(
     member: Any,
     params: dict[str, Any],
     point: Point,
+    use: AgentUse | None,
 ) -> Trial:
     slug, label = _slug(member, entry), _label(point)
+    name = slug if use is None else f"{slug} · {use.name}"
     return Trial(
         index=index,
-        name=f"{slug}[{label}]" if label else slug,
+        name=f"{name}[{label}]" if label else name,
         agent=agent,
         benchmark=slug,
         experiment=reference,

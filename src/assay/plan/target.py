@@ -64,11 +64,12 @@ def _planned(request: Request, settings: Settings, registry: Registry) -> Plan:
     if path.suffix in (".yaml", ".yml", ".json") or path.is_dir():
         return _planned_from_document(read_document(path), path.resolve().parent, request, settings, registry)
     if path.suffix == ".py" or ".py::" in target:
-        return _planned_from_python(request)
+        return _planned_from_python(request, settings, registry)
     if target in lookup.known("experiments") or ":" in target:
-        return _expanded(spec_of([target], Path.cwd(), request.changes), request)
+        return _expanded(spec_of([target], Path.cwd(), _of_experiment(request)), request, settings, registry)
     if target in shipped_specs():
-        plan = _expanded(load_spec(shipped_specs()[target], request.changes), request)
+        spec = load_spec(shipped_specs()[target], _of_experiment(request))
+        plan = _expanded(spec, request, settings, registry)
         return replace(plan, output_dir=_here(request.changes.get("output_dir")))
     read = _suite_named(target, settings, registry)
     if read is not None:
@@ -87,13 +88,12 @@ def _planned_from_document(
         return _planned_suite(_read(document, folder), request, settings, registry)
     if "suite" in value or "suite_id" in value:
         return _planned_suite_spec(document, folder, request, settings, registry)
-    return _expanded(load_spec(Path(request.target), request.changes), request)
+    return _expanded(load_spec(Path(request.target), _of_experiment(request)), request, settings, registry)
 
 
-def _expanded(spec: Spec, request: Request) -> Plan:
-    """The plan of experiments, which have neither agents nor cases to choose from."""
+def _expanded(spec: Spec, request: Request, settings: Settings, registry: Registry) -> Plan:
+    """The plan of experiments, which have no cases to choose from; agents only where they test one."""
     only_for_suites = {
-        "--agent": request.agents,
         "--concurrency": request.concurrency,
         "--limit": request.cases.limit,
         "--case": request.cases.ids,
@@ -103,14 +103,36 @@ def _expanded(spec: Spec, request: Request) -> Plan:
     given = [option for option, value in only_for_suites.items() if value]
     if given:
         raise PlanError(f"'{request.target}' is not a suite: {', '.join(given)} means nothing for it.")
-    return replace(expand(spec), budget=request.budget)
+    agents = _tested(spec, request, settings, registry)
+    return replace(expand(spec, agents), budget=request.budget)
+
+
+def _tested(spec: Spec, request: Request, settings: Settings, registry: Registry) -> list[AgentUse]:
+    """The agents that experiments are to test; none where nobody names any."""
+    if not (request.agents or spec.run.agents):
+        return []
+    mistakes = list(spec.mistakes)
+    document = spec.origin.document
+    inline = agents_in(document, ("agents",), spec.run.agents, spec.folder, mistakes)
+    agents = Agents({**known_agents(settings, registry), **inline})
+    uses = _wanted(request, spec.run.agents, document, agents)
+    mistakes += agents.mistakes
+    if mistakes:
+        raise SpecError(dict.fromkeys(mistakes))
+    return uses
+
+
+def _of_experiment(request: Request) -> dict[str, Any]:
+    """What is given beside the file; `agent.num_ctx` means the param that an agent's option stands for."""
+    changes = dict(request.changes)
+    return changes | {key: _of_agent(changes[key]) for key in ("params", "sweep") if key in changes}
 
 
 def _here(output_dir: str | None) -> str | None:
     return str(Path.cwd() / output_dir) if output_dir else None
 
 
-def _planned_from_python(request: Request) -> Plan:
+def _planned_from_python(request: Request, settings: Settings, registry: Registry) -> Plan:
     """Every experiment that a Python file defines, or the one named after `::`."""
     file, _, name = request.target.partition("::")
     path = Path(file)
@@ -122,7 +144,7 @@ def _planned_from_python(request: Request) -> Plan:
         raise PlanError(
             f"'{file}' defines no experiment. Mark one with @benchmark or @register_experiment(\"name\")."
         )
-    plan = _expanded(spec_of(names, Path.cwd(), request.changes), request)
+    plan = _expanded(spec_of(names, Path.cwd(), _of_experiment(request)), request, settings, registry)
     return replace(plan, load=tuple(dict.fromkeys((str(path.resolve()), *plan.load))))
 
 

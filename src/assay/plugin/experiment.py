@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from assay.model import Metric
+from assay.model import Agent, AgentUse, Metric
 
 
 @dataclass(slots=True)
@@ -25,21 +25,30 @@ class ExperimentContext:
     instruments: tuple[str, ...] = ()
     extras: dict[str, Any] = field(default_factory=dict)
     applied: dict[str, Any] = field(default_factory=dict)
+    remarks: dict[str, None] = field(default_factory=dict)
 
     @property
     def output_dir(self) -> Path:
         return self.run_dir.parent
 
     def read_back(self, **settings: Any) -> None:
-        """Record settings as the thing under test reports them, so that an arm that was not applied is found out."""
+        """Record settings as the thing under test reports them, so that an arm that was not applied is found out.
+
+        None is for a setting that it does not report: then nobody can tell, and the report says so.
+        `simulated=True` marks every figure of the trial as made up.
+        """
         self.applied.update(settings)
+
+    def remark(self, text: str) -> None:
+        """A doubt to show beside the figures of this trial; the same one is kept once."""
+        self.remarks[text] = None
 
 
 class Experiment:
     """Base of experiments: override `execute_once`, and `setup` and `teardown` where needed.
 
     Params come either from a nested pydantic model `Params`, and `self.params` is then an instance of it, or from
-    the constructor's arguments. All three methods may be `async def`.
+    the constructor's arguments. All methods may be `async def`.
     `execute_once` returns a mapping: its numbers are metrics, the rest is kept as output. None is fine.
     """
 
@@ -47,6 +56,13 @@ class Experiment:
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """Unit and direction of this experiment's own metrics, where their names do not tell."""
     param_schema: ClassVar[Mapping[str, Any]] = {}
+    params_of: ClassVar[Callable[[AgentUse], Mapping[str, Any]] | None] = None
+    """Of an experiment that puts an agent to the test: the params that the agent's definition stands for.
+
+    Raises BadAgent for an agent that it cannot test. Without it, `--agent` means nothing for the experiment.
+    """
+    agent_of: ClassVar[Callable[[Mapping[str, Any]], Agent] | None] = None
+    """What is tested with these params where no agent was named; without it, the code base of the experiment."""
 
     params: Any
 
@@ -55,6 +71,9 @@ class Experiment:
 
     def setup(self, context: ExperimentContext) -> Any:
         """Runs once in each process, before its first execution; not timed."""
+
+    def prepare_once(self, context: ExperimentContext) -> Any:
+        """Runs before each execution; not timed. What it raises is the failure of that execution."""
 
     def execute_once(self, context: ExperimentContext) -> Any:
         """One execution: this call is what is timed."""

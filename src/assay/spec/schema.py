@@ -139,6 +139,9 @@ class RunSection(Section):
     """What holds for the whole run."""
 
     name: str | None = Field(None, description="What the run is called; default: the experiment.")
+    agents: list[Any] = Field(
+        default_factory=list, description="Of experiments that test agents: their names or definitions."
+    )
     load: Names = Field(default_factory=list, description="Python files whose experiments are made known.")
     order: Literal["interleaved", "sequential"] = Field("interleaved", description="Order of the trials.")
     executor: str = Field("local", description="Where workers live.")
