@@ -41,15 +41,15 @@ def test_the_durations_are_the_ones_that_were_set() -> None:
 
 
 def test_a_model_pays_for_loading_in_real_time_once_until_it_is_unloaded() -> None:
-    with quick(load_time=0.05) as server:
+    with quick(load_time=1.5) as server:
         times = []
         for keep_alive in ("5m", 0, "5m"):
             response = post(server, GENERATE, generate("hello", stream=False, keep_alive=keep_alive))
             times.append(response.ended - response.sent)
 
-    assert times[0] > 0.05
+    assert times[0] > 1.5
     assert times[1] < times[0]
-    assert times[2] > 0.05
+    assert times[2] > 1.5
 
 
 def test_the_loaded_models_are_listed_until_they_expire() -> None:
@@ -115,3 +115,56 @@ def test_what_ollama_would_refuse_is_refused_in_its_words(document: dict[str, An
 
     assert response.status == 400
     assert isinstance(response.json()["error"], str)
+
+
+def running(server: SimServer) -> dict[str, Any]:
+    (found,) = get(server, "/api/ps")["models"]
+    return dict(found)
+
+
+def test_the_context_that_a_model_got_is_told_and_is_never_more_than_it_was_trained_for() -> None:
+    with quick(max_context=8192) as server:
+        contexts = []
+        for options in ({}, {"num_ctx": 512}, {"num_ctx": 100_000}):
+            post(server, GENERATE, generate("hello", options=options))
+            contexts.append(running(server)["context_length"])
+
+    assert contexts == [4096, 512, 8192]
+
+
+def test_layers_on_the_gpu_and_a_larger_context_take_memory() -> None:
+    with quick() as server:
+        post(server, GENERATE, generate("hello", options={"num_gpu": 0, "num_ctx": 512}))
+        none = running(server)
+        post(server, GENERATE, generate("hello", options={"num_gpu": 999, "num_ctx": 1024}))
+        all_of_them = running(server)
+
+    assert none["size_vram"] == 0
+    assert all_of_them["size_vram"] == all_of_them["size"] > none["size"]
+
+
+def test_another_context_loads_the_model_again_and_other_options_do_not() -> None:
+    asked: list[dict[str, Any]] = [
+        {"num_ctx": 512},
+        {"num_ctx": 512, "temperature": 0.1},
+        {"num_ctx": 1024},
+        {"num_ctx": 1024, "num_gpu": 3},
+    ]
+    with quick(load_time=0.01) as server:
+        loads = [
+            post(server, GENERATE, generate("hello", stream=False, options=options)).json()["load_duration"]
+            for options in asked
+        ]
+
+    assert [load > 0 for load in loads] == [True, False, True, True]
+
+
+@pytest.mark.parametrize("path", [GENERATE, OLLAMA, "/v1/chat/completions"])
+def test_a_model_that_is_not_there_is_not_found(path: str) -> None:
+    with quick(models="m,other") as server:
+        found = [
+            post(server, path, {**generate("hello"), **said("hello"), "model": m}) for m in ("m", "absent")
+        ]
+
+    assert [response.status for response in found] == [200, 404]
+    assert "model 'absent' not found" in found[1].body.decode()

@@ -10,6 +10,7 @@ from assay.model import (
     Artifact,
     Estimate,
     Execution,
+    Kind,
     Metric,
     Ratings,
     Series,
@@ -38,9 +39,12 @@ def trial_report(
     names = sorted(
         (name for name in series if len(series[name].values)), key=lambda name: _place(name, watched)
     )
+    estimates = [_estimated(name, series[name], metrics, watched) for name in names]
+    if applied.get("simulated") is True:
+        estimates = [_made_up(one) for one in estimates]
     return TrialReport(
         stored=stored,
-        estimates=tuple(_estimated(name, series[name], metrics, watched) for name in names),
+        estimates=tuple(estimates),
         counts=counts,
         series=series,
         failures=failures,
@@ -59,6 +63,10 @@ def _estimated(
     """Doubts are kept to what was asked about: an instrument's figures come along, nobody decides by them."""
     found = estimate(metrics.get(name) or metric_named(name), series)
     return replace(found, doubts=()) if name in watched else found
+
+
+def _made_up(estimate: Estimate) -> Estimate:
+    return replace(estimate, metric=replace(estimate.metric, kind=Kind.SIMULATED))
 
 
 def _place(name: str, watched: Collection[str]) -> int:

@@ -89,6 +89,14 @@ SHARE = click.FloatRange(0, 1)
     show_default=True,
     help="Time that Ollama's endpoints take to load a model.",
 )
+@click.option(
+    "--max-context",
+    type=click.IntRange(4),
+    default=131_072,
+    show_default=True,
+    help="Tokens at the most: where num_ctx asks for more, Ollama's endpoints give this many.",
+)
+@click.option("--models", metavar="A,B", help="The only models that there are. Default: any name will do.")
 @common
 def sim_llm(session: Session, **given: Any) -> None:
     """A simulated LLM server: OpenAI at /v1, Anthropic at /v1/messages, Ollama at /api.

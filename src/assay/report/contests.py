@@ -144,7 +144,7 @@ def is_simulated(trial: TrialReport) -> bool:
     """Whether its agent, or the server behind it, made its figures up."""
     use = trial.stored.trial.agent_use
     if use is None:
-        return False
+        return trial.applied.get("simulated") is True
     looked_at = islice(trial.executions, _LOOKED_AT)
     return use.type == "simulated" or any(one.detail and one.detail.get("simulated") for one in looked_at)
 

@@ -29,3 +29,7 @@ class SimOptions:
     seed: int = 1
     load_time: float = 0.0
     """Seconds that a model takes to load; only Ollama's endpoints load and unload."""
+    max_context: int = 131_072
+    """The context that models were trained for: where more is asked for, Ollama's endpoints give this much."""
+    models: str | None = None
+    """Names, separated by commas, of the only models that there are. None: any name will do."""

@@ -90,7 +90,7 @@ class Service:
         if ask.is_empty and ask.keep_alive == 0:
             memory.unload(ask.model)
             return 0.0
-        loading = memory.load(ask.model, at)
+        loading = memory.load(ask.model, at, ask.num_ctx, ask.num_gpu)
         memory.keep(ask.model, at + loading + turn.reading + turn.writing + ask.keep_alive)
         return loading
 

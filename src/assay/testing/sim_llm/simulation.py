@@ -49,7 +49,8 @@ class Simulation:
     def __init__(self, options: SimOptions, loop: asyncio.AbstractEventLoop) -> None:
         self.options = options
         self.deadlines = Deadlines(loop)
-        self.memory = Memory(options.load_time)
+        self.memory = Memory(options.load_time, options.max_context)
+        self._models = frozenset(options.models.split(",")) if options.models else None
         self.counts: Counter[str] = Counter()
         self._writer = Writer(options.seed, options.skill, options.tokens)
         self._bucket = Bucket(options.rate_limit, monotonic()) if options.rate_limit else None
@@ -130,6 +131,10 @@ class Simulation:
         except BadAsk as error:
             self.counts["bad_requests"] += 1
             guest.answer(400, dialect.error(400, str(error)))
+            return
+        if self._models is not None and ask.model not in self._models:
+            self.counts["bad_requests"] += 1
+            guest.answer(404, dialect.error(404, f"model '{ask.model}' not found"))
             return
         turn = Turn(ask, self._writer.reply(ask), number, time.time())
         service = Service(self, guest, dialect, turn, request.arrived)

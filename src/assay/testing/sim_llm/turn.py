@@ -25,6 +25,9 @@ class Ask:
     seed: int | None = None
     keep_alive: float | None = None
     """Seconds that the model stays loaded; None where the dialect does not load."""
+    num_ctx: int | None = None
+    num_gpu: int | None = None
+    """With `num_ctx`, how the model is to be loaded; None as it is, or by default."""
     is_empty: bool = False
     """Nothing is asked: the model is only to be loaded or unloaded."""
 

@@ -115,7 +115,16 @@ def _common(document: Mapping[str, object]) -> dict[str, Any]:
         "is_streamed": flag(document, "stream", default=True),
         "seed": seed_in(options),
         "keep_alive": _keep_alive(document.get("keep_alive")),
+        "num_ctx": _whole(options, "num_ctx"),
+        "num_gpu": _whole(options, "num_gpu"),
     }
+
+
+def _whole(options: Mapping[str, object], name: str) -> int | None:
+    value = options.get(name)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise BadAsk(f"option '{name}' must be of type integer.")
+    return value
 
 
 def _keep_alive(value: object) -> float:
@@ -181,9 +190,10 @@ def _running(model: Loaded, now: float, created: float) -> dict[str, object]:
     return {
         "name": model.name,
         "model": model.name,
-        "size": 0,
-        "size_vram": 0,
+        "size": model.size,
         "digest": "sim",
         "details": _DETAILS,
         "expires_at": _time(created + left),
+        "size_vram": model.size_vram,
+        "context_length": model.context,
     }
