@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from assay.analysis.axes import axis_effects
 from assay.analysis.best import best_points
 from assay.analysis.budget import budget_doubts
+from assay.analysis.team import is_team, team_findings
 from assay.analysis.treatment import alike_but_for, identical_arms, settings_not_taken, settings_not_told
 from assay.model import Doubt, Isolation, Report, Run, Suite, TrialReport
 from assay.units import count
@@ -18,15 +19,18 @@ _NAMED = 4
 
 
 def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None) -> Report:
+    teams = team_findings(trials)
+    # The legs of a team are compared pair by pair: to a sweep they would be one axis among others.
+    swept = [trial for trial in trials if not is_team(trial)]
     doubts = (
         *_about_treatment(trials),
         *_about_run(run),
         *budget_doubts(run, trials),
+        *(Doubt("team", text, trial=team.label) for team in teams for text in team.doubts),
         *_remarks(trials),
         *(doubt for trial in trials for doubt in _about_trial(trial)),
     )
-    best = best_points(run, trials)
-    return Report(run, tuple(trials), axis_effects(trials), doubts, suite, best)
+    return Report(run, tuple(trials), axis_effects(swept), doubts, suite, best_points(run, swept), teams)
 
 
 def _about_run(run: Run) -> Iterator[Doubt]:

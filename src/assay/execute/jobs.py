@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from assay.execute.account import account_of
@@ -49,9 +49,21 @@ def _order(plan: Plan) -> Iterator[tuple[Trial, int]]:
         return
     chance = random.Random(plan.seed)
     for process in range(max(counts.values(), default=0)):
-        due = [trial for trial in plan.trials if process < counts[trial.index]]
-        chance.shuffle(due)
-        yield from ((trial, process) for trial in due)
+        groups = _side_by_side(trial for trial in plan.trials if process < counts[trial.index])
+        chance.shuffle(groups)
+        for group in groups:
+            chance.shuffle(group)
+            yield from ((trial, process) for trial in group)
+
+
+def _side_by_side(trials: Iterable[Trial]) -> list[list[Trial]]:
+    """Trials one by one; the legs of a team, which are compared pair by pair, next to each other."""
+    groups: dict[str, list[Trial]] = {}
+    for trial in trials:
+        others = {name: value for name, value in trial.axes.items() if name != "leg"}
+        is_leg = trial.experiment == "team" and "leg" in trial.axes
+        groups.setdefault(f"{trial.benchmark} {others!r}" if is_leg else str(trial.index), []).append(trial)
+    return list(groups.values())
 
 
 def _process_count(trial: Trial, order: Order) -> int:

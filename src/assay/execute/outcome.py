@@ -17,6 +17,11 @@ class Outcome:
     measurements: dict[str, float] = field(default_factory=dict)
     output: dict[str, Any] | None = None
     problem: str | None = None
+    failure: str | None = None
+    """What went wrong with the thing under test, though there is something to keep."""
+    seconds: float | None = None
+    """Where the experiment keeps the time itself, because some of the call is none of the subject's."""
+    detail: dict[str, Any] | None = None
 
 
 def sorted_out(result: Any) -> Outcome:

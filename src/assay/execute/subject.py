@@ -107,7 +107,7 @@ class Subject:
             outcome.measurements["setup_seconds"] = self._setup_seconds
         return Execution(
             self._job.trial, self._job.process, phase, repetition, status, started, outcome.measurements,
-            self.loops or 1, "", outcome.output, self._applied(), error,
+            self.loops or 1, "", outcome.output, self._applied(), error, None, outcome.detail,
         )  # fmt: skip
 
     def _unprepared(self) -> Ended | None:
@@ -130,7 +130,11 @@ class Subject:
             outcome = self._read(result)
         except BaseException as raised:
             return self._failed(raised)
+        if outcome.seconds is not None:
+            seconds = outcome.seconds
         outcome.measurements["seconds"] = seconds
+        if outcome.failure:
+            return Status.FAILED, outcome, outcome.failure
         if outcome.problem:
             return Status.INVALID_OUTPUT, outcome, outcome.problem
         if seconds * (self.loops or 1) > self._seconds_allowed:

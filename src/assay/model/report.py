@@ -9,6 +9,7 @@ from assay.model.metric import Metric
 from assay.model.rating import Judging, Ratings
 from assay.model.run import Run, StoredTrial
 from assay.model.suite import Suite
+from assay.model.team import TeamFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,8 @@ class Report:
     """With its cases, so that a report can show what was asked and expected; None where only its name is known."""
     best: tuple[BestPoint, ...] = ()
     """Of a sweep, by benchmark and metric."""
+    teams: tuple[TeamFinding, ...] = ()
+    """One a point of each team that was run."""
 
     def __len__(self) -> int:
         return len(self.trials)

@@ -20,15 +20,17 @@ from assay.plan.suite import (
     with_judges,
 )
 from assay.plugin import lookup
+from assay.plan.team import check_options, expand_teams
 from assay.spec.agents import agents_in, read_agents
 from assay.spec.document import Document, read_document
 from assay.spec.files import matching
 from assay.spec.load import REQUEST, Spec, load_spec, spec_of, validated
 from assay.spec.settings import Settings
-from assay.spec.shipped import shipped_specs, shipped_suites
+from assay.spec.shipped import shipped_specs, shipped_suites, shipped_teams
 from assay.spec.suite import ReadSuite, SuiteFile, SuiteSpec, suite_of
 
 
+from assay.spec.team import TeamSpec, is_team, read_team, team_of
 @dataclass(frozen=True, slots=True)
 class Request:
     """A target and what is asked about it beside the file."""
@@ -73,8 +75,11 @@ def _planned(request: Request, settings: Settings, registry: Registry) -> Plan:
         return replace(plan, output_dir=_here(request.changes.get("output_dir")))
     read = _suite_named(target, settings, registry)
     if read is not None:
+    if target in shipped_teams():
+        plan = _planned_team(read_team(shipped_teams()[target]), request, settings, registry)
+        return replace(plan, output_dir=_here(request.changes.get("output_dir")))
         return _planned_suite(read, request, settings, registry)
-    known = {*lookup.known("experiments"), *shipped_specs(), *suite_names(settings)}
+    known = {*lookup.known("experiments"), *shipped_specs(), *shipped_teams(), *suite_names(settings)}
     raise LookupFailed(
         no_such(target, "experiments, specs and suites", known) + " A file ends in .yaml, .json or .py."
     )
@@ -90,17 +95,39 @@ def _planned_from_document(
         return _planned_suite_spec(document, folder, request, settings, registry)
     return _expanded(load_spec(Path(request.target), _of_experiment(request)), request, settings, registry)
 
+    if is_team(value):
+        return _planned_team(team_of(document, folder), request, settings, registry)
 
-def _expanded(spec: Spec, request: Request, settings: Settings, registry: Registry) -> Plan:
-    """The plan of experiments, which have no cases to choose from; agents only where they test one."""
-    only_for_suites = {
+def _planned_team(spec: TeamSpec, request: Request, settings: Settings, registry: Registry) -> Plan:
+    changes = request.changes
+    check_options(
+        {
+            **_only_for_suites(request),
+            "--processes": "processes" in changes,
+            "--isolation": changes.get("isolation", "process") != "process",
+            "--executor": changes.get("executor", "local") != "local",
+        }
+    )
+    load = (*_loaded(spec.folder, spec.run.load), *_loaded(Path.cwd(), changes.get("load")))
+    plan = expand_teams(spec, known_agents(settings, registry), changes)
+    return replace(plan, load=load, budget=request.budget)
+
+
+def _only_for_suites(request: Request) -> dict[str, object]:
+    return {
+        "--agent": request.agents,
         "--concurrency": request.concurrency,
         "--limit": request.cases.limit,
         "--case": request.cases.ids,
         "--tag": request.cases.tags,
         "--failed": request.cases.failed is not None,
     }
-    given = [option for option, value in only_for_suites.items() if value]
+
+
+def _expanded(spec: Spec, request: Request, settings: Settings, registry: Registry) -> Plan:
+    """The plan of experiments, which have no cases to choose from; agents only where they test one."""
+    asked = _only_for_suites(request)
+    given = [option for option, value in asked.items() if value and option != "--agent"]
     if given:
         raise PlanError(f"'{request.target}' is not a suite: {', '.join(given)} means nothing for it.")
     agents = _tested(spec, request, settings, registry)
@@ -192,7 +219,8 @@ def contents_of(path: Path) -> str:
         return "something to run"
     if "benchmarks" in value:
         return "something to run" if value.get("agents") else "suite without agents"
-    is_only_agents = "agents" in value and not value.keys() & {"suite", "experiment", "experiments"}
+    runs = {"suite", "experiment", "experiments", "team", "teams"}
+    is_only_agents = "agents" in value and not value.keys() & runs
     return "agents" if is_only_agents else "something to run"
 
 

@@ -1,4 +1,4 @@
-"""Specs and suites that come with Assay."""
+"""Specs, suites and teams that come with Assay."""
 
 from __future__ import annotations
 
@@ -13,3 +13,7 @@ def shipped_specs() -> dict[str, Path]:
 
 def shipped_suites() -> dict[str, Path]:
     return {path.stem: path for path in sorted((_BUILTIN / "suites").glob("*.yaml"))}
+
+
+def shipped_teams() -> dict[str, Path]:
+    return {path.stem: path for path in sorted((_BUILTIN / "teams").glob("*.yaml"))}

@@ -1,0 +1,160 @@
+"""A leg: every agent of a team does its cases, one agent after the other or all at once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from assay.execute.outcome import Outcome, plain
+from assay.execute.team.member import Answered, Member, done, went_wrong
+from assay.model.team import Leg
+
+LEAD_SECONDS = 0.01
+"""Between telling the members and the moment at which they begin: long enough for all of them to have heard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """A leg that was done; times are seconds after its beginning, the harness's own pauses taken out."""
+
+    leg: Leg
+    seconds: float
+    stints: tuple[Answered, ...]
+    order: tuple[str, ...]
+    permits: int
+
+
+def walk(
+    leg: Leg, members: Sequence[Member], permits: int, seed: int, repetition: int, how_many: int | None = None
+) -> Walked:
+    """`how_many` cases of each agent, all where nothing is said; the order of the agents is drawn by the seed."""
+    order = list(members)
+    random.Random(seed).shuffle(order)
+    names = tuple(member.name for member in order)
+    if leg is Leg.CONCURRENT:
+        stints = _together(order, repetition, how_many)
+        return Walked(leg, max(stint.end for stint in stints), tuple(stints), names, permits)
+    found: list[Answered] = []
+    for member in order:
+        behind = max((stint.end for stint in found), default=0.0)
+        found += [_later(stint, behind) for stint in _together([member], repetition, how_many)]
+    return Walked(leg, max(stint.end for stint in found), tuple(found), names, permits)
+
+
+def _together(members: Sequence[Member], repetition: int, how_many: int | None) -> list[Answered]:
+    """Times count from the moment at which they were to begin."""
+    go = perf_counter() + LEAD_SECONDS
+    for member in members:
+        member.begin(go, repetition, how_many)
+    return [_later(stint, -go) for stint in done(members)]
+
+
+def _later(stint: Answered, by: float) -> Answered:
+    return Answered(stint.agent, stint.case, stint.start + by, stint.end + by, stint.waited, stint.execution)
+
+
+def outcome_of(walked: Walked) -> Outcome:
+    """Figures of the leg and of each agent in it; who worked when is its output."""
+    agents = list(dict.fromkeys(walked.order))
+    by_agent = {name: [stint for stint in walked.stints if stint.agent == name] for name in sorted(agents)}
+    figures = {"skew_seconds": skew(walked)} if walked.leg is Leg.CONCURRENT else {}
+    figures |= _summed(walked.stints)
+    if "output_tokens" in figures and walked.seconds > 0:
+        figures["tokens_per_second"] = figures["output_tokens"] / walked.seconds
+    for name, stints in by_agent.items():
+        figures |= {f"{name}.{key}": value for key, value in _of_agent(stints).items()}
+    is_simulated = any((stint.execution.detail or {}).get("simulated") for stint in walked.stints)
+    return Outcome(
+        measurements=figures,
+        output={
+            "order": list(walked.order),
+            "stints": [_written(stint) for stint in walked.stints],
+            "models": {name: model for name, stints in by_agent.items() if (model := _model(stints))},
+            "answers": {
+                name: {stint.case: plain(stint.execution.output) for stint in stints}
+                for name, stints in by_agent.items()
+            },
+        },
+        failure=went_wrong(walked.stints),
+        seconds=walked.seconds,
+        detail={"simulated": True} if is_simulated else None,
+    )
+
+
+def skew(walked: Walked) -> float:
+    """How far apart those began who could begin at once."""
+    first: dict[str, float] = {}
+    for stint in walked.stints:
+        first[stint.agent] = min(stint.start, first.get(stint.agent, stint.start))
+    starts = sorted(first.values())[: walked.permits]
+    return starts[-1] - starts[0]
+
+
+def most_at_once(stints: Sequence[Answered]) -> int:
+    """How many agents were between their first start and their last end at the same time."""
+    spans = [
+        (min(t.start for t in stints if t.agent == name), max(t.end for t in stints if t.agent == name))
+        for name in {stint.agent for stint in stints}
+    ]
+    return max(sum(start <= begin < end for start, end in spans) for begin, _ in spans)
+
+
+def _of_agent(stints: Sequence[Answered]) -> dict[str, float]:
+    """`seconds` is the time at work: waiting for a permit, and between cases, is none."""
+    busy = sum(stint.execution.measurements["seconds"] for stint in stints)
+    found = {"seconds": busy}
+    if any(stint.waited for stint in stints):
+        found["waited_seconds"] = sum(stint.waited for stint in stints)
+    firsts = [stint.execution.measurements.get("ttft") for stint in stints]
+    if known := [first for first in firsts if first is not None]:
+        found["ttft_seconds"] = sum(known) / len(known)
+    found |= _summed(stints)
+    if "output_tokens" in found and busy > 0:
+        found["tokens_per_second"] = found["output_tokens"] / busy
+    decoding = [stint.execution.measurements.get("eval_seconds") for stint in stints]
+    if "output_tokens" in found and None not in decoding and (spent := sum(x or 0.0 for x in decoding)) > 0:
+        found["eval_tokens_per_second"] = found["output_tokens"] / spent
+    return found
+
+
+def _summed(stints: Sequence[Answered]) -> dict[str, float]:
+    """Over all stints, where every one of them has a value: a sum with gaps would be too low."""
+    found: dict[str, float] = {}
+    for name in ("input_tokens", "output_tokens", "tokens", "usd"):
+        values = [stint.execution.measurements.get(name) for stint in stints]
+        if values and None not in values:
+            found[name] = float(sum(value or 0.0 for value in values))
+    return found
+
+
+def _model(stints: Sequence[Answered]) -> str:
+    named = [str((stint.execution.applied or {}).get("model") or "") for stint in stints]
+    return next(filter(None, named), "")
+
+
+def _written(stint: Answered) -> dict[str, Any]:
+    """As it is stored: what is absent is left out."""
+    measured = stint.execution.measurements
+    row = {
+        "agent": stint.agent,
+        "case": stint.case,
+        "start": round(stint.start, 6),
+        "end": round(stint.end, 6),
+        "seconds": round(measured["seconds"], 6),
+        "ttft": measured.get("ttft"),
+        "waited": round(stint.waited, 6) or None,
+        "tokens": measured.get("output_tokens"),
+        "error": None
+        if stint.execution.status == "ok"
+        else stint.execution.error or stint.execution.status.value,
+        "durations": {
+            name: measured[f"{name}_seconds"]
+            for name in ("load", "prompt_eval", "eval", "total")
+            if f"{name}_seconds" in measured
+        }
+        or None,
+    }
+    return {key: value for key, value in row.items() if value is not None}

@@ -1,0 +1,220 @@
+"""One agent of a team, open and ready in a process of its own: no two of a team share an interpreter.
+
+A member is a fork of the worker. It is told the moment at which to begin, on the clock that all processes of a machine
+share, so that those who are to begin together do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from time import perf_counter, sleep
+from typing import Any
+
+from assay.errors import AssayError
+from assay.execute.agents import Stable
+from assay.execute.asking import Asker
+from assay.execute.pulse import CANCEL, Pulse
+from assay.execute.told import told
+from assay.model import AgentUse, Case, Execution, Isolation, Iterations, Job, Limits, Phase, Status
+from assay.plugin.agent import AgentError
+
+_FORK = multiprocessing.get_context("fork")
+LEAVE_SECONDS = 2.0
+
+
+def permits(number: int, members: int) -> Any:
+    """Handed out before each case and given back after it; members inherit it. None where there are enough for all."""
+    return _FORK.Semaphore(number) if number < members else None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One case done by one agent; times on the common clock."""
+
+    agent: str
+    case: str
+    start: float
+    end: float
+    waited: float
+    """For a permit."""
+    execution: Execution
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    go: float
+    """When to begin."""
+    first: int
+    end: int
+    """Numbers of the cases, as an Asker counts them."""
+
+
+@dataclass(slots=True)
+class _Meter:
+    """Takes the times of each case where an Asker asks for the next one."""
+
+    permits: Any
+    waited: float = 0.0
+    started: float = 0.0
+
+    def numbers(self, order: _Order) -> Iterator[tuple[Phase, int]]:
+        for number in range(order.first, order.end):
+            self.waited = self._permitted()
+            self.started = perf_counter()
+            yield Phase.MEASURED, number
+
+    def _permitted(self) -> float:
+        if self.permits is None:
+            return 0.0
+        asked = perf_counter()
+        self.permits.acquire()
+        return perf_counter() - asked
+
+    def end(self) -> float:
+        ended = perf_counter()
+        if self.permits is not None:
+            self.permits.release()
+        return ended
+
+
+class Member:
+    """A member seen from the worker."""
+
+    def __init__(
+        self, use: AgentUse, cases: Sequence[Case], seed: int, limit: float | None, sem: Any
+    ) -> None:
+        self.use, self.cases = use, tuple(cases)
+        self._pipe, theirs = _FORK.Pipe()
+        job = _job(use, self.cases, seed, limit)
+        self._process = _FORK.Process(target=_serve, args=(job, theirs, self._pipe, sem))
+        self._process.start()
+        theirs.close()
+
+    @property
+    def name(self) -> str:
+        return self.use.name
+
+    def await_ready(self) -> str:
+        """Its version, once it is open."""
+        return str(self.received())
+
+    def begin(self, go: float, repetition: int, how_many: int | None = None) -> None:
+        first = repetition * len(self.cases)
+        self._send(_Order(go, first, first + (len(self.cases) if how_many is None else how_many)))
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._pipe.send(None)
+            self._pipe.close()
+        self._process.join(LEAVE_SECONDS)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+    def _send(self, order: _Order) -> None:
+        with contextlib.suppress(OSError):  # what happened to it shows when its answer is waited for
+            self._pipe.send(order)
+
+    @property
+    def pipe(self) -> Connection[Any, Any]:
+        return self._pipe
+
+    def received(self) -> Any:
+        """What it says next; AgentError where that is that something went wrong, or where it is gone."""
+        try:
+            kind, value = self._pipe.recv()
+        except (EOFError, OSError):
+            self._process.join(LEAVE_SECONDS)
+            raise AgentError(
+                f"The process of agent '{self.name}' ended with exit code {self._process.exitcode}."
+            ) from None
+        if kind != "fine":
+            raise AgentError(f"Agent '{self.name}': {value}")
+        return value
+
+
+def done(members: Sequence[Member]) -> list[Answered]:
+    """What they have done, once all of them have; one that is gone is not waited for, nor those who wait for its permit."""
+    waiting = {member.pipe: member for member in members}
+    found: list[Answered] = []
+    while waiting:
+        for pipe in wait(list(waiting)):
+            found += waiting.pop(pipe).received()  # type: ignore[call-overload]
+    return found
+
+
+def _job(use: AgentUse, cases: tuple[Case, ...], seed: int, limit: float | None) -> Job:
+    return Job(
+        trial=0,
+        process=0,
+        experiment="ask",
+        params={},
+        stretches=(),
+        iterations=Iterations(),
+        instruments=(),
+        isolation=Isolation.PROCESS,
+        limits=Limits(seconds=limit),
+        seed=seed,
+        load=(),
+        run_id="",
+        run_dir="",
+        agent=use,
+        cases=cases,
+    )
+
+
+def _serve(job: Job, pipe: Connection[Any, Any], of_worker: Connection[Any, Any], sem: Any) -> None:
+    """The member itself: opens its agent, then works whenever it is told to, until the worker lets go of it."""
+    of_worker.close()
+    for number in (CANCEL, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    stable = Stable()
+    try:
+        asker = Asker(job, stable)
+        asker.call_scorers()
+        pipe.send(("fine", asker.version))
+    except BaseException as error:
+        text = str(error) if isinstance(error, AssayError) else told(error)
+        pipe.send(("wrong", f"could not be opened: {text}"))
+        stable.close()
+        os._exit(0)
+    with contextlib.suppress(EOFError, OSError):
+        while (order := pipe.recv()) is not None:
+            pipe.send(_worked(asker, order, sem, job))
+    stable.close()
+    os._exit(0)
+
+
+def _worked(asker: Asker, order: _Order, sem: Any, job: Job) -> tuple[str, Any]:
+    assert job.agent is not None
+    meter, stints = _Meter(sem), []
+    sleep(max(0.0, order.go - perf_counter()))
+    try:
+        for execution in asker.one_by_one(meter.numbers(order), Pulse(), _nothing_printed):
+            end = meter.end()
+            stints.append(
+                Answered(job.agent.name, execution.case, meter.started, end, meter.waited, execution)
+            )
+    except BaseException as error:
+        return "wrong", told(error)
+    return "fine", stints
+
+
+def _nothing_printed() -> None:
+    return None
+
+
+def went_wrong(stints: Sequence[Answered]) -> str | None:
+    """The first failure among them, in words."""
+    for stint in stints:
+        if stint.execution.status is not Status.OK:
+            error = (stint.execution.error or stint.execution.status.value).strip().splitlines()[0]
+            return f"Agent '{stint.agent}' on case '{stint.case}': {stint.execution.status.value}: {error}"
+    return None

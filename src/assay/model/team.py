@@ -1,0 +1,120 @@
+"""What agents that worked at the same time were found to gain by it, and to lose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Leg(StrEnum):
+    """The same work twice: one agent after the other, and all at once."""
+
+    SEQUENTIAL = "sequential"
+    CONCURRENT = "concurrent"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A value over all pairs of legs, with its interval."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    pairs: int = 0
+    method: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """Requests of the concurrent leg whose first token came conspicuously late."""
+
+    events: int
+    requests: int
+    rate: Figure
+    limit_seconds: float
+    """Later than this is an event: 3 s, or the P99 of the sequential leg where that is lower."""
+    by_chance: float
+    """The share of events to expect though nothing contends, because the P99 is itself an estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Teammate:
+    """One agent of a team; deltas are concurrent − sequential."""
+
+    name: str
+    type: str
+    model: str
+    requests: int
+    figures: Mapping[str, Figure]
+    """slowdown, seconds, ttft, tokens_per_second of either leg, and their deltas."""
+    contention: Contention | None = None
+    """None where the answers were not streamed: then there is no first token to wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stint:
+    """One agent at work on one case; times are seconds after the leg began."""
+
+    agent: str
+    case: str
+    start: float
+    end: float
+    ttft: float | None = None
+    waited: float = 0.0
+    """For a permit, before the start."""
+    tokens: float | None = None
+    ok: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One pair of legs: the same prompts, back to back."""
+
+    number: int
+    sequential_seconds: float
+    concurrent_seconds: float
+    sequential: tuple[Stint, ...]
+    concurrent: tuple[Stint, ...]
+    skew_seconds: float
+    answers: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """Of the concurrent leg: agent to case to output."""
+
+    @property
+    def speedup(self) -> float:
+        return self.sequential_seconds / self.concurrent_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """A figure held against a target that others have set."""
+
+    figure: str
+    target: str
+    verdict: str
+    """met, missed, or unsure where the interval holds the target."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamFinding:
+    """One team at one point: its two legs compared pair by pair."""
+
+    name: str
+    label: str
+    axes: Mapping[str, object]
+    agents: tuple[Teammate, ...]
+    at_once: int
+    """How many work at the same time: the permits, or all."""
+    figures: Mapping[str, Figure]
+    contention: Contention | None
+    grades: tuple[Grade, ...]
+    rounds: tuple[Round, ...]
+    options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """Agent to its definition as written."""
+    is_simulated: bool = False
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def speedup(self) -> Figure | None:
+        return self.figures.get("speedup")

@@ -1,0 +1,197 @@
+"""A team file: agents that work at the same time, and what they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from assay.errors import Mistake, SpecError, did_you_mean
+from assay.model import Case
+from assay.spec import cases
+from assay.spec.document import Document, Place, read_document
+from assay.spec.load import Origin, overlaid, validated
+from assay.spec.schema import Count, LimitsSection, Names, Number, Section
+
+
+class TeamIterationsSection(Section):
+    warmup: Count = Field(
+        1, description="How often each agent is asked its first case before anything counts."
+    )
+    measured: Number = Field(10, description="Pairs of legs; fewer than six make wide intervals.")
+
+
+class TeamSection(Section):
+    """One team and how to run it."""
+
+    team: str = Field(description="Any name.")
+    agents: list[Any] = Field(
+        min_length=1, description="Names or definitions; the same name twice is two of them."
+    )
+    cases: str | list[Any] = Field(
+        description="A file or the cases themselves; a case with `agent: NAME` is for that agent alone."
+    )
+    permits: Number | None = Field(None, description="How many may work at once. Default: all.")
+    iterations: TeamIterationsSection = Field(
+        default_factory=lambda: TeamIterationsSection.model_validate({}), description="How often."
+    )
+    params: dict[str, Any] = Field(
+        default_factory=dict, description="Options of all agents, or with `NAME.` before them of one."
+    )
+    sweep: dict[str, list[Any]] = Field(
+        default_factory=dict, description="Such options with their values: each point is a team."
+    )
+    strategy: Literal["cartesian", "zip"] = Field("cartesian", description="How axes make points.")
+    limits: LimitsSection = Field(
+        default_factory=lambda: LimitsSection.model_validate({}),
+        description="What one leg may take at the most.",
+    )
+
+
+class TeamRunSection(Section):
+    """What holds for the whole run."""
+
+    name: str | None = Field(None, description="What the run is called; default: the teams.")
+    load: Names = Field(default_factory=list, description="Python files whose agents are made known.")
+    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
+        None, description="Seed of the order of legs and agents."
+    )
+    output_dir: str | None = Field(None, description="Folder that receives the result and the report.")
+    tags: Names = Field(default_factory=list, description="Words to find the run by.")
+    notes: str = Field("", description="Why it is run, for whoever reads the report.")
+
+
+class TeamFile(TeamRunSection, TeamSection):
+    """A team file: one team, or several under `teams` with the other keys as their defaults."""
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["team"]}, {"required": ["teams"]}]})
+
+    teams: list[Any] = Field(
+        default_factory=list, min_length=1, description="Several: each may have the keys of one."
+    )
+
+
+RUN_KEYS = frozenset(TeamRunSection.model_fields)
+TEAM_KEYS = frozenset(TeamSection.model_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTeam:
+    """One team of a file, where its keys stand, and its cases."""
+
+    section: TeamSection
+    origin: Origin
+    cases: tuple[Case, ...]
+
+    def agents_place(self) -> Place:
+        """Where its agents are written: in its own part of the file, or among the common keys."""
+        own = (*self.origin.prefix, "agents")
+        return own if own in self.origin.document.lines else ("agents",)
+
+
+@dataclass(frozen=True, slots=True)
+class TeamSpec:
+    """A team file with the mistakes found so far: planning adds its own, so that all are told at once."""
+
+    run: TeamRunSection
+    teams: tuple[ReadTeam, ...]
+    source: Mapping[str, Any]
+    folder: Path
+    document: Document
+    mistakes: tuple[Mistake, ...]
+
+
+def is_team(value: Any) -> bool:
+    return isinstance(value, Mapping) and ("team" in value or "teams" in value)
+
+
+def read_team(path: Path) -> TeamSpec:
+    return team_of(read_document(path), path.resolve().parent)
+
+
+def team_of(document: Document, folder: Path) -> TeamSpec:
+    if not is_team(document.value):
+        raise SpecError(
+            [*document.mistakes, document.mistake((), "is not a team file. It begins: team: NAME")]
+        )
+    mistakes = list(document.mistakes)
+    value = {key: item for key, item in document.value.items() if item is not None}
+    mistakes += _unknown(value, RUN_KEYS | TEAM_KEYS | {"teams"}, Origin(document))
+    run = validated(TeamRunSection, _only(value, RUN_KEYS), document, (), mistakes)
+    teams = []
+    for keys, place in _parts(value, document, mistakes):
+        section = validated(TeamSection, keys, document, place, mistakes)
+        if section is not None:
+            origin = Origin(document, place)
+            teams.append(ReadTeam(section, origin, _cases(section, origin, folder, mistakes)))
+    run = run or TeamRunSection.model_validate({})
+    return TeamSpec(run, tuple(teams), value, folder, document, tuple(mistakes))
+
+
+def _parts(
+    value: dict[str, Any], document: Document, mistakes: list[Mistake]
+) -> Iterator[tuple[dict[str, Any], Place]]:
+    """The keys of each team, with the common ones beneath them, and where its own stand."""
+    common = _only(value, TEAM_KEYS)
+    if "teams" not in value:
+        yield common, ()
+        return
+    several = value["teams"]
+    if not isinstance(several, list) or not several:
+        mistakes.append(document.mistake(("teams",), "must be a list of at least one team."))
+        return
+    for index, item in enumerate(several):
+        place: Place = ("teams", index)
+        if not isinstance(item, dict):
+            mistakes.append(document.mistake(place, "must be a mapping.", "Write: {team: NAME, …}"))
+            continue
+        mistakes += _unknown(item, TEAM_KEYS, Origin(document, place))
+        yield overlaid(common, {k: v for k, v in _only(item, TEAM_KEYS).items() if v is not None}), place
+
+
+def _only(value: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
+    return {key: item for key, item in value.items() if key in keys}
+
+
+def _unknown(value: Mapping[str, Any], known: frozenset[str], origin: Origin) -> list[Mistake]:
+    return [
+        origin.mistake((key,), "is not a key of a team.", did_you_mean(key, known))
+        for key in value
+        if key not in known
+    ]
+
+
+def _cases(section: TeamSection, origin: Origin, folder: Path, mistakes: list[Mistake]) -> tuple[Case, ...]:
+    before = len(mistakes)
+    if isinstance(section.cases, str):
+        root = (folder / section.cases).parent
+        rows = cases.rows_in_file(folder / section.cases, mistakes)
+    else:
+        root, rows = folder, cases.rows_written(section.cases, origin.document, (*origin.prefix, "cases"))
+    names = _names(section.agents)
+    for row in rows:
+        for name in for_agents(row.value):
+            if name not in names:
+                mistakes.append(
+                    row.mistake(
+                        f"There is no agent '{name}' in this team. {did_you_mean(name, names)}".strip(),
+                        "agent",
+                    )
+                )
+    found = cases.cases_of(rows, None, root, mistakes)
+    if not found and before == len(mistakes):
+        mistakes.append(origin.mistake(("cases",), "holds no case."))
+    return tuple(found)
+
+
+def for_agents(value: Any) -> list[str]:
+    """The agents that a case is for; none named is all of them."""
+    named = value.get("agent") if isinstance(value, Mapping) else None
+    return [str(name) for name in named] if isinstance(named, list) else [] if named is None else [str(named)]
+
+
+def _names(agents: list[Any]) -> list[str]:
+    return [str(item.get("name", "")) if isinstance(item, Mapping) else str(item) for item in agents]
