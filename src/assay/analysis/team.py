@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.model import Execution, Phase, Status, TrialReport
+from assay.model import Execution, Kind, Phase, Status, TrialReport
 from assay.model.team import Contention, Figure, Grade, Leg, Round, Stint, TeamFinding, Teammate
 from assay.stats.effect import Effect
 from assay.stats.paired_figures import FEWEST_RANKED, difference_of_pairs, level_of, ratio_of_pairs
@@ -38,6 +38,16 @@ def team_findings(trials: Iterable[TrialReport]) -> tuple[TeamFinding, ...]:
         others = {name: value for name, value in planned.axes.items() if name != "leg"}
         points.setdefault(f"{planned.benchmark} {others!r}", {})[str(planned.axes["leg"])] = trial
     return tuple(_finding(legs) for legs in points.values() if len(legs) == len(Leg))
+
+
+def marked(trial: TrialReport) -> TrialReport:
+    """With every metric called simulated, where a simulated agent or server stood behind it."""
+    if not any((one.detail or {}).get("simulated") for one in trial.executions):
+        return trial
+    estimates = tuple(
+        replace(one, metric=replace(one.metric, kind=Kind.SIMULATED)) for one in trial.estimates
+    )
+    return replace(trial, estimates=estimates)
 
 
 @dataclass(frozen=True, slots=True)

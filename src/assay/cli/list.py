@@ -9,7 +9,7 @@ import click
 from assay.cli.session import Session, common
 from assay.plugin.lookup import KINDS
 
-WHATS = (*KINDS, "specs", "runs")
+WHATS = (*KINDS, "specs", "teams", "runs")
 
 
 @click.command("list")
@@ -57,6 +57,10 @@ def _entries(kind: str, with_params: bool) -> list[dict[str, Any]]:
         from assay.spec.shipped import shipped_specs
 
         return [{"name": name, "source": "assay"} for name in shipped_specs()]
+    if kind == "teams":
+        from assay.spec.shipped import shipped_teams
+
+        return [{"name": name, "source": "assay"} for name in shipped_teams()]
     from assay.plugin.lookup import sources
 
     return [

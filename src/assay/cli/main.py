@@ -27,6 +27,10 @@ COMMANDS = {
         "assay.cli.report:report",
         "Write documents from a stored run: html, md, json, csv, png, junit.",
     ),
+    "team": (
+        "assay.cli.team:team",
+        "Agents working at the same time: true speedup, efficiency, contention.",
+    ),
     "compare": ("assay.cli.compare:compare", "Is B better than A, or is it noise?"),
     "power": ("assay.cli.power:power", "How much must be run to find an effect, and what does that cost?"),
     "noise": ("assay.cli.noise:noise", "What do results differ by though nothing changes?"),

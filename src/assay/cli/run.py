@@ -149,15 +149,15 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
     from assay.pipeline import running
 
     with session.store() as store:
-        with _flags_named(str(target)):
+        with flags_named(str(target)):
             plan = running.prepare(_request(str(target), options, store), session.settings, store)
-        reporters = _reporters(options)
+        formats = chosen_formats(options)
         _warn_of_unknown_costs(session, plan)
         if dry_run:
-            return _preview(session, plan)
+            return preview(session, plan)
         with watching(session, plan) as watch:
             done = running.run_plan(plan, store, watch)
-        return _finish(session, store, done.id, reporters, options["out"])
+        return finish(session, store, done.id, formats, options["out"])
 
 
 def _request(target: str, options: dict[str, Any], store: Store) -> Request:
@@ -190,16 +190,16 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
         raise click.UsageError(
             "A run is resumed as it was planned: with --resume only --report and --out are taken."
         )
-    reporters = _reporters(options)
+    formats = chosen_formats(options)
     with session.store() as store:
         found = store.run(resumed)
         done = sum(store.progress(found.id).values())
         with watching(session, running.plan_of(found, store), done) as watch:
             running.resume(found.id, store, watch)
-        return _finish(session, store, found.id, reporters, options["out"])
+        return finish(session, store, found.id, formats, options["out"])
 
 
-def _reporters(options: dict[str, Any]) -> list[str]:
+def chosen_formats(options: dict[str, Any]) -> list[str]:
     """Formats asked for, each known to exist: not an hour later that it does not."""
     from assay.plugin import lookup
 
@@ -210,7 +210,7 @@ def _reporters(options: dict[str, Any]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _flags_named(target: str) -> Iterator[None]:
+def flags_named(target: str) -> Iterator[None]:
     """Mistakes of what was given on the command line name the option, or the target."""
     from assay.errors import SpecError
     from assay.spec.load import REQUEST
@@ -276,7 +276,7 @@ def _warn_of_unknown_costs(session: Session, plan: Plan) -> None:
         session.say(f"Warning: {warning}")
 
 
-def _preview(session: Session, plan: Any) -> int:
+def preview(session: Session, plan: Any) -> int:
     from assay.report.preview import preview_document, print_preview
 
     if session.is_json:
@@ -287,7 +287,7 @@ def _preview(session: Session, plan: Any) -> int:
     return 0
 
 
-def _finish(session: Session, store: Store, run_id: str, reporters: list[str], out: Path | None) -> int:
+def finish(session: Session, store: Store, run_id: str, reporters: list[str], out: Path | None) -> int:
     """Show what came out; exit code 1 when a trial has no ok execution, 130 when it was interrupted."""
     from assay.model import RunState
     from assay.pipeline import reporting

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from assay.model import Comparison, Doubt, Estimate, Report, RunState, TrialReport, Verdict
 from assay.report.console_contests import print_contest
+from assay.report.console_teams import print_teams
 from assay.report.contests import contests
 from assay.report.figures import (
     NOTHING,
@@ -83,7 +84,14 @@ def print_report(report: Report, console: Console) -> None:
     console.print()
     for contest in contests(report):
         print_contest(contest, console)
-    unrated = replace(report, trials=tuple(trial for trial in report.trials if trial.ratings is None))
+    print_teams(report.teams, console)
+    teams = {team.name for team in report.teams}
+    unrated = replace(
+        report,
+        trials=tuple(t for t in report.trials if t.ratings is None and t.stored.trial.benchmark not in teams),
+    )
+    for trial in (trial for trial in report.trials if trial.stored.trial.benchmark in teams):
+        _print_failure(trial, console)
     if unrated.trials or not report.trials:
         console.print(_trials(unrated, narrow=console.width < NARROW), "", sep="\n")
         _print_others(unrated, console)

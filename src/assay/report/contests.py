@@ -8,7 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from assay.model import DIMENSIONS, Benchmark, Estimate, Execution, Rating, Ratings, Report, TrialReport
+from assay.model import (
+    DIMENSIONS,
+    Benchmark,
+    Estimate,
+    Execution,
+    Kind,
+    Rating,
+    Ratings,
+    Report,
+    TrialReport,
+)
 from assay.model.rating import Judging
 from assay.report.figures import NOTHING, params_text, with_interval
 from assay.units import count, significant, usd
@@ -144,7 +154,8 @@ def is_simulated(trial: TrialReport) -> bool:
     """Whether its agent, or the server behind it, made its figures up."""
     use = trial.stored.trial.agent_use
     if use is None:
-        return trial.applied.get("simulated") is True
+        kinds = {estimate.metric.kind for estimate in trial.estimates}
+        return trial.applied.get("simulated") is True or kinds == {Kind.SIMULATED}
     looked_at = islice(trial.executions, _LOOKED_AT)
     return use.type == "simulated" or any(one.detail and one.detail.get("simulated") for one in looked_at)
 

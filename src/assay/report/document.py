@@ -30,6 +30,7 @@ from assay.report.figures import doubts_of
 from assay.report.markdown import sweep_summary, trial_page
 from assay.report.names import safe_name, trial_folder
 
+from assay.report.teams import team_document
 RESULT = "assay.result/1"
 TRIAL = "assay.trial/1"
 
@@ -132,6 +133,7 @@ def _frame(report: Report) -> dict[str, Any]:
         "best": [_best(point) for point in report.best],
     }
 
+        **({"teams": [plain(team_document(team)) for team in report.teams]} if report.teams else {}),
 
 def _trial(run: Report, report: TrialReport) -> dict[str, Any]:
     trial = report.stored.trial

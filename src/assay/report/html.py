@@ -18,11 +18,13 @@ from typing import Any
 
 from assay.model import Estimate, Kind, Report, TrialReport
 from assay.report import contests, figures
+from assay.report import teams as teaming
 from assay.report.charts import POINTS, labels, run_charts, trial_charts
 from assay.report.contests import Contest
 from assay.report.document import run_document, strict_json
 from assay.report.gallery import Gallery, Place
 from assay.report.html_contests import contest_views, details
+from assay.report.team_charts import team_charts
 from assay.report.theme import config
 from assay.report.tiles import tiles
 from assay.units import count, seconds, show, significant, size
@@ -59,7 +61,7 @@ def page(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(seconds=seconds, size=size, count=count, fact=fact, show=show)
-    environment.globals.update(figures=figures, words=contests)
+    environment.globals.update(figures=figures, words=contests, teaming=teaming)
     return environment.get_template("report.html.j2").render(_context(report))
 
 
@@ -67,6 +69,7 @@ def _context(report: Report) -> dict[str, Any]:
     gallery = Gallery()
     held = contests.contests(report)
     views = contest_views(report, held, gallery)
+    teams = _teams(report, gallery)
     of_run = [gallery.hang(chart) for chart in run_charts(report)]
     trials = _sections(report, held, gallery)
     parts = {"specs": packed(gallery.specs), "runtime": b64encode(_runtime()).decode()}
@@ -78,6 +81,7 @@ def _context(report: Report) -> dict[str, Any]:
         "run": report.run,
         "tiles": tiles(report, held),
         "contests": views,
+        "teams": teams,
         "trials": trials,
         "unrated": [section for section in trials if section.trial.ratings is None],
         "open": 0 if views else _OPEN,
@@ -92,6 +96,19 @@ def _context(report: Report) -> dict[str, Any]:
         "script": script,
         "script_hashes": [_hash(script.encode()), _hash(gzip.decompress(_runtime()))],
     }
+
+
+def _teams(report: Report, gallery: Gallery) -> list[dict[str, Any]]:
+    """Each team with its timeline; the first also with the chart of all speedups."""
+    places = {chart.name: gallery.hang(chart) for chart in team_charts(report.teams)}
+    return [
+        {
+            "team": team,
+            "speedups": places.get("team-speedup") if not number else None,
+            "timeline": places.get(f"team-timeline-{team.label}"),
+        }
+        for number, team in enumerate(report.teams)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from assay.report.figures import (
 )
 from assay.report.markdown_contests import basis, contest_section
 from assay.report.marking import fenced, table, text
+from assay.report.markdown_teams import team_section
 from assay.units import seconds, show
 
 
@@ -55,6 +56,7 @@ def report_page(report: Report) -> str:
         _warnings(general_doubts(report)),
         *(contest_section(report, contest) for contest in contests(report)),
         _summary(report),
+        *(team_section(team) for team in report.teams),
         *_best(report),
         *(_axis(effect) for effect in report.axes),
         *(_trial(report, trial) for trial in report.trials),

@@ -286,6 +286,112 @@ class BestPoint(BaseModel):
     compared_with: int = Field(description="Number of trials it was compared with")
 
 
+class Ruling(BaseModel):
+    """How the question of a run stood when it ended."""
+
+    decision: Literal["higher", "lower", "same", "open"] = Field(
+        description="Of the second arm against the first; open where it stayed undecided"
+    )
+    pairs: int = Field(description="Pairs that it rests on")
+    left_out: int = Field(0, description="Pairs that told nothing, as where one arm failed")
+    effect: float | None = Field(None, description="Second ÷ first; of scores second − first")
+    low: float | None = Field(None, description="Lower end of its interval, which holds at every look")
+    high: float | None = Field(None, description="Upper end")
+
+
+class Question(BaseModel):
+    """A run of two arms that ends as soon as it is decided which is better."""
+
+    arms: tuple[str, str] = Field(description="The first, which is the reference, and the second")
+    metric: str = Field(description="What it is decided by")
+    tolerance: float = Field(description="Differences within it count as none: a share, or of scores points")
+    max: int = Field(description="Pairs at the most: processes, or cases of a suite")
+    min: int = Field(description="Pairs before the first look")
+    ruling: Ruling | None = Field(None, description="null while the run goes on")
+    verdict: str | None = Field(
+        None,
+        description="Of the second arm: better, worse, same, unsure; higher or lower without a direction",
+    )
+    summary: str = Field("", description="The same in a sentence")
+
+
+class TeamFigure(BaseModel):
+    """A figure over all pairs of legs."""
+
+    value: float = Field(description="The figure")
+    interval: tuple[float, float] | None = Field(description="At 95 %; null of a single pair")
+    unit: str = Field(description="Its unit; empty for ratios and shares")
+    pairs: int = Field(description="Pairs of legs behind it")
+    method: str = Field(description="How the interval came about")
+
+
+class TeamContention(BaseModel):
+    """Requests of the concurrent leg whose first token came late."""
+
+    events: int = Field(description="How many")
+    requests: int = Field(description="Of how many")
+    rate: TeamFigure = Field(description="Their share")
+    limit_seconds: float = Field(
+        description="Later than this is late: 3 s, or the P99 of the agent's sequential leg"
+    )
+    expected_by_chance: float = Field(description="The share to expect though nothing contends")
+
+
+class TeamAgent(BaseModel):
+    """One agent of a team."""
+
+    name: str = Field(description="Name")
+    type: str = Field(description="Type")
+    model: str | None = Field(description="The model that answered")
+    requests: int = Field(description="Cases that it did in all concurrent legs")
+    figures: dict[str, TeamFigure] = Field(
+        description="`slowdown` (concurrent ÷ sequential time at work), and `seconds`, `ttft`, `tokens_per_second` each as "
+        "`…_sequential`, `…_concurrent` and `…_delta`"
+    )
+    contention: TeamContention | None = Field(description="null where answers are not streamed")
+
+
+class TeamGrade(BaseModel):
+    """A figure held against a target of seed 002."""
+
+    figure: str = Field(description="Which figure")
+    target: str = Field(description="What it should be")
+    verdict: str = Field(description="met, missed, problematic, or unsure where the interval holds the target")
+
+
+class TeamRound(BaseModel):
+    """One pair of legs."""
+
+    number: int = Field(description="Number of the pair")
+    sequential_seconds: float = Field(description="Wall time, one agent after the other")
+    concurrent_seconds: float = Field(description="Wall time, all at once")
+    speedup: float = Field(description="The one ÷ the other")
+    skew_seconds: float = Field(description="Between the first and the last agent to begin the concurrent leg")
+
+
+class Team(BaseModel):
+    """Agents that worked at the same time, at one point."""
+
+    team: str = Field(description="Name")
+    label: str = Field(description="Name with the point of the sweep")
+    axes: Plain = Field(description="The point of the sweep")
+    at_once: int = Field(description="How many work at the same time")
+    pairs: int = Field(description="Pairs of legs that are whole")
+    simulated: bool = Field(description="Whether the agents' figures are made up")
+    verdict: str = Field(description="What the interval of the speedup says")
+    figures: dict[str, TeamFigure] = Field(
+        description="`speedup`, `efficiency`, `sequential_seconds`, `concurrent_seconds`, `throughput_…`, `skew_seconds`, "
+        "`balance_ratio`; `seed_speedup` and `seed_efficiency` are what seed 002 called so"
+    )
+    contention: TeamContention | None = Field(description="Of all agents together")
+    skew_seconds_max: float | None = Field(description="The largest skew of all concurrent legs")
+    delta_sign: str = Field(description="What is taken from what in every delta")
+    agents: list[TeamAgent] = Field(description="In the order of the file")
+    grades: list[TeamGrade] = Field(description="Seed 002's targets")
+    rounds: list[TeamRound] = Field(description="One entry a pair")
+    warnings: list[str] = Field(description="Doubts about the team")
+
+
 class Result(BaseModel):
     """One run with its findings."""
 
@@ -316,6 +422,7 @@ class Result(BaseModel):
     trials: list[Trial] = Field(description="One entry a trial, in the order of the plan")
 
 
+    teams: list[Team] | None = Field(None, description="Of teams: both legs compared, one entry a point")
 class FlatExecution(BaseModel):
     """An execution of a flat result."""
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from assay.model import Better, Estimate, Kind, Rating, Report
+from assay.model.team import TeamFinding
 from assay.report import figures
 from assay.report.charts import labels
 from assay.report.contests import Contest, Entry, marked, rating_doubts, rating_text, usd_text
+from assay.report.teams import contention_note, figure_text, share_text, times_text
 from assay.units import count, significant
 
 
@@ -24,6 +26,8 @@ class Tile:
 
 def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
     """What the page leads with, all of it computed from the figures below."""
+    if report.teams:
+        return [*_of_teams(report.teams), _completion(report), _caution(report, held)]
     if held:
         return [*_of_contests(held), _completion(report), _caution(report, held)]
     shown = [
@@ -33,6 +37,24 @@ def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
     ]
     findings = _one(shown[0][1]) if len(shown) == 1 else list(_several(shown))
     return [*findings, _completion(report), _caution(report, held)]
+
+
+def _of_teams(teams: Sequence[TeamFinding]) -> Iterator[Tile]:
+    """Of the team with the highest speedup."""
+    best = max(teams, key=lambda team: team.speedup.value if team.speedup else 0.0)
+    mark = " (simulated)" if best.is_simulated else ""
+    name = best.label if len(teams) > 1 else f"{len(best.agents)} agents"
+    most = "highest " if len(teams) > 1 else ""
+    yield Tile(f"{most}true speedup", times_text(best.speedup), name + mark)
+    yield Tile(
+        "parallel efficiency",
+        share_text(best.figures.get("efficiency")),
+        f"of {best.at_once} at work at once",
+    )
+    if (throughput := best.figures.get("throughput_concurrent")) is not None:
+        yield Tile("throughput of the team", figure_text(throughput), "all agents together")
+    if best.contention is not None:
+        yield Tile("contention", share_text(best.contention.rate), contention_note(best.contention))
 
 
 def _one(estimate: Estimate) -> list[Tile]:

@@ -1,0 +1,81 @@
+"""`assay team`: agents that work at the same time, against the same agents one after the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from assay.cli.session import Session, common
+
+
+@click.command()
+@click.argument("spec")
+@click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="An option of all agents, or with NAME. before it of one; several times.",
+)
+@click.option(
+    "--sweep",
+    "axes",
+    metavar="KEY=V1,V2",
+    multiple=True,
+    help="Such an option with its values; several times.",
+)
+@click.option("--repetitions", type=click.IntRange(min=1), metavar="N", help="Pairs of legs.")
+@click.option(
+    "--warmup", type=click.IntRange(min=0), metavar="N", help="First cases asked before anything counts."
+)
+@click.option("--permits", type=click.IntRange(min=1), metavar="N", help="How many may work at once.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of the order of legs and agents."
+)
+@click.option(
+    "--load", metavar="FILE.py", multiple=True, help="Make agents that this file defines known by name."
+)
+@click.option(
+    "--report",
+    "formats",
+    metavar="FMT,…",
+    multiple=True,
+    help="Write a report: html, md, json, csv, png, junit, or team, the files of seed 002.",
+)
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the reports.")
+@click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
+@click.option("--dry-run", is_flag=True, help="Say what would be run, and stop.")
+@common
+def team(session: Session, spec: str, dry_run: bool, permits: int | None, **options: Any) -> int:
+    """Measure what it gains, and costs, that agents work at the same time.
+
+    SPEC is a team file, or the name of one that ships: see assay list teams. Each pair of legs does the same cases twice,
+    one agent after the other and all at once, in random order. The run is stored like any other; one that was cut short
+    goes on with assay run --resume RUN.
+
+    \b
+    assay team homo.yaml
+    assay team chimera_homo --set num_ctx=2048 --repetitions 10 --report html,team
+    assay team homo.yaml --permits 1
+    """
+    from assay.cli.progress import watching
+    from assay.cli.run import changes, chosen_formats, finish, flags_named, preview
+    from assay.errors import PlanError
+    from assay.pipeline import running
+    from assay.plan.target import Request
+
+    whole = {**options, "processes": None, "isolation": None, "executor": None}
+    with session.store() as store:
+        with flags_named(spec):
+            asked = Request(spec, {**changes(whole), **({"permits": permits} if permits else {})})
+            plan = running.prepare(asked, session.settings, store)
+        if any(trial.experiment != "team" for trial in plan.trials):
+            raise PlanError(f"'{spec}' is not a team. Run it: assay run {spec}")
+        formats = chosen_formats(options)
+        if dry_run:
+            return preview(session, plan)
+        with watching(session, plan) as watch:
+            done = running.run_plan(plan, store, watch)
+        return finish(session, store, done.id, formats, options["out"])

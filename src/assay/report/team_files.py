@@ -1,0 +1,232 @@
+"""The files that seed 002 wrote of a multi-agent benchmark, with true figures; its own are there under names that say so.
+
+`run_N/metrics.json`, `run_N/AGENT_report.md`, `run_N/combined_report.md`, `summary.json`, `summary.md`; in a folder of its
+own for each team where there are several.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from assay.errors import ReportError
+from assay.model import Report
+from assay.model.team import Round, Stint, TeamFinding
+from assay.report.document import plain, strict_json
+from assay.report.markdown_teams import team_section
+from assay.report.marking import table, text
+from assay.report.names import safe_name
+from assay.report.teams import team_document
+from assay.units import seconds, significant
+
+_SIGN = "first agent − second agent, of the concurrent leg (as the seed's Rust code has it)"
+_SEED = "what seed 002 called speedup and efficiency: concurrent durations added up ÷ concurrent wall"
+
+
+class TeamFiles:
+    """Writes the files of seed 002; ReportError for a run without a team."""
+
+    def write(self, report: Report, folder: Path) -> Sequence[Path]:
+        if not report.teams:
+            raise ReportError(f"Run '{report.run.id}' has no team: the format 'team' is for assay team.")
+        several = len(report.teams) > 1
+        files: list[Path] = []
+        for team in report.teams:
+            files += _team(team, folder / safe_name(team.label) if several else folder)
+        return files
+
+
+def _team(team: TeamFinding, folder: Path) -> list[Path]:
+    files: list[Path] = []
+    for number, one in enumerate(team.rounds, 1):
+        files += _round(team, one, number, folder / f"run_{number}")
+    files.append(_json(folder / "summary.json", _summary(team)))
+    files.append(_text(folder / "summary.md", _summary_page(team)))
+    return files
+
+
+def _round(team: TeamFinding, one: Round, number: int, folder: Path) -> list[Path]:
+    reports = {agent.name: _agent_report(team, one, agent.name) for agent in team.agents}
+    files = [_json(folder / "metrics.json", _metrics(team, one, number))]
+    files += [_text(folder / f"{safe_name(name)}_report.md", page) for name, page in reports.items()]
+    files.append(_text(folder / "combined_report.md", "\n\n".join(reports.values())))
+    return files
+
+
+def _metrics(team: TeamFinding, one: Round, number: int) -> dict[str, Any]:
+    return {
+        **{agent.name: _agent(team, one, agent.name) for agent in team.agents},
+        "run_number": number,
+        "scenario": team.name,
+        "simulated": team.is_simulated,
+        "summary": _round_summary(team, one),
+    }
+
+
+def _agent(team: TeamFinding, one: Round, name: str) -> dict[str, Any]:
+    definition = dict(team.options.get(name, {}))
+    options = definition.get("options", {})
+    options = options if isinstance(options, dict) else {}
+    work = _of(one.concurrent, name)
+    return {
+        "config": {
+            "id": name,
+            "label": name,
+            "model": options.get("model"),
+            "base_url": options.get("base_url"),
+            "options": plain(options.get("params", {})),
+            "cases": [stint.case for stint in work],
+        },
+        "execution_time_s": _ended(work),
+        "sequential_execution_time_s": sum(s.end - s.start for s in _of(one.sequential, name)),
+        "result": {
+            "requests": len(work),
+            "tokens_generated": _tokens(work),
+            "throughput_tokens_per_sec": _throughput(work),
+            "ttft_ms": _ttft_ms(work),
+            "sequential_throughput_tokens_per_sec": _throughput(_of(one.sequential, name)),
+            "sequential_ttft_ms": _ttft_ms(_of(one.sequential, name)),
+            "answers": plain(one.answers.get(name, {})),
+        },
+    }
+
+
+def _round_summary(team: TeamFinding, one: Round) -> dict[str, Any]:
+    names = [agent.name for agent in team.agents]
+    durations = [_ended(_of(one.concurrent, name)) for name in names]
+    limits = {agent.name: agent.contention.limit_seconds for agent in team.agents if agent.contention}
+    late = [s for s in one.concurrent if s.ttft is not None and s.ttft > limits.get(s.agent, float("inf"))]
+    rates = [_throughput(_of(one.concurrent, name)) for name in names]
+    firsts = [_ttft_ms(_of(one.concurrent, name)) for name in names]
+    seed = sum(durations) / one.concurrent_seconds
+    return {
+        "concurrency_speedup": one.speedup,
+        "efficiency_percent": 100 * one.speedup / team.at_once,
+        "concurrent_wall_time_s": one.concurrent_seconds,
+        "sequential_wall_time_s": one.sequential_seconds,
+        "sequential_is": "measured",
+        "throughput_delta": _first_less_second(rates),
+        "ttft_delta_ms": _first_less_second(firsts),
+        "delta_sign": _SIGN,
+        "resource_contention_detected": bool(late),
+        "contention_events": len(late),
+        "start_skew_ms": 1e3 * one.skew_seconds,
+        "balance_ratio": statistics.fmean(durations) / max(durations),
+        "as_seed_002_computed_it": {
+            "concurrency_speedup": seed,
+            "efficiency_percent": 100 * seed / len(names),
+            "sequential_estimated_s": sum(durations),
+            "note": _SEED,
+        },
+        **{f"{name}_throughput": rate for name, rate in zip(names, rates, strict=True)},
+        **{f"{name}_ttft_ms": first for name, first in zip(names, firsts, strict=True)},
+    }
+
+
+def _first_less_second(values: Sequence[float | None]) -> float | None:
+    if len(values) < 2 or values[0] is None or values[1] is None:
+        return None
+    return values[0] - values[1]
+
+
+def _of(stints: Sequence[Stint], name: str) -> list[Stint]:
+    return [stint for stint in stints if stint.agent == name]
+
+
+def _ended(work: Sequence[Stint]) -> float:
+    return max((stint.end for stint in work), default=0.0)
+
+
+def _tokens(work: Sequence[Stint]) -> float | None:
+    known = [stint.tokens for stint in work if stint.tokens is not None]
+    return sum(known) if work and len(known) == len(work) else None
+
+
+def _throughput(work: Sequence[Stint]) -> float | None:
+    tokens, busy = _tokens(work), sum(stint.end - stint.start for stint in work)
+    return tokens / busy if tokens is not None and busy > 0 else None
+
+
+def _ttft_ms(work: Sequence[Stint]) -> float | None:
+    known = [stint.ttft for stint in work if stint.ttft is not None]
+    return 1e3 * statistics.fmean(known) if known else None
+
+
+def _summary(team: TeamFinding) -> dict[str, Any]:
+    rounds = [_round_summary(team, one) for one in team.rounds]
+
+    def average(*path: str) -> float | None:
+        values: list[Any] = rounds
+        for key in path:
+            values = [value[key] for value in values]
+        known = [value for value in values if value is not None]
+        return statistics.fmean(known) if known else None
+
+    return {
+        "scenario": team.name,
+        "simulated": team.is_simulated,
+        "runs": [{"run_number": number, **summary} for number, summary in enumerate(rounds, 1)],
+        "aggregate": {
+            "average_concurrency_speedup": average("concurrency_speedup"),
+            "average_efficiency": average("efficiency_percent"),
+            "average_throughput_delta": average("throughput_delta"),
+            "average_ttft_delta_ms": average("ttft_delta_ms"),
+            "delta_sign": _SIGN,
+            "as_seed_002_computed_it": {
+                "average_concurrency_speedup": average("as_seed_002_computed_it", "concurrency_speedup"),
+                "average_efficiency": average("as_seed_002_computed_it", "efficiency_percent"),
+                "note": _SEED,
+            },
+        },
+        "findings": plain(team_document(team)),
+    }
+
+
+def _summary_page(team: TeamFinding) -> str:
+    names = ("Run", "Speedup", "Efficiency", "Sequential", "Concurrent", "Skew", "Seed 002's “speedup”")
+    rows = []
+    for number, one in enumerate(team.rounds, 1):
+        found = _round_summary(team, one)
+        rows.append(
+            (
+                str(number),
+                f"{significant(one.speedup)} ×",
+                f"{significant(found['efficiency_percent'])} %",
+                seconds(one.sequential_seconds),
+                seconds(one.concurrent_seconds),
+                seconds(one.skew_seconds),
+                f"{significant(found['as_seed_002_computed_it']['concurrency_speedup'])} ×",
+            )
+        )
+    note = (
+        "Speedup is the measured sequential wall time ÷ the concurrent one. The last column is what seed 002 reported: "
+        "it has no sequential run in it, and measures only how alike the agents' durations are."
+    )
+    return "\n\n".join([team_section(team), table(names, rows, right=range(7)), note]) + "\n"
+
+
+def _agent_report(team: TeamFinding, one: Round, name: str) -> str:
+    work, answers = _of(one.concurrent, name), one.answers.get(name, {})
+    figures = [
+        f"- {len(work)} requests in {seconds(_ended(work))} while {len(team.agents) - 1} other agents worked",
+        f"- throughput {_shown(_throughput(work), 'tok/s')}, time to first token {_shown(_ttft_ms(work), 'ms')}",
+    ]
+    parts = [f"# {text(name)}{' (simulated)' if team.is_simulated else ''}", "\n".join(figures)]
+    parts += [f"## {text(case)}\n\n{answer}" for case, answer in answers.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _shown(value: float | None, unit: str) -> str:
+    return "not measured" if value is None else f"{significant(value)} {unit}"
+
+
+def _json(path: Path, document: Any) -> Path:
+    return _text(path, strict_json(plain(document), indent=2) + "\n")
+
+
+def _text(path: Path, content: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    return path

@@ -1,0 +1,221 @@
+"""Words and figures of teams, as every document writes them; all of them computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from assay.model.team import Contention, Figure, Round, TeamFinding, Teammate
+from assay.report.figures import NOTHING, interval_text
+from assay.units import count, percent, seconds, significant
+
+
+def figure_text(figure: Figure | None) -> str:
+    """
+    >>> figure_text(Figure(1.98, 1.95, 2.01, "")), figure_text(Figure(0.12, None, None, "s")), figure_text(None)
+    ('1.98 [1.95, 2.01]', '120 ms', '–')
+    """
+    return NOTHING if figure is None else interval_text(figure.value, figure.low, figure.high, figure.unit)
+
+
+def times_text(figure: Figure | None) -> str:
+    """A ratio: `1.98 × [1.95, 2.01]`."""
+    if figure is None:
+        return NOTHING
+    middle, bracket, ends = interval_text(figure.value, figure.low, figure.high, "").partition(" [")
+    return f"{middle} ×{bracket}{ends}"
+
+
+def share_text(figure: Figure | None) -> str:
+    """A share: `99 % [97, 101]`."""
+    if figure is None:
+        return NOTHING
+    ends = (None if end is None else 100 * end for end in (figure.low, figure.high))
+    return interval_text(100 * figure.value, *ends, "%")
+
+
+def delta_text(figure: Figure | None) -> str:
+    """A difference with its sign, which is concurrent − sequential: `+12 ms [+8, +15]`."""
+    if figure is None:
+        return NOTHING
+    text = interval_text(figure.value, figure.low, figure.high, figure.unit)
+    return f"+{text}" if figure.value > 0 else text
+
+
+def heading(team: TeamFinding) -> str:
+    at_once = "all at once" if team.at_once == len(team.agents) else f"{team.at_once} at once"
+    return f"{count(len(team.agents))} agents, {at_once} · {count(len(team.rounds))} pairs of legs"
+
+
+def verdict(team: TeamFinding) -> str:
+    """What the interval of the speedup says, and nothing beyond it."""
+    figure = team.speedup
+    if figure is None:
+        return "There is no whole pair of legs to compare."
+    if figure.low is None or figure.high is None:
+        return "One pair of legs has no interval: whether working at once pays is open."
+    if figure.low > 1:
+        share = percent(1 / figure.value)
+        return f"Working at once is faster: it takes {share} of the time that one after the other takes."
+    if figure.high < 1:
+        return "Working at once is slower than one after the other."
+    return "No difference is established between working at once and one after the other."
+
+
+def contention_text(contention: Contention | None) -> str:
+    if contention is None:
+        return "not measurable: the answers were not streamed"
+    return (
+        f"{count(contention.events)} of {count(contention.requests)} requests, {share_text(contention.rate)}"
+    )
+
+
+def contention_note(contention: Contention | None) -> str:
+    if contention is None:
+        return ""
+    note = f"TTFT beyond {seconds(contention.limit_seconds)}"
+    return f"{note}; {percent(contention.by_chance)} by chance" if contention.by_chance else note
+
+
+def skew_text(team: TeamFinding) -> str:
+    if not team.rounds:
+        return NOTHING
+    most = max(one.skew_seconds for one in team.rounds)
+    typical = team.figures.get("skew_seconds")
+    return f"{seconds(typical.value) if typical else NOTHING}, {seconds(most)} at the most"
+
+
+class Row(NamedTuple):
+    """A figure of the team as a whole; `brief` is for narrow places."""
+
+    name: str
+    value: str
+    brief: str
+    note: str
+
+
+def rows(team: TeamFinding) -> Iterator[Row]:
+    figures = team.figures
+    sequential, concurrent = (_middle(figures.get(f"{leg}_seconds")) for leg in ("sequential", "concurrent"))
+    walls = f"sequential {sequential} ÷ concurrent {concurrent}, both measured"
+    yield Row("speedup", times_text(team.speedup), f"{sequential} ÷ {concurrent}", walls)
+    share = share_text(figures.get("efficiency"))
+    yield Row("efficiency", share, f"÷ {team.at_once} at once", f"speedup ÷ {team.at_once} at work at once")
+    if "throughput_concurrent" in figures:
+        before = f"{_middle(figures.get('throughput_sequential'))} sequential"
+        note = f"all agents together; {times_text(figures.get('throughput_gain'))} of {before}"
+        yield Row("throughput", figure_text(figures["throughput_concurrent"]), before, note)
+    late = contention_note(team.contention)
+    yield Row("contention", contention_text(team.contention), late.partition(";")[0], late)
+    skewed = "between the first and the last agent to begin a concurrent leg"
+    yield Row("start skew", skew_text(team), "", skewed)
+    balance = share_text(figures.get("balance_ratio"))
+    yield Row("balance", balance, "mean ÷ longest", "mean ÷ longest duration: how alike they are in length")
+    seed = "concurrent durations added up ÷ wall: it cannot see contention"
+    yield Row("as seed 002", times_text(figures.get("seed_speedup")), "blind to contention", seed)
+
+
+def _middle(figure: Figure | None) -> str:
+    return NOTHING if figure is None else interval_text(figure.value, None, None, figure.unit)
+
+
+AGENT_COLUMNS = ("Agent", "Slowdown", "TTFT", "Δ TTFT", "tok/s", "Δ tok/s", "Late")
+
+
+def agent_row(agent: Teammate) -> tuple[str, ...]:
+    """As AGENT_COLUMNS: sequential → concurrent, and deltas concurrent − sequential."""
+    figures = agent.figures
+    late = agent.contention
+    return (
+        agent.name + (f" ({agent.model})" if agent.model else ""),
+        times_text(figures.get("slowdown")),
+        _from_to(figures, "ttft"),
+        delta_text(figures.get("ttft_delta")),
+        _from_to(figures, "tokens_per_second").replace(" tok/s", ""),
+        delta_text(figures.get("tokens_per_second_delta")).replace(" tok/s", ""),
+        NOTHING if late is None else f"{late.events}/{late.requests}",
+    )
+
+
+def _from_to(figures: Any, name: str) -> str:
+    before, after = figures.get(f"{name}_sequential"), figures.get(f"{name}_concurrent")
+    return NOTHING if before is None or after is None else f"{_middle(before)} → {_middle(after)}"
+
+
+def grades_text(team: TeamFinding) -> str:
+    """Targets that seed 002 set, held against the true figures."""
+    return " · ".join(f"{grade.figure} {grade.target}: {grade.verdict}" for grade in team.grades)
+
+
+def typical_round(team: TeamFinding) -> Round | None:
+    """The one whose speedup is the middle one."""
+    ordered = sorted(team.rounds, key=lambda one: one.speedup)
+    return ordered[len(ordered) // 2] if ordered else None
+
+
+def team_document(team: TeamFinding) -> dict[str, Any]:
+    """A team as plain data; deltas are concurrent − sequential."""
+    return {
+        "team": team.name,
+        "label": team.label,
+        "axes": dict(team.axes),
+        "at_once": team.at_once,
+        "pairs": len(team.rounds),
+        "simulated": team.is_simulated,
+        "verdict": verdict(team),
+        "figures": {name: _plain(figure) for name, figure in team.figures.items()},
+        "contention": _plain_contention(team.contention),
+        "skew_seconds_max": max((one.skew_seconds for one in team.rounds), default=None),
+        "delta_sign": "concurrent − sequential",
+        "agents": [
+            {
+                "name": agent.name,
+                "type": agent.type,
+                "model": agent.model or None,
+                "requests": agent.requests,
+                "figures": {name: _plain(figure) for name, figure in agent.figures.items()},
+                "contention": _plain_contention(agent.contention),
+            }
+            for agent in team.agents
+        ],
+        "grades": [asdict(grade) for grade in team.grades],
+        "rounds": [
+            {
+                "number": one.number,
+                "sequential_seconds": one.sequential_seconds,
+                "concurrent_seconds": one.concurrent_seconds,
+                "speedup": one.speedup,
+                "skew_seconds": one.skew_seconds,
+            }
+            for one in team.rounds
+        ],
+        "warnings": list(team.doubts),
+    }
+
+
+def _plain(figure: Figure) -> dict[str, Any]:
+    ends = None if figure.low is None or figure.high is None else [figure.low, figure.high]
+    return {
+        "value": figure.value,
+        "interval": ends,
+        "unit": figure.unit,
+        "pairs": figure.pairs,
+        "method": figure.method,
+    }
+
+
+def _plain_contention(contention: Contention | None) -> dict[str, Any] | None:
+    if contention is None:
+        return None
+    return {
+        "events": contention.events,
+        "requests": contention.requests,
+        "rate": _plain(contention.rate),
+        "limit_seconds": contention.limit_seconds,
+        "expected_by_chance": contention.by_chance,
+    }
+
+
+def percentage(value: float) -> str:
+    return significant(100 * value)
