@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from assay.model import Agent, AgentUse, Metric
+from assay.model import Metric
 
 
 @dataclass(slots=True)
@@ -56,13 +56,13 @@ class Experiment:
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """Unit and direction of this experiment's own metrics, where their names do not tell."""
     param_schema: ClassVar[Mapping[str, Any]] = {}
-    params_of: ClassVar[Callable[[AgentUse], Mapping[str, Any]] | None] = None
-    """Of an experiment that puts an agent to the test: the params that the agent's definition stands for.
+    params_of: ClassVar[Any] = None
+    """Of an experiment that tests agents, a function: from an AgentUse to the params that it stands for.
 
     Raises BadAgent for an agent that it cannot test. Without it, `--agent` means nothing for the experiment.
     """
-    agent_of: ClassVar[Callable[[Mapping[str, Any]], Agent] | None] = None
-    """What is tested with these params where no agent was named; without it, the code base of the experiment."""
+    agent_of: ClassVar[Any] = None
+    """A function from params to the Agent that is tested where none was named; without it, the code base is."""
 
     params: Any
 

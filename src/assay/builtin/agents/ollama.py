@@ -38,7 +38,7 @@ class Ollama(ChatAgent):
         backoff: float = 0.5,
         concurrency: int = 1,
     ) -> None:
-        base_url = base_url.rstrip("/") if base_url else _local_url(os.environ.get("OLLAMA_HOST"))
+        base_url = base_url.rstrip("/") if base_url else local_url(os.environ.get("OLLAMA_HOST"))
         super().__init__(
             model, system, Caller(f"{base_url}/api/chat", headers or {}, retries, backoff, concurrency)
         )
@@ -61,9 +61,9 @@ class Ollama(ChatAgent):
         return await assembled(stream, NdjsonParser(), Reply(stream.sent, self._is_streamed))
 
 
-def _local_url(host: str | None) -> str:
+def local_url(host: str | None) -> str:
     """
-    >>> _local_url("0.0.0.0"), _local_url("gpu:9000"), _local_url(None)
+    >>> local_url("0.0.0.0"), local_url("gpu:9000"), local_url(None)
     ('http://127.0.0.1:11434', 'http://gpu:9000', 'http://127.0.0.1:11434')
     """
     if not host:

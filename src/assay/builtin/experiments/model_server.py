@@ -1,0 +1,171 @@
+"""What a model server says about itself: which model it holds, and with which settings."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from assay.builtin.agents.chatting import ChatAgent
+from assay.builtin.experiments.serving_params import ServingParams, options_of
+from assay.plugin.agent import AgentError
+
+_PATIENCE = 60.0
+_PAUSE = 0.02
+_DIGITS = 6
+"""That a 32-bit float tells: servers keep 0.8 as 0.800000011920929."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """As the server has them; a name that is missing it does not tell."""
+    sizes: Mapping[str, float] = field(default_factory=dict)
+
+
+class ModelServer(Protocol):
+    async def load(self) -> None:
+        """Have the model ready, with the options that it will be asked with."""
+        ...
+
+    async def unload(self) -> None: ...
+
+    async def is_loaded(self) -> bool | None:
+        """None where the server does not tell."""
+        ...
+
+    async def told(self) -> Told:
+        """After an answer: the settings that it was given with."""
+        ...
+
+
+def server_of(agent: ChatAgent, params: ServingParams) -> ModelServer:
+    return OllamaServer(agent, params) if params.api == "ollama" else OpenAIServer(agent, params)
+
+
+class OllamaServer:
+    """Tells by /api/ps which models are loaded, with which context, and how much of each is on the GPU."""
+
+    def __init__(self, agent: ChatAgent, params: ServingParams) -> None:
+        self._agent, self._params = agent, params
+        self._root = urlsplit(params.url or "").path.rstrip("/")
+
+    async def load(self) -> None:
+        if not self._is_as_asked(await self._entry()):
+            await self._ask({"options": {**self._params.options, **options_of(self._params)}})
+
+    async def unload(self) -> None:
+        """Told to, and then watched until it is gone: the server answers before it has unloaded."""
+        if await self._entry() is None:
+            return
+        await self._ask({"keep_alive": 0})
+        until = monotonic() + _PATIENCE
+        while await self._entry() is not None:
+            if monotonic() > until:
+                raise AgentError(
+                    f"the model '{self._params.model}' was told to unload, but /api/ps lists it after "
+                    f"{_PATIENCE:g} s: this would be no cold start"
+                )
+            await asyncio.sleep(_PAUSE)
+
+    async def is_loaded(self) -> bool:
+        return await self._entry() is not None
+
+    async def told(self) -> Told:
+        entry = await self._entry()
+        if entry is None:
+            return Told()
+        settings = {"num_ctx": entry.get("context_length"), "num_gpu": self._layers(entry)}
+        sizes = {"model_bytes": entry.get("size"), "model_vram_bytes": entry.get("size_vram")}
+        return Told(
+            {name: value for name, value in settings.items() if value is not None},
+            {name: float(value) for name, value in sizes.items() if isinstance(value, (int, float))},
+        )
+
+    def _is_as_asked(self, entry: Mapping[str, Any] | None) -> bool:
+        """Loaded with the context that was asked for; layers on the GPU cannot be seen, so asking for them asks again."""
+        if entry is None or self._params.num_gpu is not None:
+            return False
+        return self._params.num_ctx is None or entry.get("context_length") == self._params.num_ctx
+
+    def _layers(self, entry: Mapping[str, Any]) -> object:
+        """How many are on the GPU is told only where it is none; "some" where none was asked for."""
+        asked, vram = self._params.num_gpu, entry.get("size_vram")
+        if asked is None or vram is None:
+            return None
+        if vram == 0:
+            return 0
+        return "some" if asked == 0 else None
+
+    async def _ask(self, more: Mapping[str, object]) -> None:
+        """A request without a prompt loads the model, or unloads it; a stream would be several documents."""
+        body = {"model": self._params.model, "stream": False, **more}
+        if self._params.keep_alive is not None:
+            body = {"keep_alive": self._params.keep_alive, **body}
+        await self._agent.look_up(f"{self._root}/api/generate", body)
+
+    async def _entry(self) -> Mapping[str, Any] | None:
+        found = await self._agent.look_up(f"{self._root}/api/ps")
+        models = found.get("models") if isinstance(found, Mapping) else None
+        if not isinstance(models, list):
+            raise AgentError("/api/ps does not list models: this is not Ollama's API")
+        names = {_tagged(self._params.model)}
+        return next(
+            (one for one in models if _tagged(str(one.get("model") or one.get("name"))) in names), None
+        )
+
+
+def _tagged(model: str) -> str:
+    """
+    >>> _tagged("gemma3"), _tagged("gemma3:1b")
+    ('gemma3:latest', 'gemma3:1b')
+    """
+    return model if ":" in model.rpartition("/")[2] else f"{model}:latest"
+
+
+class OpenAIServer:
+    """The protocol has no words for settings, but llama.cpp's server tells by /slots what its last task had."""
+
+    def __init__(self, agent: ChatAgent, params: ServingParams) -> None:
+        self._agent = agent
+        self._root = urlsplit(params.url or "").path.rstrip("/").removesuffix("/v1")
+        self._has_slots: bool | None = None
+
+    async def load(self) -> None:
+        pass
+
+    async def unload(self) -> None:
+        raise AgentError("an OpenAI-compatible server cannot be told to unload its model")
+
+    async def is_loaded(self) -> None:
+        return None
+
+    async def told(self) -> Told:
+        slot = await self._last_slot() if self._has_slots is not False else None
+        if slot is None:
+            return Told()
+        given = slot.get("params")
+        settings = {"num_ctx": slot.get("n_ctx"), **(given if isinstance(given, Mapping) else {})}
+        return Told({name: _rounded(value) for name, value in settings.items() if value is not None})
+
+    async def _last_slot(self) -> Mapping[str, Any] | None:
+        try:
+            found = await self._agent.look_up(f"{self._root}/slots")
+        except AgentError:
+            self._has_slots = False
+            return None
+        slots = [slot for slot in found if isinstance(slot, Mapping)] if isinstance(found, list) else []
+        self._has_slots = bool(slots)
+        return max(slots, key=_task, default=None)
+
+
+def _task(slot: Mapping[str, Any]) -> int:
+    number = slot.get("id_task")
+    return number if isinstance(number, int) else -1
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

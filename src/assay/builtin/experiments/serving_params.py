@@ -1,0 +1,204 @@
+"""Params of `serving`: a server, a model, a question, and the options to ask it with."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
+
+from assay.builtin.agents.ollama import LOCAL_URL, local_url
+from assay.builtin.agents.openai import PUBLIC_URL
+from assay.errors import PlanError
+from assay.execute.agents import filled_in
+from assay.model import AgentUse
+from assay.plugin.agent import BadAgent
+
+OPTIONS = ("num_gpu", "num_ctx", "temperature", "top_p", "top_k", "repeat_penalty")
+"""Settings of a model that are swept; the server is asked whether they took."""
+
+_COMMON = {"num_gpu": 80, "temperature": 0.8, "top_p": 0.9, "top_k": 40, "repeat_penalty": 1.1}
+PROFILES: Mapping[str, Mapping[str, float]] = {
+    "server": {},
+    "baseline": {**_COMMON, "num_ctx": 1024},
+    "chimera": {**_COMMON, "num_ctx": 512},
+}
+PROMPT = (
+    "You read the figures of a benchmark: throughput 76.6 and 78.4 tokens a second, time to the first token 97 and "
+    "128 ms. Name what they have in common, what sets them apart, and three things to try next."
+)
+_OF_THE_CLIENT = ("url", "api", "prompt", "system", "same_prompt", "keep_alive")
+_FROM_ENVIRONMENT = re.compile(r"\$\{\w+(:-[^}]*)?\}")
+_SECRET_NAMES = re.compile(r"auth|key|token|cookie|secret", re.IGNORECASE)
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+class ServingParams(BaseModel):
+    url: str | None = Field(
+        default=None,
+        description="Of the server: http://127.0.0.1:11434 (Ollama) or …/v1 (OpenAI-compatible).",
+    )
+    api: Literal["ollama", "openai"] | None = Field(
+        default=None, description="Default: openai for a URL that ends in /v1, else ollama."
+    )
+    model: str = Field(min_length=1)
+    prompt: str = Field(default=PROMPT, min_length=1)
+    system: str | None = None
+    max_tokens: int = Field(default=128, ge=1, description="Asked of the model for each answer.")
+    start: Literal["warm", "cold"] = Field(
+        default="warm", description="cold: the model is unloaded before each execution (Ollama only)."
+    )
+    profile: Literal["server", "baseline", "chimera"] = Field(
+        default="server", description="A set of options by name; server: none, the server decides."
+    )
+    num_gpu: int | None = Field(default=None, ge=-1)
+    num_ctx: int | None = Field(default=None, ge=1)
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    top_k: int | None = Field(default=None, ge=0)
+    repeat_penalty: float | None = Field(default=None, ge=0)
+    options: dict[str, Any] = Field(default_factory=dict, description="Further options, sent as they are.")
+    keep_alive: str | float | None = Field(
+        default=None, description="How long Ollama keeps the model loaded."
+    )
+    same_prompt: bool = Field(
+        default=False, description="The same text each time, so that the server may answer from its cache."
+    )
+    api_key: str | None = Field(default=None, description="As ${NAME}, read from the environment.")
+    headers: dict[str, str] = Field(default_factory=dict)
+    allow_host: Annotated[list[str], BeforeValidator(_listed)] = Field(
+        default_factory=list, description="Hosts other than this machine that may be asked."
+    )
+
+    @field_validator("api_key")
+    @classmethod
+    def _is_no_secret(cls, value: str | None) -> str | None:
+        if value is not None and not _FROM_ENVIRONMENT.search(value):
+            raise ValueError("a key is never stored: write ${NAME}, the environment variable that holds it")
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _hold_no_secret(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, text in value.items():
+            if _SECRET_NAMES.search(name) and not _FROM_ENVIRONMENT.search(text):
+                raise ValueError(f"the header '{name}' would be stored: write its value as ${{NAME}}")
+        return value
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.url is None:
+            self.url = PUBLIC_URL if self.api == "openai" else local_url(os.environ.get("OLLAMA_HOST"))
+            if self.api != "openai":
+                self.allow_host = [*self.allow_host, self.url]
+        self.url = self.url.rstrip("/")
+        if self.api is None:
+            self.api = "openai" if self.url.endswith("/v1") else "ollama"
+        for name, value in PROFILES[self.profile].items():
+            if getattr(self, name) is None:
+                setattr(self, name, value)
+        self._check()
+        return self
+
+    def _check(self) -> None:
+        if self.start == "cold" and self.api == "openai":
+            raise ValueError(
+                "start: cold needs Ollama, which can be told to unload a model; this URL is OpenAI-compatible"
+            )
+        assert self.url is not None
+        if not _FROM_ENVIRONMENT.search(self.url) and (problem := self.refusal(self.url)):
+            raise ValueError(problem)
+
+    def refusal(self, url: str) -> str:
+        """Why this server is not asked; empty where it is on this machine, or was named."""
+        place = urlsplit(url)
+        if place.scheme not in ("http", "https") or not place.hostname:
+            return f"'{url}' is not a URL; write http://HOST:PORT or http://HOST:PORT/v1"
+        if is_loopback(place.hostname) or {place.hostname, place.netloc, self.url} & set(self.allow_host):
+            return ""
+        return (
+            f"'{place.hostname}' is not this machine; name it if you mean it: allow_host={place.hostname} "
+            f"(on the command line: --set allow_host={place.hostname})"
+        )
+
+    def of_the_client(self) -> dict[str, Any]:
+        """What the client itself does with each request, and so is as it was asked for."""
+        return {name: getattr(self, name) for name in _OF_THE_CLIENT}
+
+
+def is_loopback(host: str) -> bool:
+    """
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("10.0.0.1")
+    (True, True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def params_of(use: AgentUse) -> dict[str, Any]:
+    """The params that the definition of an agent behind a server stands for."""
+    if use.type not in ("ollama", "openai"):
+        raise BadAgent(
+            f"Agent '{use.name}' is of type '{use.type}', but 'serving' measures servers: it takes agents of type "
+            "ollama and openai."
+        )
+    given = dict(use.options)
+    if given.get("stream") is False or "cassette" in given:
+        what = "a cassette" if "cassette" in given else "stream: false"
+        raise BadAgent(
+            f"Agent '{use.name}' has {what}: there would be no server, or no first token, to time."
+        )
+    inner = dict(_mapping(given.get("params")))
+    most = next((inner.pop(name) for name in ("num_predict", "max_tokens") if name in inner), None)
+    public = f"${{OPENAI_BASE_URL:-{PUBLIC_URL}}}" if use.type == "openai" else None
+    url = given.get("base_url") or public
+    found: dict[str, Any] = {
+        "api": use.type,
+        "url": url,
+        # Whoever defines an agent names its server.
+        "allow_host": [url.rstrip("/")] if isinstance(url, str) else [],
+        "max_tokens": most,
+        **{name: given.get(name) for name in ("model", "system", "keep_alive", "api_key", "headers")},
+        **{name: inner.pop(name) for name in OPTIONS if name in inner},
+        "options": inner,
+    }
+    return {name: value for name, value in found.items() if value not in (None, {}, [])}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def agent_use(params: ServingParams) -> AgentUse:
+    """The agent that asks with these params: once, because a second try would be measured as part of the first."""
+    url = str(filled_in(params.url or LOCAL_URL, os.environ, params.model))
+    if problem := params.refusal(url):
+        raise PlanError(problem)
+    options: dict[str, object] = {
+        "model": params.model,
+        "base_url": url,
+        "system": params.system,
+        "params": {**params.options, **options_of(params)},
+        "headers": dict(params.headers),
+        "retries": 0,
+    }
+    if params.api == "ollama":
+        options["keep_alive"] = params.keep_alive
+    elif params.api_key is not None:
+        options["api_key"] = params.api_key
+    return AgentUse(params.model, str(params.api), options)
+
+
+def options_of(params: ServingParams) -> dict[str, Any]:
+    """The options to send: what was not asked for is left to the server."""
+    asked = {name: getattr(params, name) for name in OPTIONS}
+    return {name: value for name, value in asked.items() if value is not None}
