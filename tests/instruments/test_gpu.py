@@ -78,7 +78,7 @@ def test_samples_are_taken_while_it_runs(monkeypatch: pytest.MonkeyPatch, contex
     monkeypatch.setitem(sys.modules, "pynvml", nvml([[50]], [1]))
     instrument = Gpu(interval_ms=1)
     state = instrument.start(context)
-    time.sleep(0.05)
+    time.sleep(1.2)
     reading = instrument.stop(state)
     rows = [json.loads(line) for line in reading.files[0].content.splitlines()]
     assert len(rows) == reading.measurements["gpu_samples"] > 3

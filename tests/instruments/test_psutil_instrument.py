@@ -17,12 +17,27 @@ from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import Instrument, Reading
 
 MB = 2**20
+A_WHILE = 1.2
+"""Seconds in which a sampler takes many samples, even where its thread is held up for a second."""
 
 
 def busy(seconds: float) -> None:
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         sum(range(1000))
+
+
+class Stint:
+    """Processor time and time on the wall of a stretch of this test."""
+
+    def __init__(self) -> None:
+        self._began = time.process_time(), time.perf_counter()
+
+    def end(self) -> None:
+        self.worked, self.lasted = (
+            now - began
+            for now, began in zip((time.process_time(), time.perf_counter()), self._began, strict=True)
+        )
 
 
 def rows_of(reading: Reading) -> list[dict[str, object]]:
@@ -46,7 +61,7 @@ def test_it_sees_an_allocation_of_50_megabytes(context: ExperimentContext):
     state = instrument.start(context)
     block = bytearray(50 * MB)
     block[::4096] = b"x" * len(block[::4096])
-    time.sleep(0.06)
+    time.sleep(A_WHILE)
     del block
     reading = instrument.stop(state)
     first = rows_of(reading)[0]["rss_bytes"]
@@ -56,20 +71,22 @@ def test_it_sees_an_allocation_of_50_megabytes(context: ExperimentContext):
 
 def test_a_busy_process_uses_about_one_processor(context: ExperimentContext):
     instrument = Psutil(interval_ms=20)
+    outer = Stint()
     state = instrument.start(context)
-    worked = time.process_time()
-    begin = time.perf_counter()
-    busy(0.15)
-    share = 100 * (time.process_time() - worked) / (time.perf_counter() - begin)
-    cpu = instrument.stop(state).measurements["cpu_percent"]
-    # Against the share that a busy machine left for this process, not against 100.
-    assert cpu == pytest.approx(share, rel=0.2)
+    inner = Stint()
+    busy(0.3)
+    inner.end()
+    cpu = instrument.stop(state).measurements["cpu_percent"] / 100
+    outer.end()
+    # Against the share that a busy machine left for this process, not against 1; the kernel counts in ticks of 10 ms.
+    assert cpu <= (outer.worked + 0.03) / inner.lasted
+    assert cpu >= (inner.worked - 0.03) / outer.lasted
 
 
 def test_an_idle_process_uses_next_to_no_processor(context: ExperimentContext):
     instrument = Psutil(interval_ms=50)
     state = instrument.start(context)
-    time.sleep(0.2)
+    time.sleep(0.5)
     assert instrument.stop(state).measurements["cpu_percent"] < 30
 
 
@@ -82,7 +99,7 @@ def test_the_work_and_memory_of_a_child_count(context: ExperimentContext, is_rea
     child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdout is not None
     child.stdout.readline()
-    time.sleep(0.05)
+    time.sleep(A_WHILE)
     if is_reaped:
         child.communicate()
     reading = instrument.stop(state)
@@ -119,26 +136,26 @@ def test_stopping_does_not_wait_for_the_next_sample(context: ExperimentContext):
     state = instrument.start(context)
     begin = time.perf_counter()
     instrument.stop(state)
-    assert time.perf_counter() - begin < 1
+    assert time.perf_counter() - begin < 30
 
 
 def test_no_thread_is_left_behind(context: ExperimentContext):
-    before = threading.active_count()
+    before = set(threading.enumerate())
     instrument = Psutil(interval_ms=1)
     instrument.stop(instrument.start(context))
-    assert threading.active_count() == before
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_flood_of_samples_stays_bounded_and_covers_the_whole_execution(context: ExperimentContext):
     instrument = Psutil(interval_ms=1, max_samples=8)
     state = instrument.start(context)
-    time.sleep(0.15)
+    time.sleep(A_WHILE)
     reading = instrument.stop(state)
     rows = rows_of(reading)
     assert reading.measurements["psutil_samples"] > 16
     assert 4 <= len(rows) <= 8
     assert int(str(rows[0]["stride"])) >= 2
-    assert float(str(rows[-1]["ts"])) - float(str(rows[0]["ts"])) > 0.14
+    assert float(str(rows[-1]["ts"])) - float(str(rows[0]["ts"])) > 0.9 * A_WHILE
 
 
 @pytest.mark.parametrize("most", [2, 3, 5, 8])
@@ -154,7 +171,7 @@ def test_thinned_samples_are_evenly_spaced_and_end_with_the_last(most: int, leas
         return {"number": number}
 
     sampler = Sampler({"number": 0}, take, 1e-4, most).start()
-    assert enough.wait(10)
+    assert enough.wait(60)
     samples = sampler.stop()
     kept = [row["number"] for row in samples.rows]
     assert len(kept) <= most

@@ -29,10 +29,10 @@ def test_it_says_where_it_listens_and_ends_cleanly(number: signal.Signals) -> No
     assert process.stdout is not None
     line = process.stdout.readline()
     url = line.split()[3]
-    with urllib.request.urlopen(f"{url}/v1/models", timeout=5) as answer:
+    with urllib.request.urlopen(f"{url}/v1/models", timeout=60) as answer:
         assert answer.headers["x-assay-simulated"] == "1"
     process.send_signal(number)
-    out, err = process.communicate(timeout=5)
+    out, err = process.communicate(timeout=60)
 
     assert line.startswith("sim-llm listens on http://127.0.0.1:")
     assert (process.returncode, out) == (0, "")
@@ -46,7 +46,7 @@ def test_json_tells_the_address_and_every_option() -> None:
     assert process.stdout is not None
     document = json.loads(process.stdout.readline())
     process.terminate()
-    process.communicate(timeout=5)
+    process.communicate(timeout=60)
 
     assert document["url"].startswith("http://127.0.0.1:")
     assert document["pid"] == process.pid
@@ -64,10 +64,10 @@ def test_it_ends_while_streams_are_under_way() -> None:
     assert process.stdout is not None
     url = process.stdout.readline().split()[3]
     body = b'{"stream": true, "messages": [{"role": "user", "content": "hello"}]}'
-    with urllib.request.urlopen(f"{url}/v1/chat/completions", body, timeout=5) as answer:
+    with urllib.request.urlopen(f"{url}/v1/chat/completions", body, timeout=60) as answer:
         answer.readline()
         process.terminate()
-        _, err = process.communicate(timeout=5)
+        _, err = process.communicate(timeout=60)
 
     assert process.returncode == 0
     assert "Traceback" not in err
@@ -115,7 +115,7 @@ def test_the_command_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("in_thread", [False, True], ids=["process", "thread"])
 def test_a_server_for_tests_lasts_as_long_as_its_block(in_thread: bool) -> None:
     with SimServer(SimOptions(ttft=0), in_thread=in_thread) as server:
-        with urllib.request.urlopen(f"{server.url}/stats", timeout=5) as answer:
+        with urllib.request.urlopen(f"{server.url}/stats", timeout=60) as answer:
             assert json.load(answer)["requests"] == 0
         port = int(server.url.rsplit(":", 1)[1])
     with socket.socket() as other:

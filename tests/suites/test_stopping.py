@@ -16,18 +16,27 @@ from tests.suites.project import Stored, numbers, python_agent, suite
 from assay.model import RunState, Status
 
 AGENTS = """
-import asyncio, time
+import asyncio, os, time
+asked = 0
+
+def must_wait():
+    # Half way, until the test has done to the run what it wanted to.
+    global asked
+    asked += 1
+    return asked > 30 and not os.path.exists(os.path.join(os.path.dirname(__file__), "go"))
 
 def steady(text):
-    time.sleep(0.02)
+    while must_wait(): time.sleep(0.02)
     return text
 
 async def waiting(text):
-    await asyncio.sleep(0.1)
+    while must_wait(): await asyncio.sleep(0.02)
     return text
 
 def paid(text):
-    time.sleep(0.005)
+    global asked
+    asked += 1
+    time.sleep(0.005 if asked < 20 else 0.1)
     return {"output": text, "usage": {"input_tokens": 3, "output_tokens": 2}, "usd": 0.01}
 """
 CASES = 60
@@ -49,7 +58,7 @@ def started(assay: Assay, *options: str) -> subprocess.Popen[bytes]:
     )
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -77,6 +86,7 @@ def test_a_killed_run_resumes_with_exactly_what_is_missing(
     wait_until(lambda: stored_so_far(assay.folder) >= 20)
     process.kill()
     process.communicate()
+    assay.write("go", "")
     before = Stored(assay.folder)
     assert 0 < len(before.measured) < 2 * CASES
     assert assay("run", "--resume", "last", "-q").code == 0
@@ -96,7 +106,8 @@ def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(
     process = started(assay, "--concurrency", concurrency)
     wait_until(lambda: stored_so_far(assay.folder) >= 10)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=120)
+    assay.write("go", "")
     assert process.returncode == 130
     assert b"Traceback" not in err
     before = Stored(assay.folder)
