@@ -1,0 +1,1 @@
+"""Reporters for one kind of experiment."""

@@ -1,0 +1,187 @@
+"""The files that seed 002 wrote of a single-agent benchmark, with conclusions that follow from the figures.
+
+For each point that is held against the baseline a folder, named after the options that the server really had:
+`data/metrics.json`, `reports/baseline_report_run_N.md`, `reports/chimera_report_run_N.md` and
+`reports/comparison_report.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from assay.builtin.reporters.serving_pages import comparison_page, run_page
+from assay.builtin.reporters.serving_sides import Pair, Round, Side, pairs, rounds
+from assay.errors import ReportError
+from assay.model import Execution, Report
+from assay.report.document import plain, strict_json
+from assay.report.names import safe_name
+
+_SHORT = {
+    "num_gpu": "gpu",
+    "num_ctx": "ctx",
+    "temperature": "temp",
+    "top_p": "topp",
+    "top_k": "topk",
+    "repeat_penalty": "rep",
+}
+
+
+class ServingFiles:
+    """Writes the files of seed 002; ReportError for a run without a trial of `serving`."""
+
+    def write(self, report: Report, folder: Path) -> Sequence[Path]:
+        held = pairs(report)
+        if not held:
+            raise ReportError(
+                f"Run '{report.run.id}' has no trial of 'serving': the format 'serving' is for that."
+            )
+        files: list[Path] = []
+        for pair, name in _named(held):
+            files += _Files(report, pair, folder / name).written()
+        return files
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    report: Report
+    pair: Pair
+    folder: Path
+
+    def written(self) -> list[Path]:
+        """The two files to begin with; a page for each run lies beside the second."""
+        made = rounds(self.pair)
+        document = [_run(self.pair, one, number) for number, one in enumerate(made, 1)]
+        for number, one in enumerate(made, 1):
+            for side, execution in one.of(self.pair):
+                self._file(f"reports/{side.role}_report_run_{number}.md", run_page(side, execution, number))
+        return [
+            self._file("data/metrics.json", strict_json(plain(document), indent=2) + "\n"),
+            self._file("reports/comparison_report.md", comparison_page(self.report, self.pair, made)),
+        ]
+
+    def _file(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+def _named(held: Sequence[Pair]) -> Iterator[tuple[Pair, str]]:
+    """Points that the same options were read back of are told apart by a number."""
+    taken: dict[str, int] = {}
+    for pair in held:
+        name = folder_name(pair.candidate or pair.reference)
+        taken[name] = taken.get(name, 0) + 1
+        yield pair, name if taken[name] == 1 else f"{name}_{taken[name]}"
+
+
+def folder_name(side: Side) -> str:
+    """The agent and the options that it had: as read back, else as asked for; never those of some other run."""
+    words = [f"{_SHORT[name]}{_text(value)}" for name, value in side.options().items() if name in _SHORT]
+    start = ["cold"] if side.params.get("start") == "cold" else []
+    return safe_name("_".join([side.trial.stored.trial.agent.name, *(words or ["server-defaults"]), *start]))
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _run(pair: Pair, one: Round, number: int) -> dict[str, Any]:
+    sides = {side.role: execution for side, execution in one.of(pair)}
+    found: dict[str, Any] = {"run_number": number}
+    for side in pair.sides:
+        found[f"{side.role}_results"] = _result(pair, side, sides.get(side.role))
+    found["performance_delta"] = _delta(pair, one)
+    for side in pair.sides:
+        execution = sides.get(side.role)
+        found[f"{side.role}_duration"] = execution.measurements.get("seconds") if execution else None
+    return found
+
+
+def _result(pair: Pair, side: Side, execution: Execution | None) -> dict[str, Any] | None:
+    if execution is None:
+        return None
+    output = execution.output if isinstance(execution.output, Mapping) else {}
+    seen = execution.measurements
+    return {
+        "model": side.params.get("model"),
+        "config": side.asked(),
+        "status": execution.status.value,
+        "error": execution.error,
+        "analysis": {
+            "summary": side.summary(execution),
+            "key_findings": side.findings(execution),
+            "performance_metrics": dict(seen),
+            "recommendations": side.recommendations(execution),
+        },
+        "report": output.get("text"),
+        "metrics": {
+            "agent_type": side.role,
+            "model": output.get("model") or side.params.get("model"),
+            "configuration": side.options(),
+            "aggregate_metrics": _aggregate(pair, execution),
+            "execution_summary": {
+                "process": execution.process,
+                "repetition": execution.repetition,
+                "start": side.params.get("start"),
+                "simulated": side.is_simulated,
+            },
+        },
+    }
+
+
+def _aggregate(pair: Pair, execution: Execution) -> dict[str, Any]:
+    seen = execution.measurements
+    began = datetime.fromtimestamp(execution.started, UTC)
+    ended = datetime.fromtimestamp(execution.started + seen.get("seconds", 0.0), UTC)
+    return {
+        "request_count": 1,
+        "total_tokens_generated": seen.get("output_tokens"),
+        "average_tokens_per_second": seen.get(pair.throughput),
+        "throughput_metric": pair.throughput,
+        "average_ttft_ms": _ms(seen.get("ttft")),
+        "total_duration_ms": _ms(seen.get("seconds")),
+        "start_time": began.isoformat(),
+        "end_time": ended.isoformat(),
+    }
+
+
+def _delta(pair: Pair, one: Round) -> dict[str, Any] | None:
+    """Of one run; None where not both sides have an answer. What it is worth, `comparison_report.md` says."""
+    if one.reference is None or one.candidate is None or not one.is_whole:
+        return None
+    b, c = one.reference.measurements, one.candidate.measurements
+    found: dict[str, Any] = {
+        "throughput_improvement_percent": _change(b.get(pair.throughput), c.get(pair.throughput)),
+        "ttft_reduction_percent": _change(b.get("ttft"), c.get("ttft"), sign=-1),
+    }
+    for name, metric, scale in (
+        ("throughput", pair.throughput, 1),
+        ("ttft_ms", "ttft", 1000),
+        ("duration_ms", "seconds", 1000),
+        ("tokens", "output_tokens", 1),
+    ):
+        before, after = b.get(metric), c.get(metric)
+        found[f"baseline_{name}"] = None if before is None else before * scale
+        found[f"chimera_{name}"] = None if after is None else after * scale
+        known = before is not None and after is not None
+        found[f"{name}_delta"] = (after - before) * scale if known else None  # type: ignore[operator]
+    return found
+
+
+def _change(before: float | None, after: float | None, sign: int = 1) -> float | None:
+    """
+    >>> _change(100.0, 120.0), _change(200.0, 150.0, sign=-1), _change(0.0, 1.0)
+    (20.0, 25.0, None)
+    """
+    if not before or after is None:
+        return None
+    return sign * (after - before) / before * 100
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000

@@ -1,0 +1,172 @@
+"""The pages of a benchmark of one server: one answer each, and the baseline against another point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from assay.analysis.compare import compare_trials
+from assay.analysis.findings import SEVERE
+from assay.builtin.reporters.serving_sides import Pair, Round, Side
+from assay.model import Comparison, Estimate, Execution, Metric, Order, Report, Status, Verdict
+from assay.report.change import change_text, tolerance_text
+from assay.report.figures import NOTHING, cv_text, size_text, with_interval
+from assay.report.marking import fenced, table, text
+from assay.units import show
+
+_HEADS = ("ttft", "seconds")
+_CALLED = {"ttft": "time to the first token", "seconds": "time of the whole answer"}
+
+
+def run_page(side: Side, execution: Execution, number: int) -> str:
+    """One answer of one side."""
+    units = {estimate.metric.name: estimate.metric for estimate in side.trial.estimates}
+    rows = [
+        (text(name), show(value, units.get(name, Metric(name)).unit))
+        for name, value in execution.measurements.items()
+    ]
+    output = execution.output if isinstance(execution.output, dict) else {}
+    parts = [
+        f"# {side.role.capitalize()}, run {number}",
+        _about(side),
+        text(side.summary(execution)),
+        _listed("Findings", side.findings(execution)),
+        _listed("Recommendations", side.recommendations(execution)),
+        "## Figures\n\n" + table(("Metric", "Value"), rows, right=(1,)) if rows else "",
+        "## Answer\n\n" + fenced(str(output["text"])) if output.get("text") else "",
+        "## Error\n\n" + fenced(execution.error) if execution.error else "",
+    ]
+    return _page(parts)
+
+
+def comparison_page(report: Report, pair: Pair, made: Sequence[Round]) -> str:
+    """The baseline against the other point, as far as the figures tell them apart."""
+    compared = _compared(report, pair)
+    parts = [
+        f"# {text(pair.reference.trial.name)}"
+        + (f" against {text(pair.candidate.trial.name)}" if pair.candidate else ""),
+        *(f"**{side.role.capitalize()}**: {_about(side)}" for side in pair.sides),
+        _runs(pair, made),
+        _warnings(report, pair),
+        "## Conclusion\n\n" + "\n".join(f"- {line}" for line in conclusions(report, pair, compared)),
+        _estimates(pair),
+        _comparisons(compared),
+    ]
+    return _page(parts)
+
+
+def _page(parts: Iterable[str]) -> str:
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _about(side: Side) -> str:
+    options = (
+        ", ".join(f"{name} = {value}" for name, value in side.options().items()) or "the server's defaults"
+    )
+    untold = f" (not reported by the server: {', '.join(side.untold())})" if side.untold() else ""
+    kind = ", simulated" if side.is_simulated else ""
+    return text(f"model {side.params.get('model')}, {side.params.get('start')}{kind}; {options}{untold}")
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
+    return f"## {title}\n\n" + "\n".join(f"- {text(line)}" for line in lines) if lines else ""
+
+
+def _runs(pair: Pair, made: Sequence[Round]) -> str:
+    counts = [
+        f"{side.role} {sum(_is_ok(one) for s, one in both if s is side)} of {sum(s is side for s, _ in both)} ok"
+        for side in pair.sides
+        for both in [[found for one in made for found in one.of(pair)]]
+    ]
+    return f"{len(made)} runs: {', '.join(counts)}."
+
+
+def _is_ok(execution: Execution) -> bool:
+    return execution.status is Status.OK
+
+
+def _warnings(report: Report, pair: Pair) -> str:
+    names = {side.trial.name for side in pair.sides}
+    doubts = [doubt for doubt in report.doubts if doubt.trial is None or doubt.trial in names]
+    return "\n".join(f"> ⚠ {text(doubt)}  " for doubt in doubts)
+
+
+def _compared(report: Report, pair: Pair) -> tuple[Comparison, ...]:
+    if pair.candidate is None:
+        return ()
+    interleaved = report.run.order == Order.INTERLEAVED
+    return compare_trials(pair.reference.trial, pair.candidate.trial, interleaved=interleaved)
+
+
+def conclusions(report: Report, pair: Pair, compared: Sequence[Comparison]) -> Iterator[str]:
+    """What the figures say of throughput and times, and what follows from all three together."""
+    if pair.candidate is None:
+        yield "There is no other point to hold against this one."
+        return
+    names = {side.trial.name for side in pair.sides}
+    spoilt = [doubt for doubt in report.doubts if doubt.code in SEVERE and doubt.trial in names]
+    if spoilt:
+        yield f"None: the two points are not what they were to be. {text(spoilt[0].message)}"
+        return
+    by_name = {one.metric.name: one for one in compared}
+    heads = [by_name[name] for name in (pair.throughput, *_HEADS) if name in by_name]
+    yield from (_sentence(one) for one in heads)
+    yield f"**{_together([one.verdict for one in heads])}**"
+
+
+def _sentence(one: Comparison) -> str:
+    what = _CALLED.get(one.metric.name, f"throughput ({one.metric.name})").capitalize()
+    change = text(change_text(one))
+    match one.verdict:
+        case Verdict.BETTER | Verdict.WORSE:
+            return f"{what}: chimera is {one.verdict.value}, {change}."
+        case Verdict.SAME:
+            return f"{what}: a tie, {change}; differences within {text(tolerance_text(one))} count as none."
+        case _:
+            return f"{what}: undecided, {change}. {text(one.reason)}"
+
+
+def _together(verdicts: Sequence[Verdict]) -> str:
+    """
+    >>> _together([Verdict.SAME, Verdict.SAME]), _together([Verdict.BETTER, Verdict.SAME])
+    ('A tie.', 'Chimera is better.')
+    """
+    found = set(verdicts)
+    if not found or found == {Verdict.UNSURE}:
+        return "Undecided: the figures do not tell the two apart."
+    if {Verdict.BETTER, Verdict.WORSE} <= found:
+        return "A trade-off: chimera is better in one and worse in another."
+    sure = "" if Verdict.UNSURE not in found else ", as far as it is decided"
+    if Verdict.BETTER in found:
+        return f"Chimera is better{sure}."
+    if Verdict.WORSE in found:
+        return f"Chimera is worse{sure}."
+    return f"A tie{sure}."
+
+
+def _estimates(pair: Pair) -> str:
+    shown = {estimate.metric.name: None for side in pair.sides for estimate in side.trial.estimates}
+    rows = [(text(name), *(cell for side in pair.sides for cell in _cells(side, name))) for name in shown]
+    heads = (
+        "Metric",
+        *(f"{side.role}: {what}" for side in pair.sides for what in ("median", "CV", "n / units")),
+    )
+    return "## Figures\n\n" + table(heads, rows, right=range(1, len(heads)))
+
+
+def _cells(side: Side, name: str) -> tuple[str, str, str]:
+    found: Estimate | None = next((one for one in side.trial.estimates if one.metric.name == name), None)
+    if found is None:
+        return NOTHING, NOTHING, NOTHING
+    kind = "" if found.metric.kind == "measured" else f" ({found.metric.kind.value})"
+    outliers = f" ({found.outliers} outlier{'s' * (found.outliers > 1)})" if found.outliers else ""
+    return with_interval(found) + kind, cv_text(found), size_text(found) + outliers
+
+
+def _comparisons(compared: Sequence[Comparison]) -> str:
+    if not compared:
+        return ""
+    rows = [
+        (text(one.metric.name), text(change_text(one)), one.verdict.value, text(one.reason))
+        for one in compared
+    ]
+    return "## Chimera against baseline\n\n" + table(("Metric", "Change", "Verdict", "Why"), rows)
