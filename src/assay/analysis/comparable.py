@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from assay.analysis.compare import matching_trials
+from assay.analysis.findings import early_end
 from assay.analysis.treatment import differing_params
 from assay.model import Doubt, Environment, Report
 
@@ -34,7 +35,14 @@ _FACTS = (
 
 def comparable(a: Report, b: Report) -> tuple[Doubt, ...]:
     """What else differs between two sides than what is compared, with the values of both."""
-    return (*_environments(a, b), *_kinds(a, b), *_params(a, b), *_unmatched(a, b))
+    return (*_environments(a, b), *_kinds(a, b), *_params(a, b), *_unmatched(a, b), *_early_ends(a, b))
+
+
+def _early_ends(a: Report, b: Report) -> Iterator[Doubt]:
+    """A test for a fixed number of pairs, of pairs that were made until one liked what one saw, finds too much."""
+    for question in dict.fromkeys(side.run.question for side in (a, b)):
+        if question is not None and question.ruling is not None:
+            yield early_end(question)
 
 
 def _environments(a: Report, b: Report) -> Iterator[Doubt]:

@@ -9,7 +9,7 @@ from assay.analysis.best import best_points
 from assay.analysis.budget import budget_doubts
 from assay.analysis.team import is_team, marked, team_findings
 from assay.analysis.treatment import alike_but_for, identical_arms, settings_not_taken, settings_not_told
-from assay.model import Doubt, Isolation, Report, Run, Suite, TrialReport
+from assay.model import Doubt, Isolation, Question, Report, Run, Suite, TrialReport
 from assay.units import count
 
 SEVERE = frozenset({"setting-not-taken", "identical-arms"})
@@ -43,8 +43,18 @@ def _about_run(run: Run) -> Iterator[Doubt]:
             f"{run.parallelism} executions at a time shared the machine, so they slowed each other.",
             "Run with parallelism: 1 where times matter.",
         )
+    if run.question is not None and run.question.ruling is not None:
+        yield early_end(run.question)
     for instrument, reason in run.unmeasured.items():
         yield Doubt("unmeasured", f"The instrument '{instrument}' measured nothing: {reason}")
+
+
+def early_end(question: Question) -> Doubt:
+    return Doubt(
+        "ended-when-decided",
+        f"The run ended as soon as '{question.metric}' was decided: that verdict holds what it promises; other intervals of "
+        f"'{question.metric}' are a little too narrow, being made for a number of pairs that was fixed before.",
+    )
 
 
 def _about_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:

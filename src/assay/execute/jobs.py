@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from assay.execute.account import account_of
+from assay.execute.blocks import blocks
 from assay.execute.due import left
 from assay.execute.instruments import slows
 from assay.model import Isolation, Job, Order, Phase, Plan, Stretch, Trial
@@ -16,6 +17,8 @@ Progress = Mapping[tuple[int, int, str], int]
 """How many executions are stored already, by trial, process and phase."""
 Done = Mapping[int, Set[tuple[str, str, int]]]
 """Phase, case and repetition of the executions of a suite that are stored already, by trial."""
+Shares = Mapping[tuple[int, int], tuple[str, ...]]
+"""The cases that each process of a trial asks; empty where all of them ask all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +34,22 @@ class Assignment:
 
 def jobs(assignment: Assignment, ended: Set[int]) -> Iterator[Job]:
     """What is still to do, job by job; trials that have `ended` meanwhile are passed over."""
+    shares = _shares(assignment.plan)
     for trial, process in _order(assignment.plan):
         if trial.index in ended:
             continue
         job = _job(assignment, trial, process)
         if trial.agent_use is not None:
-            job = _asking(assignment, trial, process, job)
+            job = _asking(assignment, trial, process, job, shares)
         if not account_of(job).is_closed():
             yield job
 
 
 def _order(plan: Plan) -> Iterator[tuple[Trial, int]]:
     """Interleaved: every round gives each trial one process, in an order drawn anew, so that drift hits all alike."""
+    if plan.question is not None:
+        yield from _pairs(plan)
+        return
     counts = {trial.index: _process_count(trial, plan.order) for trial in plan.trials}
     if plan.order is Order.SEQUENTIAL:
         yield from ((trial, process) for trial in plan.trials for process in range(counts[trial.index]))
@@ -54,6 +61,16 @@ def _order(plan: Plan) -> Iterator[tuple[Trial, int]]:
         for group in groups:
             chance.shuffle(group)
             yield from ((trial, process) for trial in group)
+
+
+def _pairs(plan: Plan) -> Iterator[tuple[Trial, int]]:
+    """Both arms next to each other, in an order drawn for each pair."""
+    trials = {trial.index: trial for trial in plan.trials}
+    chance = random.Random(plan.seed)
+    for block in blocks(plan):
+        arms = [trials[block.first], trials[block.second]]
+        chance.shuffle(arms)
+        yield from ((trial, block.process) for trial in arms)
 
 
 def _side_by_side(trials: Iterable[Trial]) -> list[list[Trial]]:
@@ -95,15 +112,19 @@ def _job(assignment: Assignment, trial: Trial, process: int) -> Job:
     )
 
 
-def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job) -> Job:
-    """The job of one round of a suite: every case once, or with `order: sequential` all repetitions of all cases."""
+def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job, shares: Shares) -> Job:
+    """The job of one round of a suite: every case once, or with `order: sequential` all repetitions of all cases.
+
+    Of a run that is to end once a question is decided: all repetitions of a few cases.
+    """
     suite = assignment.plan.suite
     assert suite is not None
     benchmark = next(one for one in suite.benchmarks if one.id == trial.benchmark)
     by_id = {case.id: case for case in benchmark.cases}
-    cases = tuple(by_id[name] for name in trial.cases)
-    rounds = 1 if assignment.plan.order is Order.INTERLEAVED else trial.iterations.measured
-    first = round_ * rounds * len(cases)
+    cases = tuple(by_id[name] for name in shares.get((trial.index, round_), trial.cases))
+    is_by_round = assignment.plan.order is Order.INTERLEAVED and not shares
+    rounds = 1 if is_by_round else trial.iterations.measured
+    first = round_ * len(cases) if is_by_round else 0
     stored = assignment.done.get(trial.index, frozenset())
     place = {case.id: index for index, case in enumerate(cases)}
     done = {
@@ -126,6 +147,12 @@ def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job) -> Job:
     )
 
 
+def _shares(plan: Plan) -> Shares:
+    if plan.question is None or plan.suite is None:
+        return {}
+    return {(trial, one.process): one.cases for one in blocks(plan) for trial in (one.first, one.second)}
+
+
 def _is_local(trial: Trial) -> bool:
     """Whether the agent lives in the worker, and so is cold again in each: others are not asked, and paid, in vain."""
     assert trial.agent_use is not None
@@ -139,7 +166,7 @@ def _done(progress: Progress, trial: Trial, process: int) -> dict[str, int]:
 def _folder(assignment: Assignment, trial: Trial, process: int) -> str:
     """The trial's folder; where it has several processes, one of its own for each, because they may run at a time."""
     folder = assignment.folders[trial.index]
-    is_alone = _process_count(trial, assignment.plan.order) == 1
+    is_alone = not assignment.plan.question and _process_count(trial, assignment.plan.order) == 1
     return folder if is_alone else f"{folder}/process-{process}"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from time import monotonic
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from assay.execute.attempt import attempt
 from assay.execute.jobs import Assignment, jobs
@@ -16,6 +17,9 @@ from assay.execute.patience import Patience, patience_for
 from assay.execute.spending import Spending
 from assay.model import Artifact, Batch, Execution
 from assay.plugin.executor import Executor
+
+if TYPE_CHECKING:
+    from assay.execute.deciding import Deciding
 
 FLUSH_SECONDS = 0.1
 FLUSH_EXECUTIONS = 2000
@@ -37,6 +41,7 @@ def carry_out(
     stop: Callable[[], bool],
     ended: set[int],
     spending: Spending | None = None,
+    deciding: Deciding | None = None,
 ) -> Iterator[Batch]:
     """Everything the plan still wants, as it gets done; a trial that has ended gets no further jobs."""
     suites = {trial.index for trial in assignment.plan.trials if trial.agent_use is not None}
@@ -46,6 +51,8 @@ def carry_out(
         if spending is not None:
             spending.add(batch.executions)
         pending.stopped.update(patience.see(batch))
+        if deciding is not None:
+            deciding.see(batch, ended)
         if pending.is_due():
             yield pending.taken()
             pending = _Pending()

@@ -63,6 +63,36 @@ class Until:
 
 
 @dataclass(frozen=True, slots=True)
+class Ruling:
+    """How the question of a run stood when it ended."""
+
+    decision: str
+    """`higher`, `lower` or `same`: of the second arm, against the first; `open` where it stayed undecided."""
+    pairs: int
+    left_out: int = 0
+    """Pairs that told nothing, as where one arm failed."""
+    effect: float | None = None
+    """B ÷ A, or of scores B − A; None before the first look."""
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Is the second arm better than the first? Looked at after each pair; the run ends as soon as it is decided."""
+
+    arms: tuple[str, str]
+    metric: str = "seconds"
+    tolerance: float = 0.03
+    """How far apart they may be and still count as the same: a share, or of scores points."""
+    max: int = 60
+    """Pairs at the most: processes of a code experiment, cases of a suite."""
+    min: int = 10
+    ruling: Ruling | None = None
+    """None while the run goes on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Iterations:
     """How often one process does it; `until` is set when `measured` is only a ceiling."""
 
@@ -134,6 +164,8 @@ class Plan:
     """The spec as it was read, so that a run can be repeated from the store alone."""
     suite: Suite | None = None
     budget: Budget = field(default_factory=Budget)
+    question: Question | None = None
+    """What ends the run; None where it is carried out whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from assay.model.plan import Budget, Trial
+from assay.model.plan import Budget, Question, Trial
 
 
 class RunState(StrEnum):
@@ -73,3 +73,4 @@ class Run:
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     suite: SuiteRef | None = None
+    question: Question | None = None

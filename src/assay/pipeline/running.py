@@ -9,11 +9,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from threading import Timer
+from typing import TYPE_CHECKING
 
 from assay.errors import AssayError, PlanError
 from assay.execute.environment import environment
@@ -39,6 +41,9 @@ from assay.report.names import trial_folder
 from assay.spec.agents import read_agents
 from assay.spec.settings import Settings
 from assay.store.store import Store
+
+if TYPE_CHECKING:
+    from assay.execute.deciding import Deciding
 
 Watch = Callable[[Batch], None]
 _MOMENT = 0.02
@@ -155,18 +160,25 @@ def _carried_out(
 ) -> Run:
     executor = lookup.find("executors", plan.executor)(plan.parallelism)
     spending = Spending(plan.budget)
+    deciding = _deciding(begun, plan, store)
     with interruptible() as interrupt, _Folders(begun, plan) as folders:
         assignment = Assignment(plan, begun.id, folders, progress, store.done(begun.id) if plan.suite else {})
         ended = {stored.trial.index for stored in begun.trials if stored.stopped}
+        if deciding is not None:
+            deciding.see(Batch(), ended)
+        elif plan.question is not None:
+            ended.update(trial.index for trial in plan.trials)
         _remark_on_split_processes(begun, plan, progress, store)
         with _loading_ahead(plan):
             for batch in carry_out(
-                assignment, executor, lambda: interrupt() or spending.is_over, ended, spending
+                assignment, executor, lambda: interrupt() or spending.is_over, ended, spending, deciding
             ):
                 store.add(begun.id, batch)
                 for index, version in batch.versions.items():
                     store.set_agent_version(begun.id, index, version)
                 watch(batch)
+        if deciding is not None and deciding.is_over and not interrupt():
+            begun = _ruled(begun, plan, store, deciding)
         state = _final_state(store, begun, interrupt(), spending)
         if plan.suite is not None:
             from assay.pipeline.rating import rate_trials
@@ -180,6 +192,25 @@ def _carried_out(
 
         write_output_dir(report_of(store, begun.id), Path(plan.output_dir))
     return finished
+
+
+def _deciding(begun: Run, plan: Plan, store: Store) -> Deciding | None:
+    """What watches over the question of a run, with what is stored of it already; None where there is nothing to decide."""
+    if plan.question is None or plan.question.ruling is not None:
+        return None
+    from assay.execute.deciding import Deciding
+
+    deciding = Deciding(plan)
+    for stored in begun.trials:
+        deciding.take(store.executions(stored.id))
+    return deciding
+
+
+def _ruled(begun: Run, plan: Plan, store: Store, deciding: Deciding) -> Run:
+    """How it was decided, kept; the plan of the run is from now on what was made until then."""
+    assert plan.question is not None
+    store.rule(begun.id, replace(plan.question, ruling=deciding.ruling()), deciding.made())
+    return store.run(begun.id)
 
 
 @contextmanager
@@ -280,6 +311,7 @@ def plan_of(run: Run, store: Store) -> Plan:
         source=run.source,
         suite=store.suite_of(run.id),
         budget=run.budget,
+        question=run.question,
     )
 
 

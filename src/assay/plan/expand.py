@@ -23,6 +23,7 @@ from assay.model import (
     Until,
 )
 from assay.plan.codebase import code_base
+from assay.plan.question import asking, question_problems
 from assay.plan.sweep import Point, as_text, count, points
 from assay.plugin import lookup
 from assay.plugin.agent import BadAgent
@@ -47,9 +48,8 @@ def expand(spec: Spec, agents: Sequence[AgentUse] = ()) -> Plan:
     trials: list[Trial] = []
     for located in spec.entries:
         trials += _trials(located, seed, len(trials), mistakes, spec.folder, agents)
-    if mistakes:
-        raise SpecError(sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake.line or 0))
-    return Plan(
+    _refuse(mistakes)
+    plan = Plan(
         name=spec.run.name or "+".join(dict.fromkeys(trial.benchmark for trial in trials)),
         trials=tuple(trials),
         seed=seed,
@@ -62,6 +62,15 @@ def expand(spec: Spec, agents: Sequence[AgentUse] = ()) -> Plan:
         notes=spec.run.notes,
         source=spec.source,
     )
+    if spec.run.until is None:
+        return plan
+    _refuse([spec.origin.mistake(("until",), told) for told in question_problems(plan, spec.run.until)])
+    return asking(plan, spec.run.until)
+
+
+def _refuse(mistakes: list[Mistake]) -> None:
+    if mistakes:
+        raise SpecError(sorted(dict.fromkeys(mistakes), key=lambda mistake: mistake.line or 0))
 
 
 def _load_files(spec: Spec, mistakes: list[Mistake]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 from assay.errors import LookupFailed, Mistake, PlanError, SpecError, no_such
 from assay.model import AgentUse, Budget, Isolation, Order, Plan, Suite
 from assay.plan.expand import expand
+from assay.plan.question import asking, question_problems
 from assay.plan.suite import (
     Agents,
     CaseFilter,
@@ -19,18 +20,19 @@ from assay.plan.suite import (
     scorer_mistakes,
     with_judges,
 )
-from assay.plugin import lookup
 from assay.plan.team import check_options, expand_teams
+from assay.plugin import lookup
 from assay.spec.agents import agents_in, read_agents
 from assay.spec.document import Document, read_document
 from assay.spec.files import matching
-from assay.spec.load import REQUEST, Spec, load_spec, spec_of, validated
+from assay.spec.load import REQUEST, Origin, Spec, load_spec, overlaid, spec_of, validated
+from assay.spec.schema import UntilDecidedSection
 from assay.spec.settings import Settings
 from assay.spec.shipped import shipped_specs, shipped_suites, shipped_teams
 from assay.spec.suite import ReadSuite, SuiteFile, SuiteSpec, suite_of
-
-
 from assay.spec.team import TeamSpec, is_team, read_team, team_of
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A target and what is asked about it beside the file."""
@@ -73,11 +75,11 @@ def _planned(request: Request, settings: Settings, registry: Registry) -> Plan:
         spec = load_spec(shipped_specs()[target], _of_experiment(request))
         plan = _expanded(spec, request, settings, registry)
         return replace(plan, output_dir=_here(request.changes.get("output_dir")))
-    read = _suite_named(target, settings, registry)
-    if read is not None:
     if target in shipped_teams():
         plan = _planned_team(read_team(shipped_teams()[target]), request, settings, registry)
         return replace(plan, output_dir=_here(request.changes.get("output_dir")))
+    read = _suite_named(target, settings, registry)
+    if read is not None:
         return _planned_suite(read, request, settings, registry)
     known = {*lookup.known("experiments"), *shipped_specs(), *shipped_teams(), *suite_names(settings)}
     raise LookupFailed(
@@ -93,10 +95,10 @@ def _planned_from_document(
         return _planned_suite(_read(document, folder), request, settings, registry)
     if "suite" in value or "suite_id" in value:
         return _planned_suite_spec(document, folder, request, settings, registry)
-    return _expanded(load_spec(Path(request.target), _of_experiment(request)), request, settings, registry)
-
     if is_team(value):
         return _planned_team(team_of(document, folder), request, settings, registry)
+    return _expanded(load_spec(Path(request.target), _of_experiment(request)), request, settings, registry)
+
 
 def _planned_team(spec: TeamSpec, request: Request, settings: Settings, registry: Registry) -> Plan:
     changes = request.changes
@@ -262,7 +264,8 @@ def _planned_suite(read: ReadSuite, request: Request, settings: Settings, regist
         source={"suite": read.suite.name, "version": read.suite.version, "hash": read.suite.hash},
     )
     suite = _complete(read, agents, mistakes)
-    return expand_suite(suite, _some(uses, suite), _asked_for(options, request))
+    plan = expand_suite(suite, _some(uses, suite), _asked_for(options, request))
+    return _with_question(plan, file.until, read.document, request)
 
 
 def _planned_suite_spec(
@@ -302,7 +305,39 @@ def _planned_suite_spec(
         source=dict(document.value),
     )
     suite = _complete(read, agents, [*mistakes, *read.mistakes])
-    return expand_suite(suite, _some(uses, suite), _asked_for(options, request))
+    plan = expand_suite(suite, _some(uses, suite), _asked_for(options, request))
+    return _with_question(plan, spec.until, document, request)
+
+
+def _with_question(
+    plan: Plan, written: UntilDecidedSection | None, document: Document, request: Request
+) -> Plan:
+    """The plan, to be ended by what the file or the request says under `until`."""
+    given = request.changes.get("until", {})
+    keys = overlaid(written.model_dump(exclude_none=True) if written else {}, given)
+    if not keys:
+        return plan
+    origin = Origin(document, (), {"until": given} if given else {})
+    mistakes: list[Mistake] = []
+    section = _section(keys, origin, mistakes)
+    if section is not None:
+        mistakes += [origin.mistake(("until",), told) for told in question_problems(plan, section)]
+    if section is None or mistakes:
+        raise SpecError(mistakes)
+    return asking(plan, section)
+
+
+def _section(keys: Mapping[str, Any], origin: Origin, mistakes: list[Mistake]) -> UntilDecidedSection | None:
+    if "decided" not in keys:
+        mistakes.append(
+            origin.mistake(
+                ("until",),
+                "names no metric to decide by.",
+                "Add: decided: seconds (or --until-decided seconds)",
+            )
+        )
+        return None
+    return UntilDecidedSection.model_validate(dict(keys))
 
 
 def _wanted(request: Request, items: Iterable[Any], document: Document, agents: Agents) -> list[AgentUse]:

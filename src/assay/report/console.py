@@ -27,6 +27,7 @@ from assay.report.figures import (
     ok_text,
     others,
     percentile_text,
+    question_text,
     ratio_text,
     size_text,
     state_text,
@@ -168,6 +169,8 @@ def _print_head(report: Report, console: Console) -> None:
     if duration is not None:
         parts.append(seconds(duration))
     console.print(literal(" · ".join(filter(None, [*parts, budget_text(run)])), "dim"))
+    if told := question_text(report):
+        console.print(bullet("=", told, "cyan"))
 
 
 def _trials(report: Report, *, narrow: bool) -> Table:

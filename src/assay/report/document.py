@@ -19,6 +19,7 @@ from assay.model import (
     Estimate,
     Execution,
     Phase,
+    Question,
     Rating,
     Ratings,
     Report,
@@ -26,11 +27,11 @@ from assay.model import (
 )
 from assay.report.cases import answers_to
 from assay.report.contests import benchmark_of, cost_sources, is_simulated
-from assay.report.figures import doubts_of
+from assay.report.figures import doubts_of, question_text, ruling_verdict
 from assay.report.markdown import sweep_summary, trial_page
 from assay.report.names import safe_name, trial_folder
-
 from assay.report.teams import team_document
+
 RESULT = "assay.result/1"
 TRIAL = "assay.trial/1"
 
@@ -123,6 +124,7 @@ def _frame(report: Report) -> dict[str, Any]:
         "executor": run.executor,
         **({"suite": asdict(run.suite)} if run.suite else {}),
         **({"budget": asdict(run.budget)} if run.budget != Budget() else {}),
+        **({"question": _question(report, run.question)} if run.question else {}),
         "spec": plain(run.source),
         "environment": plain(run.environment.facts),
         "vcs": plain(run.environment.vcs),
@@ -131,9 +133,14 @@ def _frame(report: Report) -> dict[str, Any]:
         "warnings": [asdict(doubt) for doubt in doubts_of(report)],
         "axes": [_axis(effect) for effect in report.axes],
         "best": [_best(point) for point in report.best],
+        **({"teams": [plain(team_document(team)) for team in report.teams]} if report.teams else {}),
     }
 
-        **({"teams": [plain(team_document(team)) for team in report.teams]} if report.teams else {}),
+
+def _question(report: Report, question: Question) -> dict[str, Any]:
+    """`summary` is the sentence that the other formats show."""
+    return {**plain(asdict(question)), "verdict": ruling_verdict(report), "summary": question_text(report)}
+
 
 def _trial(run: Report, report: TrialReport) -> dict[str, Any]:
     trial = report.stored.trial
@@ -213,6 +220,8 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
         **{figure: plain(getattr(estimate, figure)) for figure in figures},
         "p50": plain(estimate.median),
         "interval": _interval(estimate.low, estimate.high),
+        "mean_interval": _interval(estimate.mean_low, estimate.mean_high),
+        "tails": {name: list(ends) for name, ends in estimate.tails.items()},
         "level": estimate.level,
         "outliers": estimate.outliers,
         "insufficient": list(estimate.insufficient),

@@ -17,11 +17,15 @@ from assay.model import (
     Environment,
     Estimate,
     Execution,
+    Question,
     Report,
+    Ruling,
     Run,
     RunState,
     TrialReport,
+    metric_named,
 )
+from assay.model.metric import is_score
 from assay.units import count, percent, show, significant, size, usd
 
 NOTHING = "–"
@@ -109,6 +113,19 @@ def percentile_text(estimate: Estimate, name: str) -> str:
     if name in estimate.insufficient:
         return NOTHING
     return show(float(getattr(estimate, name)), estimate.metric.unit)
+
+
+def tail_text(estimate: Estimate, name: str) -> str:
+    """A percentile with its interval, where it has one: `12.3 ms [11.9, 12.8]`."""
+    ends = estimate.tails.get(name)
+    if ends is None or name in estimate.insufficient:
+        return percentile_text(estimate, name)
+    return interval_text(float(getattr(estimate, name)), *ends, estimate.metric.unit)
+
+
+def mean_text(estimate: Estimate) -> str:
+    """The mean, of scores with its interval."""
+    return interval_text(estimate.mean, estimate.mean_low, estimate.mean_high, estimate.metric.unit)
 
 
 def cv_text(estimate: Estimate) -> str:
@@ -211,7 +228,8 @@ def best_text(point: BestPoint) -> str:
             f"{point.metric.name}: '{point.trial}' has the best median, but no other point is certainly worse"
         )
     if not point.alike:
-        return f"{point.metric.name}: '{point.trial}' is best, certainly ahead of all {point.others} others"
+        others = f"all {point.others} others" if point.others > 1 else "the other"
+        return f"{point.metric.name}: '{point.trial}' is best, certainly ahead of {others}"
     shown = ", ".join(f"'{name}'" for name in point.alike[:3])
     more = f" and {len(point.alike) - 3} more" if len(point.alike) > 3 else ""
     return f"{point.metric.name}: '{point.trial}' has the best median; not set apart from it: {shown}{more}"
@@ -230,6 +248,64 @@ def suite_text(run: Run) -> str:
         return ""
     parts = (f"suite {suite.name} {suite.version}".strip(), suite.category, f"definition {suite.hash[:12]}")
     return " · ".join(part for part in parts if part.strip() != "definition")
+
+
+def question_text(report: Report) -> str:
+    """How the question that ends a run was decided, or what it is while the run goes on; nothing for other runs."""
+    question = report.run.question
+    if question is None:
+        return ""
+    first, second = question.arms
+    ruling = question.ruling
+    if ruling is None:
+        return (
+            f"It ends as soon as it is decided whether {second} is better than {first} by {question.metric}, "
+            f"after {count(question.max)} pairs at the latest."
+        )
+    after = f"after {count(ruling.pairs)} of at most {count(question.max)} pairs"
+    told = f"{_effect_told(question, ruling)}{_left_out(ruling)}"
+    if not ruling.pairs:
+        names = dict.fromkeys(e.metric.name for trial in report.trials for e in trial.estimates)
+        return f"Not decided: no pair has '{question.metric}' on both sides, but {', '.join(names) or 'nothing'}."
+    if ruling.decision == "open":
+        return f"Not decided {after}: {second} against {first}, {told}."
+    verdict = ruling_verdict(report)
+    within = f" within {_tolerance(question)}" if verdict == "same" else ""
+    than = "as" if verdict == "same" else "than"
+    return f"Decided {after}: {second} is {verdict} {than} {first} by {question.metric}{within}, {told}."
+
+
+def ruling_verdict(report: Report) -> str | None:
+    """better, worse or same, of the second arm; higher or lower where nobody knows which is good; unsure if undecided."""
+    question = report.run.question
+    if question is None or question.ruling is None:
+        return None
+    decision = question.ruling.decision
+    if decision in ("same", "open"):
+        return "same" if decision == "same" else "unsure"
+    metrics = [
+        e.metric for trial in report.trials for e in trial.estimates if e.metric.name == question.metric
+    ]
+    good = (metrics[0] if metrics else metric_named(question.metric)).better
+    return decision if good == "unknown" else "better" if good == decision else "worse"
+
+
+def _effect_told(question: Question, ruling: Ruling) -> str:
+    if ruling.effect is None:
+        return "without an interval yet"
+    if is_score(metric_named(question.metric)):
+        ends = f"{ruling.low:+.3f}, {ruling.high:+.3f}"
+        return f"difference {ruling.effect:+.3f} [{ends}]"
+    return f"ratio {interval_text(ruling.effect, ruling.low, ruling.high, '')}"
+
+
+def _tolerance(question: Question) -> str:
+    is_points = is_score(metric_named(question.metric))
+    return significant(question.tolerance) if is_points else percent(question.tolerance)
+
+
+def _left_out(ruling: Ruling) -> str:
+    return f" ({count(ruling.left_out)} pairs told nothing)" if ruling.left_out else ""
 
 
 def budget_text(run: Run) -> str:

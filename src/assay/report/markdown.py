@@ -23,20 +23,23 @@ from assay.report.figures import (
     last_lines,
     lasted,
     leading,
+    mean_text,
     ok_text,
     params_text,
     percentile_text,
+    question_text,
     size_text,
     standing,
     state_text,
     suite_text,
+    tail_text,
     trial_doubts,
     when,
     with_interval,
 )
 from assay.report.markdown_contests import basis, contest_section
-from assay.report.marking import fenced, table, text
 from assay.report.markdown_teams import team_section
+from assay.report.marking import fenced, table, text
 from assay.units import seconds, show
 
 
@@ -55,8 +58,8 @@ def report_page(report: Report) -> str:
         _head(report),
         _warnings(general_doubts(report)),
         *(contest_section(report, contest) for contest in contests(report)),
-        _summary(report),
         *(team_section(team) for team in report.teams),
+        _summary(report),
         *_best(report),
         *(_axis(effect) for effect in report.axes),
         *(_trial(report, trial) for trial in report.trials),
@@ -95,6 +98,8 @@ def sweep_summary(report: Report, folders: Sequence[str]) -> str:
 def _head(report: Report) -> str:
     run = report.run
     lines = [f"# {text(run.name)}", _run_line(report)]
+    if told := question_text(report):
+        lines.append(f"**{text(told)}**")
     if run.notes:
         lines.append("> " + text(run.notes))
     return "\n\n".join(lines)
@@ -204,8 +209,8 @@ def _estimate_row(estimate: Estimate) -> tuple[str, ...]:
     return (
         text(estimate.metric.name) + _mark(estimate),
         with_interval(estimate),
-        show(estimate.mean, unit),
-        *(percentile_text(estimate, name) for name in ("p90", "p95", "p99")),
+        mean_text(estimate),
+        *(tail_text(estimate, name) for name in ("p90", "p95", "p99")),
         show(estimate.min, unit),
         show(estimate.max, unit),
         cv_text(estimate),

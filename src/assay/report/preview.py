@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Plan, Trial
@@ -26,6 +27,7 @@ def preview_document(plan: Plan) -> dict[str, Any]:
         "name": plan.name,
         "seed": plan.seed,
         "executions": sum(executions_of(trial) for trial in plan.trials),
+        **({"question": asdict(plan.question)} if plan.question else {}),
         "trials": [
             {
                 "name": t.name,
@@ -40,6 +42,7 @@ def preview_document(plan: Plan) -> dict[str, Any]:
 
 def print_preview(plan: Plan, console: Console) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("trial", "processes", "warm-up", "measured", "executions"):
@@ -48,10 +51,19 @@ def print_preview(plan: Plan, console: Console) -> None:
         how = trial.iterations
         measured = f"up to {how.measured}" if how.until else count(how.measured)
         table.add_row(
-            trial.name, str(trial.processes), count(how.warmup), measured, count(executions_of(trial))
+            Text(trial.name), str(trial.processes), count(how.warmup), measured, count(executions_of(trial))
         )
     console.print(table)
     if len(plan.trials) > 50:
         console.print(f"… and {count(len(plan.trials) - 50)} more")
     total = sum(executions_of(trial) for trial in plan.trials)
-    console.print(f"{count(len(plan.trials))} trials, {count(total)} executions, seed {plan.seed}")
+    most = "at most " if plan.question else ""
+    console.print(f"{count(len(plan.trials))} trials, {most}{count(total)} executions, seed {plan.seed}")
+    if plan.question is not None:
+        first, second = plan.question.arms
+        console.print(
+            f"It ends as soon as it is decided whether {second} is better than {first} by {plan.question.metric}, "
+            f"after {count(plan.question.max)} pairs at the latest.",
+            markup=False,
+            highlight=False,
+        )

@@ -27,9 +27,11 @@ from assay.model import (
     Limits,
     Metric,
     Phase,
+    Question,
     Rating,
     Ratings,
     Report,
+    Ruling,
     Run,
     RunState,
     Series,
@@ -95,7 +97,13 @@ def _run(result: schema.Result, trials: tuple[TrialReport, ...]) -> Run:
         unmeasured=result.unmeasured,
         budget=Budget(**result.budget.model_dump()) if result.budget else Budget(),
         suite=SuiteRef(**result.suite.model_dump()) if result.suite else None,
+        question=_question(result.question) if result.question else None,
     )
+
+
+def _question(written: schema.Question) -> Question:
+    ruling = Ruling(**written.ruling.model_dump()) if written.ruling else None
+    return Question(written.arms, written.metric, written.tolerance, written.max, written.min, ruling)
 
 
 def _flat_run(flat: schema.Flat, trials: tuple[TrialReport, ...]) -> Run:
@@ -265,6 +273,7 @@ def _estimate(name: str, entry: schema.Estimate) -> Estimate:
     names = ("mean", "median", "std", "min", "max", "p90", "p95", "p99", "median_without_outliers")
     figures: dict[str, Any] = {figure: _or_nan(getattr(entry, figure)) for figure in names}
     low, high = entry.interval or (None, None)
+    mean_low, mean_high = entry.mean_interval or (None, None)
     return Estimate(
         metric=Metric(name, entry.unit, Better(entry.better), Kind(entry.kind)),
         n=entry.n,
@@ -275,6 +284,9 @@ def _estimate(name: str, entry: schema.Estimate) -> Estimate:
         outliers=entry.outliers,
         insufficient=tuple(entry.insufficient),
         doubts=tuple(entry.warnings),
+        tails=entry.tails,
+        mean_low=mean_low,
+        mean_high=mean_high,
         **figures,
     )
 

@@ -85,6 +85,13 @@ class Estimate(BaseModel):
     interval: tuple[float, float] | None = Field(
         description="Low and high end of the median's interval; null when there are too few units"
     )
+    mean_interval: tuple[float, float] | None = Field(
+        None, description="Of scores: low and high end of the mean's interval, over cases"
+    )
+    tails: dict[str, tuple[float, float]] = Field(
+        default_factory=dict,
+        description="Low and high end of the intervals of `p95` and `p99`, of those that have one",
+    )
     level: float = Field(description="Confidence level of the interval")
     outliers: int = Field(description="Executions that are labelled outliers; none is removed")
     median_without_outliers: float | None = Field(description="Median if they were left out")
@@ -356,7 +363,9 @@ class TeamGrade(BaseModel):
 
     figure: str = Field(description="Which figure")
     target: str = Field(description="What it should be")
-    verdict: str = Field(description="met, missed, problematic, or unsure where the interval holds the target")
+    verdict: str = Field(
+        description="met, missed, problematic, or unsure where the interval holds the target"
+    )
 
 
 class TeamRound(BaseModel):
@@ -366,7 +375,9 @@ class TeamRound(BaseModel):
     sequential_seconds: float = Field(description="Wall time, one agent after the other")
     concurrent_seconds: float = Field(description="Wall time, all at once")
     speedup: float = Field(description="The one ÷ the other")
-    skew_seconds: float = Field(description="Between the first and the last agent to begin the concurrent leg")
+    skew_seconds: float = Field(
+        description="Between the first and the last agent to begin the concurrent leg"
+    )
 
 
 class Team(BaseModel):
@@ -411,6 +422,9 @@ class Result(BaseModel):
     executor: str = Field(description="Where the workers lived")
     suite: Suite | None = Field(None, description="The suite that was run; absent for code experiments")
     budget: Budget | None = Field(None, description="Budget of the run, where it had one")
+    question: Question | None = Field(
+        None, description="What ended the run, where it was to end once decided"
+    )
     spec: Plain = Field(description="The spec as it was read")
     environment: Plain = Field(description="Facts of machine, versions, clock, load and noise")
     vcs: Plain = Field(description="`commit`, `branch`, `dirty`; empty outside a repository")
@@ -419,10 +433,10 @@ class Result(BaseModel):
     warnings: list[Doubt] = Field(description="Doubts")
     axes: list[AxisEffect] = Field(description="Effects of the sweep's axes")
     best: list[BestPoint] = Field([], description="Of a sweep, the best trial by each metric")
+    teams: list[Team] | None = Field(None, description="Of teams: both legs compared, one entry a point")
     trials: list[Trial] = Field(description="One entry a trial, in the order of the plan")
 
 
-    teams: list[Team] | None = Field(None, description="Of teams: both legs compared, one entry a point")
 class FlatExecution(BaseModel):
     """An execution of a flat result."""
 

@@ -73,6 +73,22 @@ class IterationsSection(Section):
     )
 
 
+class UntilDecidedSection(Section):
+    """When a run of two arms may end: as soon as it is decided whether the second is better than the first."""
+
+    decided: str = Field(
+        description="The metric to decide by: `seconds`, `score`, `usd`, `tokens` or one of the experiment's own."
+    )
+    tolerance: Share | None = Field(
+        None,
+        description="Differences within it count as none. Default: 3 %, for scores one point of a hundred.",
+    )
+    max: Annotated[int, Field(ge=10, le=100_000)] | None = Field(
+        None,
+        description="Pairs at the most. Default: 60 processes a side, or of a suite all of its cases.",
+    )
+
+
 class LimitsSection(Section):
     """Ceilings for one execution."""
 
@@ -154,6 +170,9 @@ class RunSection(Section):
     )
     tags: Names = Field(default_factory=list, description="Words to find the run by.")
     notes: str = Field("", description="Why it is run, for whoever reads the report.")
+    until: UntilDecidedSection | None = Field(
+        None, description="With two arms: end as soon as it is decided which of them is better."
+    )
 
 
 class OwnEntry(Entry):

@@ -15,7 +15,7 @@ from assay.model import Benchmark, Case, Iterations, Limits, Rubric, ScorerUse, 
 from assay.spec import cases, scorers
 from assay.spec.document import Document, Place, read_document
 from assay.spec.load import validated
-from assay.spec.schema import Count, LimitsSection, Names, Section
+from assay.spec.schema import Count, LimitsSection, Names, Section, UntilDecidedSection
 from assay.spec.scorers import Scorers, scorer_use
 
 
@@ -113,6 +113,9 @@ class SuiteFile(Section):
     output_dir: str | None = None
     concurrency: PositiveInt = Field(1, description="Cases put to an agent at a time.")
     order: Literal["interleaved", "sequential"] = "interleaved"
+    until: UntilDecidedSection | None = Field(
+        None, description="With two agents: end as soon as it is decided which of them is better."
+    )
 
 
 class BudgetSection(Section):
@@ -135,6 +138,9 @@ class SuiteSpec(Section):
     executor: str = "local"
     parallelism: PositiveInt = 1
     budget: BudgetSection = Field(default_factory=lambda: BudgetSection.model_validate({}))
+    until: UntilDecidedSection | None = Field(
+        None, description="With two agents: end as soon as it is decided which of them is better."
+    )
     load: Names = Field(default_factory=list)
     tags: Names = Field(default_factory=list)
     notes: str = ""

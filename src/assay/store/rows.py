@@ -18,6 +18,8 @@ from assay.model import (
     Limits,
     Phase,
     Plan,
+    Question,
+    Ruling,
     Run,
     RunState,
     Status,
@@ -47,6 +49,7 @@ def plan_row(plan: Plan) -> dict[str, Any]:
         "instrument_costs": {},
         "unmeasured": {},
         "budget": asdict(plan.budget),
+        "question": plan.question and asdict(plan.question),
     }
 
 
@@ -72,7 +75,14 @@ def run_from(row: Row, trials: Sequence[StoredTrial], tags: Sequence[str]) -> Ru
         unmeasured=row["unmeasured"],
         budget=Budget(**row["budget"]),
         suite=_suite_ref(row),
+        question=row["question"] and _question_from(row["question"]),
     )
+
+
+def _question_from(written: Row) -> Question:
+    ruling = written["ruling"]
+    rebuilt = {"arms": tuple(written["arms"]), "ruling": ruling and Ruling(**ruling)}
+    return Question(**{**written, **rebuilt})
 
 
 def _suite_ref(row: Row) -> SuiteRef | None:

@@ -20,12 +20,14 @@ from assay.model import (
     Environment,
     Execution,
     Plan,
+    Question,
     Ratings,
     Run,
     RunState,
     Series,
     Suite,
     SuiteRef,
+    Trial,
 )
 from assay.store import (
     cases,
@@ -179,6 +181,12 @@ class Store:
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
             writing.point_to_version(connection, run_id, trial, version)
+
+    def rule(self, run_id: str, question: Question, made: Mapping[int, Trial]) -> None:
+        """Keeps how the question of a run was decided; from then on its plan is what was made of each trial by then."""
+        with self._writer.begin() as connection:
+            refs.require(connection, run_id)
+            writing.write_ruling(connection, run_id, question, made)
 
     def finish(self, run_id: str, state: RunState, ended: datetime) -> None:
         self._ledgers.pop(run_id, None)

@@ -15,8 +15,8 @@ suites          benchmarks that are run and ranked together: name, version, cate
                 so that a run can be resumed and scored again from the database alone. `hash` says which results may be compared;
                 `digest` tells apart definitions that differ elsewhere, say in a rubric. Of each name at most one is registered
 environments    the recorded facts of a machine and its software, one row a run
-runs            one carrying-out of a plan, with what holds for all of its trials: its suite, its budget; `owner` says which
-                runner writes it
+runs            one carrying-out of a plan, with what holds for all of its trials: its suite, its budget, the question that ends
+                it and how that was decided; `owner` says which runner writes it
 tags            labels of runs; a set, so they have no order
 baselines       runs that were given a name to compare with
 trials          one point of a run: everything needed to rebuild `model.Trial`, the hash of its benchmark, when its first execution
@@ -65,7 +65,7 @@ import sqlalchemy as sa
 
 from assay.store import plain
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Every revision of the schema, the newest last: known here so that opening a store need not load Alembic."""
 
 DEFAULT_WORKSPACE = 1
@@ -208,6 +208,7 @@ runs = sa.Table(
     sa.Column("instrument_costs", _Written, nullable=False),
     sa.Column("unmeasured", _Written, nullable=False),
     sa.Column("budget", _Written, nullable=False, server_default="{}"),
+    sa.Column("question", _Written),
 )
 
 tags = sa.Table(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from assay.model import Agent, Batch, Environment, Execution, Plan, RunState
+from assay.model import Agent, Batch, Environment, Execution, Plan, Question, RunState, Trial
 from assay.store import plain, registry, rows
 from assay.store.bulk import insert_rows
 from assay.store.tables import (
@@ -153,6 +153,16 @@ def _stored(connection: sa.Connection, group: Group, low: int, high: int) -> Ite
             column.repetition.between(low, high),
         )
     )
+
+
+def write_ruling(
+    connection: sa.Connection, run_id: str, question: Question, made: Mapping[int, Trial]
+) -> None:
+    connection.execute(runs.update().where(runs.c.id == run_id).values(question=asdict(question)))
+    for index, trial in made.items():
+        chosen = trials.c.run_id == run_id, trials.c.position == index
+        planned = {"processes": trial.processes, "cases": trial.cases}
+        connection.execute(trials.update().where(*chosen).values(planned))
 
 
 def write_rest(connection: sa.Connection, run_id: str, batch: Batch, ids: Mapping[int, int]) -> None:

@@ -1,0 +1,86 @@
+"""A plan of two arms that ends as soon as it is decided which of them is better."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from assay.model import Isolation, Order, Plan, Question, Trial, metric_named
+from assay.model.metric import is_score
+from assay.spec.schema import UntilDecidedSection
+
+PAIRS = 60
+"""Of processes, where the spec gives no other number."""
+FEWEST = 10
+"""Before so many pairs nothing can be decided (`stats.sequence`)."""
+TOLERANCE, TOLERANCE_OF_SCORES = 0.03, 0.01
+
+
+def asking(plan: Plan, section: UntilDecidedSection) -> Plan:
+    """The same plan, with as many pairs as there may be; only of a plan without `question_problems`."""
+    by_score = is_score(metric_named(section.decided))
+    default = TOLERANCE_OF_SCORES if by_score else TOLERANCE
+    pairs = _most_pairs(plan, section)
+    question = Question(
+        arms=_arms(plan),
+        metric=section.decided,
+        tolerance=default if section.tolerance is None else section.tolerance,
+        max=pairs,
+        min=FEWEST,
+    )
+    trials = (trial if plan.suite else replace(trial, processes=pairs) for trial in plan.trials)
+    return replace(plan, trials=tuple(trials), question=question)
+
+
+def question_problems(plan: Plan, section: UntilDecidedSection) -> Iterator[str]:
+    """Why a plan cannot be ended by a question, each in a sentence that follows the key."""
+    sides = _sides(plan)
+    if any(len(trials) != 2 for trials in sides.values()):
+        what = "agents" if plan.suite else "trials"
+        found = max((len(trials) for trials in sides.values()), default=0)
+        yield f"compares two {what}, a first with a second; this has {found}."
+        return
+    if plan.order is Order.SEQUENTIAL:
+        yield "needs pairs that are made side by side. Take 'order: sequential' away."
+    trials = plan.trials
+    if any(trial.isolation is not Isolation.PROCESS for trial in trials) and not plan.suite:
+        yield "pairs fresh processes. Use: isolation: process"
+    if any(trial.iterations.until for trial in trials):
+        yield "cannot be had together with 'measured: auto'. Give iterations.measured a number."
+    if section.max is not None and any(trial.processes > 1 for trial in trials):
+        yield "'max' and 'processes' say the same. Take one of them away."
+    if plan.suite and section.decided == "accuracy":
+        yield "'accuracy' is called 'score' here. Write: decided: score"
+    if (pairs := _most_pairs(plan, section)) < FEWEST:
+        unit = "cases" if plan.suite else "processes a side"
+        yield f"has its first look after {FEWEST} pairs, but there are only {pairs} {unit}."
+
+
+def _sides(plan: Plan) -> dict[str, list[Trial]]:
+    """The trials that answer one question: of a suite, those of each benchmark; else all of them."""
+    sides: dict[str, list[Trial]] = defaultdict(list)
+    for trial in plan.trials:
+        sides[trial.benchmark if plan.suite else ""].append(trial)
+    return sides
+
+
+def _most_pairs(plan: Plan, section: UntilDecidedSection) -> int:
+    if plan.suite:
+        cases = sum(len(trials[0].cases) for trials in _sides(plan).values())
+        return min(cases, section.max or cases)
+    given = max(trial.processes for trial in plan.trials)
+    return section.max or (given if given > 1 else PAIRS)
+
+
+def _arms(plan: Plan) -> tuple[str, str]:
+    """What each is called: an agent, with its options where both arms are the same one; else the trial."""
+    first, second = next(iter(_sides(plan).values()))
+    if plan.suite and first.agent.name != second.agent.name:
+        return first.agent.name, second.agent.name
+    if not plan.suite:
+        return first.name, second.name
+    # Of a suite, trials are called "benchmark · agent[options]".
+    return first.name.removeprefix(f"{first.benchmark} · "), second.name.removeprefix(
+        f"{second.benchmark} · "
+    )
