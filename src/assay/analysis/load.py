@@ -1,0 +1,170 @@
+"""What to make of a load: may it be believed, did the server keep up, and was the objective met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from assay.model.load import Held, Load, LoadResult, Objective, Span
+from assay.units import count, percent, seconds, significant
+
+LAG_OF_A_BOTTLENECK = 0.005
+CPU_OF_A_BOTTLENECK = 0.9
+_RATE_OFF = 0.01
+_CONCURRENCY_OFF = 0.02
+_SATURATED_BELOW = 0.98
+_FEW = 30
+_OWN = ("no_descriptors", "no_ports")
+
+
+def judged(result: LoadResult, load: Load) -> LoadResult:
+    """The same figures with what follows from them."""
+    doubts = [doubt for judge in _DOUBTS if (doubt := judge(result, load))]
+    remarks = [remark for judge in _REMARKS if (remark := judge(result, load))]
+    return replace(
+        result,
+        held=tuple(held(objective, result) for objective in load.objectives),
+        goodput=result.goodput if load.objectives else None,
+        is_valid=not doubts,
+        is_saturated=is_saturated(result, load),
+        warnings=(*doubts, *remarks),
+    )
+
+
+def generator_is_limit(result: LoadResult) -> bool:
+    """Whether it was us that could not keep up: then nothing is said about the server."""
+    return result.lag_p99 > LAG_OF_A_BOTTLENECK or result.cpu_share > CPU_OF_A_BOTTLENECK
+
+
+def is_saturated(result: LoadResult, load: Load) -> bool:
+    """Offered more than came back, while we ourselves had time to spare."""
+    if not load.is_open or load.offered is None or generator_is_limit(result):
+        return False
+    ended = result.throughput.value / max(1e-9, 1 - result.error_rate.value)
+    top = result.throughput.high if result.throughput.high is not None else ended
+    return ended < _SATURATED_BELOW * load.offered and top < load.offered
+
+
+def held(objective: Objective, result: LoadResult) -> Held:
+    figure = _figure(objective, result)
+    if figure is None:
+        return Held(objective, None, None)
+    is_met = figure.value < objective.limit if objective.is_upper else figure.value > objective.limit
+    return Held(objective, figure, is_met)
+
+
+def _figure(objective: Objective, result: LoadResult) -> Span | None:
+    rates = {
+        "error_rate": result.error_rate,
+        "throughput": result.throughput,
+        "tokens": result.output_tokens,
+        "goodput": result.goodput,
+    }
+    if objective.metric in rates:
+        return rates[objective.metric] if result.requests_sent else None
+    times = result.times.get(objective.metric)
+    if times is None or objective.statistic is None:
+        return None
+    low, high = times.intervals.get(objective.statistic, (None, None))
+    return Span(times.at(objective.statistic), low, high)
+
+
+def _late(result: LoadResult, load: Load) -> str | None:
+    if result.lag_p99 <= LAG_OF_A_BOTTLENECK:
+        return None
+    return (
+        f"The load generator was too slow: answers lay {seconds(result.lag_p99)} (P99) unread on this machine "
+        f"(too slow above {seconds(LAG_OF_A_BOTTLENECK)}). The server is not to blame for these times. "
+        "Use --workers, a lower rate or another machine."
+    )
+
+
+def _busy(result: LoadResult, load: Load) -> str | None:
+    if result.cpu_share <= CPU_OF_A_BOTTLENECK:
+        return None
+    return (
+        f"A worker of the load generator used {percent(result.cpu_share)} of its core (too much above "
+        f"{percent(CPU_OF_A_BOTTLENECK)}), so the rate may be its limit and not the server's. Use --workers."
+    )
+
+
+def _rate_off(result: LoadResult, load: Load) -> str | None:
+    offered = load.offered
+    if not load.is_open or not offered or abs(result.achieved_rate / offered - 1) <= _RATE_OFF:
+        return None
+    if (
+        load.arrivals == "poisson"
+        and abs(result.achieved_rate - offered) * load.seconds < 3 * (offered * load.seconds) ** 0.5
+    ):
+        return None
+    return (
+        f"{significant(result.achieved_rate)} of {significant(offered)} requests/s were sent, "
+        f"{percent(abs(result.achieved_rate / offered - 1))} off (more than {percent(_RATE_OFF)}): "
+        "this is not the load that was asked for."
+    )
+
+
+def _concurrency_off(result: LoadResult, load: Load) -> str | None:
+    asked = load.concurrency
+    if load.is_open or asked is None or load.think_seconds or not result.requests_completed:
+        return None
+    if result.error_rate.value > 0 or abs(result.concurrency / asked - 1) <= _CONCURRENCY_OFF:
+        return None
+    if load.count is not None and load.count < 20 * asked:
+        return None
+    return (
+        f"{significant(result.concurrency)} of {asked} requests were in flight on average (by Little's law), "
+        f"{percent(abs(result.concurrency / asked - 1))} off (more than {percent(_CONCURRENCY_OFF)}): "
+        "this is not the load that was asked for."
+    )
+
+
+def _own_limits(result: LoadResult, load: Load) -> str | None:
+    failed = sum(result.errors.get(kind, 0) for kind in _OWN)
+    if not failed:
+        return None
+    return (
+        f"{count(failed)} requests could not be sent, as this machine had no more descriptors or ports. "
+        "Raise its limit (ulimit -n), or bound the load: --concurrency."
+    )
+
+
+def _not_steady(result: LoadResult, load: Load) -> str | None:
+    if result.is_steady:
+        return None
+    return "The rate of answers changed in the measured part: one figure for all of it hides that. Look at it over time."
+
+
+def _few(result: LoadResult, load: Load) -> str | None:
+    if result.requests_completed >= _FEW:
+        return None
+    return f"Only {result.requests_completed} answers: percentiles of so few say little. Use a longer --duration."
+
+
+def _errors(result: LoadResult, load: Load) -> str | None:
+    if not result.errors:
+        return None
+    kinds = ", ".join(
+        f"{kind} {count(n)}" for kind, n in sorted(result.errors.items(), key=lambda one: -one[1])
+    )
+    return f"{count(sum(result.errors.values()))} of {count(result.requests_sent)} requests failed: {kinds}."
+
+
+def _pieces(result: LoadResult, load: Load) -> str | None:
+    if not result.counts_pieces:
+        return None
+    return "The server told no number of tokens: pieces of the stream were counted instead, and one may hold several tokens."
+
+
+def _saturation(result: LoadResult, load: Load) -> str | None:
+    if not is_saturated(result, load) or load.offered is None:
+        return None
+    return (
+        f"The server is saturated: {significant(result.throughput.value)} answers/s of {significant(load.offered)} "
+        "requests/s offered. Times from when requests were due grow as long as this goes on."
+    )
+
+
+Judge = Callable[[LoadResult, Load], str | None]
+_DOUBTS: tuple[Judge, ...] = (_late, _busy, _rate_off, _concurrency_off, _own_limits)
+_REMARKS: tuple[Judge, ...] = (_saturation, _errors, _not_steady, _few, _pieces)

@@ -1,0 +1,31 @@
+"""`assay load --find-capacity`: the highest load that is borne, the knee, and what breaks first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.cli.session import Session
+
+if TYPE_CHECKING:
+    from assay.execute.load.asking import LoadOptions, Prepared
+    from assay.model.load import Step
+    from assay.store.store import Store
+
+
+def find(session: Session, store: Store, options: LoadOptions, asked: Prepared, tags: tuple[str, ...]) -> int:
+    from assay.pipeline.capacity import find_capacity
+    from assay.report.capacity import capacity_document, print_capacity, step_text
+
+    def tell(step: Step) -> None:
+        if not session.is_json:
+            session.say(step_text(step))
+
+    found = find_capacity(options, asked, store, session.settings, tell, tags)
+    if session.is_json:
+        session.emit({"run": found.run_id, **capacity_document(found.capacity)})
+    else:
+        print_capacity(found.capacity, session.console())
+    session.next(f"assay report {found.run_id} --format html", f"assay load {options.target} --rate …")
+    if found.is_interrupted:
+        return 130
+    return 0 if found.capacity.sustained else 1

@@ -1,0 +1,174 @@
+"""`assay load`: how much does it bear?"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assay.cli.session import Session, common
+
+if TYPE_CHECKING:
+    from assay.execute.load.asking import LoadOptions
+    from assay.execute.load.engine import Watch
+
+
+def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What a load and a stress test have in common."""
+    options = (
+        click.option("--model", metavar="M", help="Model to ask for."),
+        click.option("--prompt", metavar="TEXT", help="What is asked, every time the same."),
+        click.option("--dataset", metavar="FILE", help="Prompts in turn: one a line, or .jsonl."),
+        click.option(
+            "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Asked of the model per request."
+        ),
+        click.option(
+            "--stream/--no-stream", default=True, help="Whether answers are streamed; default: yes."
+        ),
+        click.option("--timeout", metavar="S", help="A request that takes longer has failed; default: 60s."),
+        click.option("--slo", metavar="TEXT", help='Objective, as in "ttft_p95<200ms,error_rate<1%".'),
+        click.option(
+            "--allow-host",
+            metavar="H",
+            multiple=True,
+            help="Anything but this machine must be named to be put under load; several times.",
+        ),
+        click.option(
+            "--header",
+            metavar="'NAME: VALUE'",
+            multiple=True,
+            help="Sent along; ${NAME} stands for a variable.",
+        ),
+        click.option("--insecure", is_flag=True, help="Take any TLS certificate."),
+        click.option("--workers", type=int, default=1, metavar="N", help="Processes that send; default: 1."),
+        click.option(
+            "--seed", type=click.IntRange(0, 2**32 - 1), default=1, metavar="N", help="Of random arrivals."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("target")
+@click.option("--concurrency", type=int, metavar="N", help="So many at a time; with --rate, at most so many.")
+@click.option("--rate", metavar="R", help="Requests per second, whatever comes back.")
+@click.option("--arrivals", metavar="HOW", help="constant (default), poisson, or trace:FILE.csv")
+@click.option(
+    "--stages", metavar="TEXT", help='Times and rates: "10s@50,20s@200,10s@50"; a ramp: 10s@50..200'
+)
+@click.option("--duration", metavar="S", help="How long requests are sent; default: 10s.")
+@click.option("--requests", type=int, metavar="N", help="How many are sent.")
+@click.option("--warmup", metavar="S", help="Time at the beginning that does not count; default: found.")
+@click.option("--think", metavar="S", help="Of --concurrency: pause between an answer and the next request.")
+@click.option(
+    "--repetitions", type=click.IntRange(min=1), default=1, metavar="N", help="The whole load so often."
+)
+@click.option(
+    "--find-capacity", is_flag=True, help="Raise the load until the objective breaks; say where and why."
+)
+@click.option(
+    "--raw", metavar="FILE", type=click.Path(path_type=Path), help="Every request: .csv or .parquet"
+)
+@click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
+@load_options
+@common
+def load(
+    session: Session,
+    target: str,
+    repetitions: int,
+    find_capacity: bool,
+    raw: Path | None,
+    tags: tuple[str, ...],
+    **given: Any,
+) -> int:
+    """Put TARGET under load: a base URL ending in /v1, an Ollama or HTTP URL, or an agent's name.
+
+    \b
+    assay load http://127.0.0.1:9000/v1 --model m --concurrency 32
+    assay load http://127.0.0.1:9000/v1 --rate 200 --arrivals poisson --duration 30
+    assay load http://127.0.0.1:9000/v1 --find-capacity --slo "ttft_p95<200ms,error_rate<1%"
+    """
+    from assay.pipeline import loading
+
+    options = _options(target, given)
+    with session.store() as store:
+        asked = loading.prepare_load(options, session.settings, store)
+        if find_capacity:
+            from assay.cli.capacity import find
+
+            return find(session, store, options, asked, tags)
+        with _raw_records(raw) as keep, looking_on(session, asked.load) as watch:
+            done = loading.run_load(
+                options,
+                asked,
+                store,
+                session.settings,
+                watch,
+                repetitions=repetitions,
+                tags=tags,
+                watch_chunk=keep,
+            )
+        return _finish(session, done, asked)
+
+
+def _options(target: str, given: dict[str, Any]) -> LoadOptions:
+    from assay.execute.load.asking import LoadOptions
+    from assay.spec.loading import rate_of
+
+    if given.get("rate") is not None:
+        given["rate"] = rate_of(given["rate"], "--rate")
+    return LoadOptions(target, **given)
+
+
+def _finish(session: Session, done: Any, asked: Any) -> int:
+    from assay.report.load import load_document, print_load
+
+    last = done.results[-1]
+    if session.is_json:
+        document = load_document(last)
+        more = [load_document(result) for result in done.results] if len(done.results) > 1 else []
+        session.emit({"run": done.run_id, **document, **({"repetitions": more} if more else {})})
+    else:
+        for result in done.results:
+            print_load(result, asked.load, session.console())
+    if done.is_interrupted:
+        session.say("Interrupted. What was measured until then is shown and kept.")
+    session.next(
+        f"assay report {done.run_id} --format html",
+        f"assay show {done.run_id}",
+        "assay load … --find-capacity --slo …",
+    )
+    if done.is_interrupted:
+        return 130
+    is_met = all(held.is_met is not False for held in last.held)
+    return 0 if last.requests_completed and is_met else 1
+
+
+@contextlib.contextmanager
+def _raw_records(path: Path | None) -> Iterator[Any]:
+    if path is None:
+        yield None
+        return
+    from assay.report.load_records import recording
+
+    with recording(path) as keep:
+        yield keep
+
+
+@contextlib.contextmanager
+def looking_on(session: Session, load: Any) -> Iterator[Watch]:
+    """The live view, on a terminal; elsewhere nothing is shown."""
+    import sys
+
+    if session.is_json or session.is_quiet or not sys.stderr.isatty():
+        yield lambda pulse, tally: None
+        return
+    from assay.cli.load_view import live_view
+
+    with live_view(session.error_console(), load) as watch:
+        yield watch

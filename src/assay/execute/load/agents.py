@@ -1,0 +1,55 @@
+"""Agents behind a server can be loaded by the engine itself: where they are, and how they want to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from assay.errors import PlanError
+from assay.execute.agents import filled_in
+from assay.execute.load.asking import LoadOptions
+from assay.execute.load.request import Target
+from assay.model import AgentUse
+
+_KINDS = ("openai", "ollama", "anthropic", "http")
+
+
+def target_of_agent(use: AgentUse, options: LoadOptions, environment: Mapping[str, str]) -> Target:
+    if use.type not in _KINDS:
+        raise PlanError(
+            f"Agent '{use.name}' of type '{use.type}' has no server to be loaded; "
+            f"loads go to agents of type {', '.join(_KINDS)} and to URLs."
+        )
+    given: dict[str, Any] = filled_in(dict(use.options), environment, use.name)
+    streams = options.stream and bool(given.get("stream", True))
+    return Target(
+        url=_address(use.type, given, environment),
+        dialect=use.type,
+        model=options.model or given.get("model"),
+        headers=_headers(use.type, given, environment),
+        params=given.get("params") or given.get("options") or {},
+        system=given.get("system"),
+        streams=streams if use.type != "http" else False,
+    )
+
+
+def _address(kind: str, given: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    if kind == "http":
+        return str(given["url"])
+    base, path = {
+        "openai": (environment.get("OPENAI_BASE_URL", "https://api.openai.com/v1"), "/chat/completions"),
+        "ollama": (environment.get("OLLAMA_HOST", "http://127.0.0.1:11434"), "/api/chat"),
+        "anthropic": (environment.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com/v1"), "/messages"),
+    }[kind]
+    return str(given.get("base_url") or given.get("url") or base).rstrip("/") + path
+
+
+def _headers(kind: str, given: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
+    headers = {str(name): str(value) for name, value in (given.get("headers") or {}).items()}
+    key = given.get("api_key")
+    if kind == "openai" and (key := key or environment.get("OPENAI_API_KEY")):
+        return {"authorization": f"Bearer {key}", **headers}
+    if kind == "anthropic":
+        key = key or environment.get("ANTHROPIC_API_KEY")
+        return {**({"x-api-key": str(key)} if key else {}), "anthropic-version": "2023-06-01", **headers}
+    return headers

@@ -1,0 +1,326 @@
+"""What comes back: HTTP/1.1 framing taken off as bytes arrive, and at the end the tokens found among them.
+
+A reply keeps its payload and, for each read, the time and how far the payload then reached. Only when all of it is there is
+it looked at: tokens are found by one search through the bytes, JSON is parsed only where something is decided by it. A long
+answer is looked at in between, so that what is kept of it stays small.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+
+LARGEST_ANSWER = 64 * 2**20
+"""Of a stream; nothing of it is kept but what it was found to hold."""
+LARGEST_PIECE = 8 * 2**20
+"""Of an answer in one piece, which has to be kept."""
+_LARGEST_HEAD = 64 * 2**10
+_LOOKED_AT_BEYOND = 256 * 2**10
+
+_NAMES = ("content", "response", "text", "delta", "reasoning_content", "reasoning", "thinking", "arguments")
+_MARKS = tuple(f'"{name}":{space}"'.encode() for name in _NAMES for space in ("", " "))
+"""What stands before a piece of content, in every dialect; searching for each of them is faster than one expression for all."""
+_TAIL = 2048
+"""Bytes at the end of a stream among which it says that it is over, and how many tokens there were."""
+_OUTPUT_TOKENS = re.compile(rb'"(?:completion_tokens|output_tokens|eval_count)"\s*:\s*(\d+)')
+_INPUT_TOKENS = re.compile(rb'"(?:prompt_tokens|input_tokens|prompt_eval_count)"\s*:\s*(\d+)')
+_ERROR = re.compile(rb'(?:\A|\n)(?:data:\s*)?\{\s*"error"\s*:\s*(?!null)')
+_OVER = re.compile(rb'"finish_reason"\s*:\s*"|"done"\s*:\s*true|"message_stop"|"output"\s*:')
+_FIELD = re.compile(rb"\s*(?:(?:data|event|id|retry)?:)")
+_LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)\s*\r\n", re.I)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked\s*\r\n", re.I)
+_CLOSES = re.compile(rb"\r\nconnection:[^\r]*close", re.I)
+_TYPE = re.compile(rb"\r\ncontent-type:\s*([^;\r]*)", re.I)
+_STREAMED = (b"text/event-stream", b"application/x-ndjson", b"application/jsonl", b"application/x-jsonlines")
+
+
+class BadReply(Exception):
+    """The reply is not what it should be; its text is the kind of error that it is counted as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    status: int
+    length: int | None
+    is_chunked: bool
+    closes: bool
+    type: bytes
+    is_simulated: bool
+
+    @property
+    def is_streamed(self) -> bool:
+        return self.type in _STREAMED
+
+
+_heads: dict[bytes, Head] = {}
+
+
+def head_of(text: bytes) -> Head:
+    """A server's heads are mostly alike, so that each is taken apart once."""
+    found = _heads.get(text)
+    if found is None:
+        if len(_heads) > 256:
+            _heads.clear()
+        found = _heads[text] = _parsed_head(text)
+    return found
+
+
+def _parsed_head(text: bytes) -> Head:
+    line = text[: text.find(b"\r\n")].split(b" ", 2)
+    if len(line) < 2 or not line[0].startswith(b"HTTP/1.") or not line[1].isdigit():
+        raise BadReply("malformed_http")
+    length, kind = _LENGTH.search(text), _TYPE.search(text)
+    return Head(
+        status=int(line[1]),
+        length=int(length[1]) if length else None,
+        is_chunked=_CHUNKED.search(text) is not None,
+        closes=_CLOSES.search(text) is not None or line[0] == b"HTTP/1.0",
+        type=kind[1].strip().lower() if kind else b"",
+        is_simulated=b"x-assay-simulated" in text.lower(),
+    )
+
+
+class Reply:
+    """One answer while it arrives."""
+
+    __slots__ = ("_early", "_gone", "_kept", "_left", "_pieces", "_rest", "_trails", "head", "reach", "reads")
+
+    def __init__(self) -> None:
+        self.head: Head | None = None
+        self.reads: list[float] = []
+        """When each read arrived."""
+        self.reach: list[int] = []
+        """How far the payload reached after it."""
+        self._pieces: list[bytes] = []
+        self._rest = b""
+        self._left = 0
+        self._trails = False
+        self._kept = 0
+        self._gone = 0
+        self._early: Tokens | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        return self.head is not None or bool(self._rest)
+
+    def feed(self, data: bytes, at: float) -> bool:
+        """Whether the reply is whole with this."""
+        head = self.head
+        if head is None:
+            begin = self._begin(data)
+            if begin is None:
+                return False
+            data, head = begin
+            self._left = head.length or 0
+        before = self._kept
+        is_whole = self._unchunk(data) if head.is_chunked else self._plain(data, head)
+        if self._kept > before:
+            self.reads.append(at)
+            self.reach.append(self._kept)
+            if self._kept - self._gone > _LOOKED_AT_BEYOND:
+                self._look_early()
+        return is_whole
+
+    def _begin(self, data: bytes) -> tuple[bytes, Head] | None:
+        if self._rest:
+            data, self._rest = self._rest + data, b""
+        end = data.find(b"\r\n\r\n")
+        if end < 0:
+            if len(data) > _LARGEST_HEAD or not b"HTTP/1.".startswith(data[:7]):
+                raise BadReply("malformed_http")
+            self._rest = data
+            return None
+        head = head_of(data[: end + 2])
+        if 100 <= head.status < 200:
+            return self._begin(data[end + 4 :])
+        self.head = head
+        return data[end + 4 :], head
+
+    def _plain(self, data: bytes, head: Head) -> bool:
+        self._keep(data)
+        if head.length is None:
+            return head.status in (204, 304)
+        if self._kept > head.length:
+            raise BadReply("malformed_http")
+        return self._kept == head.length
+
+    def _keep(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._kept += len(piece)
+        if self._kept - self._gone > LARGEST_PIECE or self._kept > LARGEST_ANSWER:
+            raise BadReply("too_large")
+
+    def _unchunk(self, data: bytes) -> bool:
+        """`_left` counts what is missing of the chunk at hand, its line end included."""
+        if self._rest:
+            data, self._rest = self._rest + data, b""
+        at, end, left = 0, len(data), self._left
+        pieces: list[bytes] = []
+        while at < end and not self._trails:
+            if not left:
+                line = data.find(b"\r\n", at)
+                if line < 0:
+                    self._rest = _unfinished_line(data[at:])
+                    break
+                left = _chunk_size(data[at:line]) + 2
+                self._trails = left == 2
+                at = line if self._trails else line + 2
+                continue
+            stop = at + left
+            if left > 2:
+                pieces.append(data[at : stop - 2])
+            left = stop - end if stop > end else 0
+            at = stop
+        self._left = left
+        if pieces:
+            self._keep(b"".join(pieces))
+        return self._trails and self._has_trailed(data[at:])
+
+    def _has_trailed(self, data: bytes) -> bool:
+        if data.endswith(b"\r\n\r\n"):
+            return True
+        if len(data) > _LARGEST_HEAD:
+            raise BadReply("malformed_http")
+        self._rest = data
+        return False
+
+    def is_whole_at_close(self) -> bool:
+        """Without length and chunks an answer ends where the connection does."""
+        head = self.head
+        return head is not None and not head.is_chunked and head.length is None
+
+    @property
+    def payload(self) -> bytes:
+        """What is still kept of it."""
+        return b"".join(self._pieces)
+
+    def _look_early(self) -> None:
+        head = self.head
+        if head is None or not head.is_streamed:
+            return
+        text = self.payload
+        cut = text.rfind(b"\n") + 1
+        if not cut:
+            return
+        self._early = self._tokens(text[:cut])
+        self._pieces = [text[cut:]]
+        self._gone += cut
+
+    def _tokens(self, text: bytes) -> Tokens:
+        so_far = self._early or Tokens([])
+        return so_far.with_more(text, self.reads, self.reach, self._gone)
+
+    def tokens(self) -> Tokens:
+        """Of a streamed answer that is whole; raises BadReply when it is not what was asked for."""
+        text = self.payload
+        found = self._tokens(text)
+        if found.is_error:
+            raise BadReply("error_in_stream")
+        if not found.stamps:
+            raise BadReply("malformed_stream" if not found.is_over else "empty")
+        if not found.is_over:
+            raise BadReply("incomplete")
+        _check_lines(text, self.head)
+        return found
+
+
+def _chunk_size(line: bytes) -> int:
+    try:
+        return int(line, 16)
+    except ValueError:
+        pass
+    try:
+        return int(line.partition(b";")[0], 16)
+    except ValueError:
+        raise BadReply("malformed_http") from None
+
+
+def _unfinished_line(text: bytes) -> bytes:
+    if len(text) > 1024:
+        raise BadReply("malformed_http")
+    return text
+
+
+@dataclass(slots=True)
+class Tokens:
+    """Pieces of content that a stream brought, by the time of the read that ended each."""
+
+    stamps: list[float]
+    output: int | None = None
+    input: int | None = None
+    is_over: bool = False
+    is_error: bool = False
+
+    def with_more(self, text: bytes, reads: list[float], reach: list[int], offset: int) -> Tokens:
+        ends = _ends(text)
+        if len(reads) == 1:
+            self.stamps.extend(reads * len(ends))
+        else:
+            last = len(reads) - 1
+            self.stamps.extend([reads[min(bisect_left(reach, end + offset), last)] for end in ends])
+        self.is_error = self.is_error or (b'"error"' in text and _ERROR.search(text) is not None)
+        tail = text[-_TAIL:]
+        if found := _OUTPUT_TOKENS.findall(tail):
+            self.output = int(found[-1])
+        if found := _INPUT_TOKENS.findall(tail) or _INPUT_TOKENS.findall(text[:_TAIL]):
+            self.input = int(found[-1])
+        self.is_over = self.is_over or b"[DONE]" in tail or _OVER.search(tail) is not None
+        return self
+
+
+def _ends(text: bytes) -> list[int]:
+    """Where pieces of content begin that are not empty."""
+    ends: list[int] = []
+    kinds = 0
+    for mark in _MARKS:
+        at = text.find(mark)
+        if at < 0:
+            continue
+        kinds += 1
+        size = len(mark)
+        while at >= 0:
+            end = at + size
+            if text[end : end + 1] != b'"':
+                ends.append(end)
+            at = text.find(mark, end)
+    if kinds > 1:
+        ends.sort()
+    return _one_a_line(text, ends) if kinds > 1 or 2 * len(ends) > text.count(b"\n") else ends
+
+
+def _one_a_line(text: bytes, ends: list[int]) -> list[int]:
+    """One line may say the same content under two names, or that of several choices: it is one piece."""
+    kept = ends[:1]
+    for end in ends[1:]:
+        if text.find(b"\n", kept[-1], end) >= 0:
+            kept.append(end)
+    return kept
+
+
+def _check_lines(text: bytes, head: Head | None) -> None:
+    """The first line that holds an object and the last must be what they claim to be."""
+    is_sse = head is not None and head.type == b"text/event-stream"
+    if is_sse and not _FIELD.match(text):
+        raise BadReply("malformed_stream")
+    first, last = text.find(b"{"), text.rfind(b"}")
+    for line in (_line_at(text, first), _line_at(text, last)):
+        try:
+            _decode((line.partition(b":")[2] if is_sse else line).decode().strip())
+        except ValueError:
+            raise BadReply("malformed_stream") from None
+
+
+_decode = json.JSONDecoder().decode
+
+
+def _line_at(text: bytes, place: int) -> bytes:
+    end = text.find(b"\n", place)
+    return text[text.rfind(b"\n", 0, place) + 1 : end if end >= 0 else len(text)]
+
+
+def usage_in(text: bytes) -> tuple[int | None, int | None]:
+    """Output and input tokens that an answer in one piece tells."""
+    output, given = _OUTPUT_TOKENS.search(text), _INPUT_TOKENS.search(text)
+    return (int(output[1]) if output else None, int(given[1]) if given else None)

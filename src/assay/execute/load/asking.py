@@ -1,0 +1,227 @@
+"""From what was asked for, as text and numbers, to a load that can be carried out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assay.errors import Mistake, SpecError
+from assay.execute.agents import filled_in
+from assay.execute.load.engine import Watch, WatchChunk, carry_out
+from assay.execute.load.request import Ask, Target, check_allowed, is_loopback, requests_for, target_of
+from assay.execute.load.summary import summarised
+from assay.execute.load.tally import Bounds
+from assay.model.load import Arrivals, Load, LoadResult, Objective
+from assay.spec.loading import objectives_of, rate_of, read_prompts, read_trace, seconds_of, stages_of, words
+
+PROMPT = "Say in one sentence what a benchmark is."
+_LONGEST = 7 * 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """As written on the command line or in a spec; what is None was not given."""
+
+    target: str
+    model: str | None = None
+    prompt: str | None = None
+    dataset: str | None = None
+    concurrency: int | None = None
+    rate: float | None = None
+    arrivals: str | None = None
+    stages: str | None = None
+    duration: str | None = None
+    requests: int | None = None
+    warmup: str | None = None
+    max_tokens: int | None = None
+    stream: bool = True
+    think: str | None = None
+    timeout: str | None = None
+    workers: int = 1
+    slo: str | None = None
+    allow_host: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
+    insecure: bool = False
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A load with all that is needed to begin at once."""
+
+    load: Load
+    target: Target
+    requests: Sequence[bytes]
+
+    def measured(
+        self,
+        watch: Watch = lambda pulse, tally: None,
+        is_stopped: Callable[[], bool] = lambda: False,
+        watch_chunk: WatchChunk | None = None,
+    ) -> LoadResult:
+        bounds = bounds_of(self.load.objectives)
+        tally = carry_out(
+            self.load,
+            self.target,
+            self.requests,
+            watch,
+            bounds=bounds,
+            is_stopped=is_stopped,
+            watch_chunk=watch_chunk,
+        )
+        return summarised(tally, self.load)
+
+    def at(self, load: Load) -> Prepared:
+        """The same requests, put in another way."""
+        return replace(self, load=load)
+
+
+def prepared(options: LoadOptions, target: Target | None = None) -> Prepared:
+    """Everything is checked here, before the first byte is sent."""
+    found = target or target_for(options)
+    check_allowed(found.url, options.allow_host)
+    load, asks = load_for(options)
+    if found.dialect != "http" or options.prompt or options.dataset or asks:
+        asks = asks or [Ask(prompt) for prompt in prompts_of(options)]
+    return Prepared(load, found, requests_for(found, asks, options.max_tokens))
+
+
+def target_for(options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:
+    headers = dict(_header(text, environment) for text in options.header)
+    target = target_of(options.target, options.model, options.stream, headers)
+    if options.insecure:
+        target = replace(target, is_checked=False)
+    key = environment.get("OPENAI_API_KEY")
+    names = {name.lower() for name in headers}
+    if target.dialect == "openai" and key and "authorization" not in names and not _is_here(target.url):
+        return replace(target, headers={**target.headers, "authorization": f"Bearer {key}"})
+    return target
+
+
+def _is_here(url: str) -> bool:
+    from urllib.parse import urlsplit
+
+    return is_loopback(urlsplit(url).hostname or "")
+
+
+def _header(text: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise _wrong(
+            "--header", f"'{text}' is not a header. Write 'Name: value'; ${{NAME}} stands for a variable."
+        )
+    return name.strip(), str(filled_in(value.strip(), environment, "--header"))
+
+
+def prompts_of(options: LoadOptions) -> list[str]:
+    if options.prompt is not None and options.dataset is not None:
+        raise _wrong("--dataset", "Give either --prompt or --dataset.")
+    if options.dataset is not None:
+        return read_prompts(Path(options.dataset))
+    return [options.prompt or PROMPT]
+
+
+def load_for(options: LoadOptions) -> tuple[Load, list[Ask]]:
+    """How the requests are put, and for a trace what each of them asks."""
+    if options.rate is not None and options.stages is not None:
+        raise _wrong("--stages", "Give either --rate or --stages.")
+    seconds = _duration(options)
+    common = Load(
+        Arrivals.CLOSED,
+        concurrency=_positive(options.concurrency, "--concurrency"),
+        seconds=seconds,
+        count=_positive(options.requests, "--requests"),
+        warmup=None if options.warmup is None else seconds_of(options.warmup, "--warmup"),
+        think_seconds=seconds_of(options.think, "--think") if options.think else 0.0,
+        seconds_each=seconds_of(options.timeout, "--timeout") if options.timeout else 60.0,
+        workers=_positive(options.workers, "--workers") or 1,
+        seed=options.seed,
+        objectives=objectives_of(options.slo) if options.slo else (),
+    )
+    arrivals, _, trace = (options.arrivals or "").partition(":")
+    if arrivals == "trace":
+        return _traced(common, Path(trace), options)
+    if arrivals not in ("", "constant", "poisson"):
+        raise _wrong(
+            "--arrivals", f"'{options.arrivals}' is not known. There are constant, poisson and trace:FILE."
+        )
+    if options.rate is None and options.stages is None:
+        if arrivals:
+            raise _wrong("--arrivals", "Arrivals need a --rate or --stages.")
+        return replace(common, concurrency=common.concurrency or 1), []
+    return _open(common, options, Arrivals(arrivals or "constant"), seconds), []
+
+
+def _open(common: Load, options: LoadOptions, arrivals: Arrivals, seconds: float) -> Load:
+    if common.think_seconds:
+        raise _wrong("--think", "Think time belongs to a closed loop; with a rate the timetable decides.")
+    if options.stages is not None:
+        stages = stages_of(options.stages)
+        if options.duration is not None:
+            raise _wrong("--duration", "The stages say how long it takes.")
+        return replace(common, arrivals=arrivals, stages=stages, seconds=sum(stage[0] for stage in stages))
+    rate = rate_of(options.rate if options.rate is not None else 0, "--rate")
+    if options.requests is not None and options.duration is None:
+        seconds = options.requests / rate
+    return replace(common, arrivals=arrivals, stages=((seconds, rate, rate),), seconds=seconds)
+
+
+def _traced(common: Load, path: Path, options: LoadOptions) -> tuple[Load, list[Ask]]:
+    if options.rate is not None or options.stages is not None:
+        raise _wrong(
+            "--arrivals", "A trace says itself when requests are due: leave --rate and --stages out."
+        )
+    rows = read_trace(path)
+    if options.requests is not None:
+        rows = rows[: options.requests]
+    if options.duration is not None:
+        rows = [row for row in rows if row.due < common.seconds]
+    fallback = prompts_of(options)
+    asks = [
+        Ask(
+            words(row.input_tokens) if row.input_tokens else fallback[place % len(fallback)],
+            row.output_tokens,
+        )
+        for place, row in enumerate(rows)
+    ]
+    moments = tuple(row.due for row in rows)
+    seconds = max(moments[-1] + _mean_gap(moments), 1e-3)
+    return replace(common, arrivals=Arrivals.TRACE, moments=moments, seconds=seconds), asks
+
+
+def _mean_gap(moments: Sequence[float]) -> float:
+    return (moments[-1] - moments[0]) / (len(moments) - 1) if len(moments) > 1 else 0.0
+
+
+def _duration(options: LoadOptions) -> float:
+    if options.duration is None:
+        return _LONGEST if options.requests is not None else 10.0
+    seconds = seconds_of(options.duration, "--duration")
+    if not 0 < seconds <= _LONGEST:
+        raise _wrong("--duration", f"'{options.duration}' must be more than 0 and at most a week.")
+    return seconds
+
+
+def _positive(number: int | None, option: str) -> int | None:
+    if number is not None and number < 1:
+        raise _wrong(option, f"must be at least 1, not {number}")
+    return number
+
+
+def bounds_of(objectives: Sequence[Objective]) -> Bounds:
+    """What each single request has to keep to, to count as good."""
+    limits = {
+        objective.metric: objective.limit
+        for objective in objectives
+        if objective.is_upper and objective.metric in ("ttft", "tpot", "latency", "itl")
+    }
+    itl = limits.pop("itl", None)
+    if itl is not None:
+        limits.setdefault("tpot", itl)
+    return Bounds(**limits)
+
+
+def _wrong(option: str, text: str) -> SpecError:
+    return SpecError([Mistake(option, None, "", text)])

@@ -1,0 +1,158 @@
+"""A connection that carries one request at a time, with the kernel's time of arrival for each read."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+import sys
+import time
+from enum import Enum, auto
+
+from assay.execute.load.answer import Reply
+
+READ_BYTES = 64 * 2**10
+"""More than 128 kB would be fetched from the system, and given back, with every read."""
+_TIMESTAMPNS = 35
+_STAMP = struct.Struct("qq")
+_STAMP_SPACE = socket.CMSG_SPACE(_STAMP.size) if sys.platform == "linux" else 0
+_KINDS = {
+    errno.ECONNREFUSED: "refused",
+    errno.ECONNRESET: "reset",
+    errno.EPIPE: "reset",
+    errno.ECONNABORTED: "reset",
+    errno.ETIMEDOUT: "connect_timeout",
+    errno.EHOSTUNREACH: "unreachable",
+    errno.ENETUNREACH: "unreachable",
+    errno.EMFILE: "no_descriptors",
+    errno.ENFILE: "no_descriptors",
+    errno.EADDRNOTAVAIL: "no_ports",
+}
+OWN_LIMITS = frozenset({"no_descriptors", "no_ports"})
+"""Errors that this machine makes, not the server."""
+
+
+class TlsError(OSError):
+    """The two sides could not agree on how to keep what they say to themselves."""
+
+
+class State(Enum):
+    CONNECTING = auto()
+    IDLE = auto()
+    BUSY = auto()
+
+
+class KernelClock:
+    """The kernel stamps arrivals by the wall clock; this turns its stamps into the monotonic clock's time."""
+
+    __slots__ = ("_fraction", "_whole")
+
+    def __init__(self) -> None:
+        self.follow()
+
+    def follow(self) -> None:
+        """To be called now and then, as the wall clock is being corrected while it runs."""
+        before = time.monotonic_ns()
+        wall = time.time_ns()
+        offset = wall - (before + time.monotonic_ns()) // 2
+        self._whole, rest = divmod(offset, 1_000_000_000)
+        self._fraction = rest * 1e-9
+
+    def monotonic(self, stamp: bytes) -> float:
+        seconds: int
+        nanoseconds: int
+        seconds, nanoseconds = _STAMP.unpack(stamp)
+        return (seconds - self._whole) + nanoseconds * 1e-9 - self._fraction
+
+
+class Channel:
+    """Plain TCP. Times are those of `time.monotonic`."""
+
+    __slots__ = (
+        "_clock", "_has_stamps", "_unsent", "begun", "due", "fd", "is_reused", "number", "payload", "reply",
+        "sent", "socket", "state",
+    )  # fmt: skip
+
+    def __init__(self, address: tuple[socket.AddressFamily, object], clock: KernelClock | None) -> None:
+        self._clock = clock
+        self._has_stamps = clock is not None
+        self.socket = socket.socket(address[0], socket.SOCK_STREAM)
+        self.socket.setblocking(False)
+        if address[0] != getattr(socket, "AF_UNIX", None):
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._has_stamps:
+            self.socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMPNS, 1)
+        self.fd = self.socket.fileno()
+        self.state = State.CONNECTING
+        self.is_reused = False
+        self.number = -1
+        self.due = self.begun = self.sent = 0.0
+        self.payload = b""
+        self._unsent = memoryview(b"")
+        self.reply = Reply()
+        failed = self.socket.connect_ex(address[1])  # type: ignore[arg-type]
+        if failed not in (0, errno.EINPROGRESS):
+            self.socket.close()
+            raise OSError(failed, "")
+
+    def begin(self, number: int, payload: bytes, due: float, begun: float) -> None:
+        """Take a request on; it is sent now, or as soon as the connection stands."""
+        self.number, self.payload, self.due, self.begun = number, payload, due, begun
+        self.reply = Reply()
+        if self.state is State.IDLE:
+            self.state = State.BUSY
+            self._send_all()
+
+    def connected(self) -> None:
+        """The connection stands; to be called when it may first be written to."""
+        failed = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if failed:
+            raise OSError(failed, "")
+        self.state = State.IDLE
+        if self.number >= 0:
+            self.state = State.BUSY
+            self._send_all()
+
+    def _send_all(self) -> None:
+        self.sent = time.monotonic()
+        self._unsent = memoryview(self.payload)
+        self.send_rest()
+
+    @property
+    def wants_to_write(self) -> bool:
+        return self.state is State.CONNECTING or len(self._unsent) > 0
+
+    def send_rest(self) -> None:
+        while self._unsent:
+            try:
+                self._unsent = self._unsent[self.socket.send(self._unsent) :]
+            except BlockingIOError:
+                return
+
+    def read(self) -> tuple[bytes, float] | None:
+        """Bytes and when they arrived; None when there are none now; no bytes when the other side has closed."""
+        try:
+            if not self._has_stamps:
+                return self.socket.recv(READ_BYTES), time.monotonic()
+            data, extra, _, _ = self.socket.recvmsg(READ_BYTES, _STAMP_SPACE)
+        except BlockingIOError:
+            return None
+        if extra and self._clock is not None:
+            return data, self._clock.monotonic(extra[0][2])
+        return data, time.monotonic()
+
+    def rest(self) -> None:
+        """The request is done; the connection may carry another."""
+        self.state = State.IDLE
+        self.is_reused = True
+        self.number = -1
+        self.payload = b""
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def kind_of(error: OSError) -> str:
+    if isinstance(error, TlsError):
+        return "tls"
+    return _KINDS.get(error.errno or 0, "connection")

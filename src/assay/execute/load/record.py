@@ -1,0 +1,66 @@
+"""What a worker tells: columns of numbers about finished requests, in chunks a few times a second."""
+
+from __future__ import annotations
+
+import json
+import struct
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+COLUMNS = ("number", "due", "begun", "sent", "first", "end", "output", "input", "kind", "lag", "reads")
+"""Seconds are counted from the start of the load; what is not known is nan.
+
+`kind` is 0 for an answer and otherwise the place of the error's kind in `kinds`; `lag` is the time from the arrival of the
+last bytes in the kernel until they were read; `reads` the number of reads that brought content.
+"""
+OK = 0
+
+
+@dataclass(slots=True)
+class Chunk:
+    columns: dict[str, array[float]]
+    gaps: array[float]
+    """Times between one piece of content and the next."""
+    facts: dict[str, object] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.columns["number"])
+
+
+def columns_of(rows: Sequence[tuple[float, ...]]) -> dict[str, array[float]]:
+    columns = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
+    return {name: array("d", column) for name, column in zip(COLUMNS, columns, strict=True)}
+
+
+def packed(chunk: Chunk) -> bytes:
+    head = json.dumps({"n": len(chunk), "gaps": len(chunk.gaps), **chunk.facts}).encode()
+    body = [head, *(chunk.columns[name].tobytes() for name in COLUMNS), chunk.gaps.tobytes()]
+    return struct.pack("<II", len(head), sum(map(len, body))) + b"".join(body)
+
+
+class Unpacker:
+    """Puts chunks together again from bytes in pieces of any size."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Chunk]:
+        self._held += data
+        while len(self._held) >= 8:
+            head, whole = struct.unpack_from("<II", self._held)
+            if len(self._held) < 8 + whole:
+                return
+            body = bytes(self._held[8 : 8 + whole])
+            del self._held[: 8 + whole]
+            yield _unpacked(json.loads(body[:head]), body[head:])
+
+
+def _unpacked(facts: Mapping[str, object], body: bytes) -> Chunk:
+    size = int(str(facts["n"])) * 8
+    chunk = Chunk(columns_of(()), array("d"))
+    for place, name in enumerate(COLUMNS):
+        chunk.columns[name].frombytes(body[place * size : (place + 1) * size])
+    chunk.gaps.frombytes(body[len(COLUMNS) * size :])
+    chunk.facts = {name: value for name, value in facts.items() if name not in ("n", "gaps")}
+    return chunk

@@ -1,0 +1,189 @@
+"""The bytes that are sent: what a server's dialect wants to be asked, made once before the load begins."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from assay.errors import PlanError
+from assay.execute.http.request import Prepared, prepare
+
+_SECONDS_TO_ACCEPT = 2.0
+DIALECTS = ("openai", "ollama", "anthropic", "http")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a load goes and how it is spoken to. Headers may hold secrets: this is never stored."""
+
+    url: str
+    """The whole address that is asked."""
+    dialect: str
+    model: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, object] = field(default_factory=dict)
+    system: str | None = None
+    streams: bool = True
+    is_checked: bool = True
+    """Whether a TLS certificate has to be valid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One thing to ask; a trace says how much is to come back."""
+
+    prompt: str
+    max_tokens: int | None = None
+    body: Mapping[str, object] | None = None
+    """Of an HTTP agent: what is sent instead of the prompt."""
+
+
+def target_of(url: str, model: str | None, streams: bool, headers: Mapping[str, str] | None = None) -> Target:
+    """Told by the address: `…/v1` is OpenAI's dialect, `…/api/generate` and `…/api/chat` Ollama's, others plain HTTP."""
+    path = urlsplit(url).path.rstrip("/")
+    sent = dict(headers or {})
+    if path.endswith("/v1"):
+        return Target(url.rstrip("/") + "/chat/completions", "openai", model, sent, streams=streams)
+    if path.endswith(("/chat/completions", "/completions")):
+        return Target(url, "openai", model, sent, streams=streams)
+    if path.endswith("/messages"):
+        return Target(url, "anthropic", model, sent, streams=streams)
+    if path.endswith(("/api/generate", "/api/chat")):
+        return Target(url, "ollama", model, sent, streams=streams)
+    if urlsplit(url).port == 11434 and not path:
+        return Target(url.rstrip("/") + "/api/generate", "ollama", model, sent, streams=streams)
+    return Target(url, "http", model, sent, streams=False)
+
+
+def requests_for(target: Target, asks: Iterable[Ask], max_tokens: int | None) -> list[bytes]:
+    headers = {"content-type": "application/json", "accept": _accepted(target), **target.headers}
+    if target.dialect == "http" and not (asks := list(asks)):
+        return [prepare("GET", target.url, dict(target.headers)).with_body(b"")]
+    prepared = prepare("POST", target.url, headers)
+    return [_request(prepared, body_for(target, ask, ask.max_tokens or max_tokens)) for ask in asks]
+
+
+def _accepted(target: Target) -> str:
+    if not target.streams:
+        return "application/json" if target.dialect != "http" else "*/*"
+    return "application/x-ndjson" if target.dialect == "ollama" else "text/event-stream"
+
+
+def _request(prepared: Prepared, body: Mapping[str, object]) -> bytes:
+    return prepared.with_body(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def body_for(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
+    if ask.body is not None:
+        return dict(ask.body)
+    match target.dialect:
+        case "openai":
+            return _openai(target, ask, max_tokens)
+        case "ollama":
+            return _ollama(target, ask, max_tokens)
+        case "anthropic":
+            return _anthropic(target, ask, max_tokens)
+        case _:
+            return {"input": ask.prompt, **target.params}
+
+
+def _messages(target: Target, ask: Ask, *, with_system: bool = True) -> list[dict[str, str]]:
+    system = [{"role": "system", "content": target.system}] if target.system and with_system else []
+    return [*system, {"role": "user", "content": ask.prompt}]
+
+
+def _openai(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
+    body: dict[str, object] = {"model": target.model or "default", **target.params}
+    if urlsplit(target.url).path.endswith("/chat/completions"):
+        body["messages"] = _messages(target, ask)
+    else:
+        body["prompt"] = ask.prompt
+    if max_tokens is not None:
+        body["max_tokens"] = max_tokens
+    if target.streams:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    return body
+
+
+def _ollama(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
+    options = dict(target.params)
+    if max_tokens is not None:
+        options["num_predict"] = max_tokens
+    body: dict[str, object] = {
+        "model": target.model or "default",
+        "stream": target.streams,
+        "options": options,
+    }
+    if urlsplit(target.url).path.endswith("/api/chat"):
+        return {**body, "messages": _messages(target, ask)}
+    system: dict[str, object] = {"system": target.system} if target.system else {}
+    return {**body, **system, "prompt": ask.prompt}
+
+
+def _anthropic(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
+    return {
+        "model": target.model or "default",
+        **target.params,
+        **({"system": target.system} if target.system else {}),
+        "max_tokens": max_tokens or 1024,
+        "messages": _messages(target, ask, with_system=False),
+        "stream": target.streams,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A server's address, looked up once."""
+
+    family: int
+    address: Sequence[object]
+    host: str
+    is_tls: bool
+
+
+def place_of(url: str) -> Place:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise PlanError(f"The name '{host}' is not known: {error.strerror or error}.") from None
+    family, _, _, _, address = next((one for one in found if len(found) == 1 or _accepts(one)), found[0])
+    return Place(int(family), list(address), host, parts.scheme == "https")
+
+
+def _accepts(found: tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]) -> bool:
+    """A name may stand for several addresses, of which a server listens at one."""
+    with socket.socket(found[0], found[1]) as tried:
+        tried.settimeout(_SECONDS_TO_ACCEPT)
+        return tried.connect_ex(found[4]) == 0
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine by its very name; other names are not looked up, as they may lead anywhere.
+
+    >>> is_loopback("127.0.0.2"), is_loopback("localhost"), is_loopback("example.com")
+    (True, True, False)
+    """
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_allowed(url: str, allowed: Sequence[str]) -> None:
+    """Only this machine, and hosts that the user has named, are ever put under load."""
+    host = urlsplit(url).hostname or ""
+    if is_loopback(host) or host.lower() in {one.lower() for one in allowed}:
+        return
+    raise PlanError(
+        f"'{host}' is not this machine, and a load may harm it. If it is yours to load: --allow-host {host}"
+    )

@@ -1,0 +1,67 @@
+"""When requests are due, as seconds after the start: evenly or by chance, at a rate that stays, steps or ramps.
+
+Arrivals are counted off against the area under the rate's curve: evenly, one at each whole number; by chance, at steps
+that are exponentially distributed, which makes them a Poisson process whatever the curve is.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stretch of time in which the rate goes in a straight line from one value to another."""
+
+    seconds: float
+    first: float
+    last: float
+
+    @property
+    def arrivals(self) -> float:
+        return self.seconds * (self.first + self.last) / 2
+
+    def time_of(self, arrivals: float) -> float:
+        """Seconds into the stage at which so many have arrived.
+
+        >>> Stage(10, 0, 20).time_of(25)
+        5.0
+        """
+        slope = (self.last - self.first) / self.seconds
+        if slope == 0:
+            return arrivals / self.first
+        root = math.sqrt(max(0.0, self.first**2 + 2 * slope * arrivals))
+        return 2 * arrivals / (self.first + root)
+
+
+def arrivals(stages: Sequence[Stage], is_poisson: bool, seed: int) -> Iterator[float]:
+    """
+    >>> list(arrivals([Stage(1, 4, 4)], False, 0))
+    [0.0, 0.25, 0.5, 0.75]
+    """
+    reached = _by_chance(seed) if is_poisson else map(float, count())
+    begin, before = 0.0, 0.0
+    due = next(reached)
+    for stage in stages:
+        while due - before < stage.arrivals:
+            yield begin + stage.time_of(due - before)
+            due = next(reached)
+        begin += stage.seconds
+        before += stage.arrivals
+
+
+def _by_chance(seed: int) -> Iterator[float]:
+    draw = random.Random(seed).expovariate
+    total = 0.0
+    while True:
+        total += draw(1.0)
+        yield total
+
+
+def share(timetable: Iterable[float], worker: int, workers: int) -> Iterator[tuple[int, float]]:
+    """Every worker goes through the same timetable and takes its turns: (number of the request, when it is due)."""
+    return islice(enumerate(timetable), worker, None, workers)

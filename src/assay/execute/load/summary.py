@@ -1,0 +1,219 @@
+"""From what was added up to figures: where the steady part begins, and what the answers in it took.
+
+Intervals of rates come from the means of blocks of the steady part, as single requests follow each other too closely to be
+taken for independent; those of percentiles from the ranks around them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.execute.load.tally import Slice, Tally
+from assay.model.load import Arrivals, Distribution, Load, LoadResult, Moment, Span
+from assay.stats.changepoint import FEWEST, detect
+from assay.stats.histogram import Histogram
+from assay.stats.means import t_quantile
+from assay.stats.verdicts import wilson
+
+_BLOCKS = 20
+_FEWEST_BLOCKS = 5
+_FAR = 4.0
+"""Robust deviations from the level of the second half below which a slice belongs to the rise."""
+_SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+_CURVE_POINTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    begin: float
+    end: float
+    is_steady: bool
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.begin
+
+
+def summarised(tally: Tally, load: Load) -> LoadResult:
+    """The figures alone; `analysis.load` says what to make of them."""
+    window = measured_window(tally, load)
+    inside = tally.between(window.begin, window.end)
+    seconds = max(window.seconds, 1e-9)
+    failed = inside.failed
+    return LoadResult(
+        requests_sent=sum(tally.sent.values()),
+        requests_completed=tally.completed,
+        errors=dict(tally.errors),
+        duration=tally.last_end,
+        measured_from=window.begin,
+        measured_seconds=window.seconds,
+        is_steady=window.is_steady,
+        throughput=_rate(tally, window, [s.completed for s in _slices(tally, window)]),
+        output_tokens=_rate(tally, window, [s.output for s in _slices(tally, window)]),
+        error_rate=_share(failed, failed + inside.completed),
+        goodput=_rate(tally, window, [s.good for s in _slices(tally, window)]),
+        offered_rate=load.offered,
+        achieved_rate=_achieved(tally, load),
+        concurrency=inside.busy_seconds / seconds,
+        times={name: distribution(times) for name, times in inside.times.items() if times.n},
+        held=(),
+        moments=tuple(_moments(tally)),
+        curve=_curve(inside.times["latency"]),
+        lag_p99=tally.lag.quantile(0.99) if tally.lag.n else 0.0,
+        cpu_share=max((_cpu_share(told) for told in tally.cpu.values()), default=0.0),
+        is_valid=True,
+        is_saturated=False,
+        is_simulated=tally.is_simulated,
+        counts_pieces=tally.counts_pieces,
+        warnings=(),
+    )
+
+
+def _achieved(tally: Tally, load: Load) -> float:
+    """Requests per second that were really sent, over the time in which they were due."""
+    asked = load.seconds if load.count is None else min(load.seconds, tally.last_end)
+    if load.is_open and load.count is not None and load.offered:
+        asked = min(asked, load.count / load.offered)
+    return sum(tally.sent.values()) / asked if asked > 0 else 0.0
+
+
+def measured_window(tally: Tally, load: Load) -> Window:
+    """Without what came before the load had settled; whole if its rate was meant to change."""
+    end = _sending_ends(tally, load)
+    if load.warmup is not None:
+        return Window(min(load.warmup, end), end, True)
+    if len(load.stages) > 1 or load.arrivals is Arrivals.TRACE:
+        return Window(0.0, end, True)
+    places = tally.places(0.0, end)
+    counts = [
+        tally.slices[p].completed + tally.slices[p].failed for p in range_of(places) if p in tally.slices
+    ]
+    begin, is_steady = settled(counts)
+    return Window(begin * tally.width, end, is_steady)
+
+
+def range_of(places: Sequence[int]) -> range:
+    return range(places[0], places[-1] + 1) if places else range(0)
+
+
+def _sending_ends(tally: Tally, load: Load) -> float:
+    """Afterwards only what was under way comes to its end."""
+    end = min(load.seconds, tally.last_end) if load.count is None else tally.last_end
+    if load.is_open and load.count is not None and load.offered:
+        end = min(tally.last_end, load.count / load.offered)
+    whole = math.floor(end / tally.width) * tally.width
+    return whole if whole > 0 else max(end, tally.width)
+
+
+def settled(counts: Sequence[float]) -> tuple[int, bool]:
+    """The first slice that belongs to the level on which the counts settle, and whether they stay there.
+
+    >>> settled([0, 20, 50, 50, 51, 49, 50, 50, 50, 50, 49, 51])
+    (2, True)
+    """
+    if len(counts) < 4:
+        return 0, True
+    values = np.asarray(counts, dtype=float)
+    later = values[len(values) // 2 :]
+    level = float(np.median(later))
+    spread = max(
+        1.4826 * float(np.median(np.abs(later - level))), math.sqrt(max(level, 1.0)) * 0.5, 0.02 * level
+    )
+    begin = 0
+    while begin < len(values) // 2 and values[begin] < level - _FAR * spread:
+        begin += 1
+    if len(values) - begin < FEWEST:
+        return begin, True
+    found = detect(values[begin:].tolist())
+    early = [point.index for point in found.change_points if point.index <= (len(values) - begin) // 2]
+    moved = begin + (early[-1] if early else 0)
+    late = len(found.change_points) > len(early) or (found.drift is not None and not early)
+    return moved, not late
+
+
+def _slices(tally: Tally, window: Window) -> list[Slice]:
+    """Every slice of the window, also those in which nothing happened."""
+    first = round(window.begin / tally.width)
+    last = max(round(window.end / tally.width), first + 1)
+    return [tally.slices.get(place, Slice()) for place in range(first, last)]
+
+
+def _rate(tally: Tally, window: Window, counts: Sequence[float]) -> Span:
+    seconds = max(len(counts) * tally.width, 1e-9)
+    value = sum(counts) / seconds
+    blocks = [sum(part) / (len(part) * tally.width) for part in _blocks(counts)]
+    if len(blocks) < _FEWEST_BLOCKS:
+        return Span(value)
+    error = float(np.std(blocks, ddof=1)) / math.sqrt(len(blocks))
+    half = t_quantile(0.975, len(blocks) - 1) * error
+    return Span(value, max(0.0, value - half), value + half)
+
+
+def _blocks(counts: Sequence[float]) -> list[Sequence[float]]:
+    """Up to twenty of equal length; what does not fill one is left out."""
+    size = max(1, len(counts) // _BLOCKS)
+    return [counts[at : at + size] for at in range(0, len(counts) - size + 1, size)]
+
+
+def _share(part: int, whole: int) -> Span:
+    if not whole:
+        return Span(0.0)
+    low, high = wilson(part / whole, whole)
+    return Span(part / whole, low if part else 0.0, high if part < whole else 1.0)
+
+
+def distribution(times: Histogram) -> Distribution:
+    return Distribution(
+        n=times.n,
+        mean=times.mean,
+        max=times.most,
+        intervals={name: _rank_interval(times, share) for name, share in _SHARES.items()},
+        **{name: times.quantile(share) for name, share in _SHARES.items()},
+    )
+
+
+def _rank_interval(times: Histogram, share: float) -> tuple[float, float]:
+    half = 1.96 * math.sqrt(share * (1 - share) / times.n)
+    return times.quantile(max(0.0, share - half)), times.quantile(min(1.0, share + half))
+
+
+def _curve(times: Histogram) -> tuple[tuple[float, float], ...]:
+    if not times.n:
+        return ()
+    values, shares = times.curve()
+    keep = np.unique(np.linspace(0, len(values) - 1, min(_CURVE_POINTS, len(values))).astype(int))
+    return tuple((float(values[i]), float(shares[i])) for i in keep)
+
+
+def _cpu_share(told: Sequence[tuple[float, float]]) -> float:
+    (first, used_first), (last, used_last) = told[0], told[-1]
+    return (used_last - used_first) / (last - first) if last > first else 0.0
+
+
+def _moments(tally: Tally) -> list[Moment]:
+    places = sorted(tally.slices)
+    return [
+        _moment(place * tally.width, tally.width, tally.slices.get(place, Slice()))
+        for place in range_of(places)
+    ]
+
+
+def _moment(begin: float, seconds: float, slice_: Slice) -> Moment:
+    latency, ttft = slice_.times["latency"], slice_.times["ttft"]
+    return Moment(
+        begin,
+        seconds,
+        slice_.sent,
+        slice_.completed,
+        slice_.failed,
+        slice_.output,
+        slice_.busy_seconds / seconds,
+        latency.quantile(0.5) if latency.n else None,
+        latency.quantile(0.99) if latency.n else None,
+        ttft.quantile(0.5) if ttft.n else None,
+        ttft.quantile(0.99) if ttft.n else None,
+    )

@@ -1,0 +1,215 @@
+"""What workers told, added up: slices of time, each with counts and histograms, of which there are never many.
+
+A slice is a quarter of a second at first; when there are too many, neighbours are put together and it is twice as long.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from assay.execute.load.record import OK, Chunk
+from assay.stats.histogram import NOTHING, Histogram, added, histogram
+
+SHORTEST = 0.25
+MOST_SLICES = 256
+TIMES = ("ttft", "latency", "ttft_from_send", "latency_from_send", "tpot", "itl", "schedule_delay")
+
+
+@dataclass(slots=True)
+class Slice:
+    """Counts are of what ended in it, times of what was due in it."""
+
+    completed: int = 0
+    sent: int = 0
+    good: int = 0
+    due_good: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    output: float = 0.0
+    busy_seconds: float = 0.0
+    """Time that requests were in flight, of those that were sent in it."""
+    times: dict[str, Histogram] = field(default_factory=lambda: dict.fromkeys(TIMES, NOTHING))
+
+    @property
+    def failed(self) -> int:
+        return sum(self.errors.values())
+
+    def plus(self, other: Slice) -> Slice:
+        return Slice(
+            self.completed + other.completed,
+            self.sent + other.sent,
+            self.good + other.good,
+            self.due_good + other.due_good,
+            self.errors + other.errors,
+            self.output + other.output,
+            self.busy_seconds + other.busy_seconds,
+            {name: added([self.times[name], other.times[name]]) for name in TIMES},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a request must keep to, to count as good; infinity where nothing is asked."""
+
+    ttft: float = float("inf")
+    tpot: float = float("inf")
+    latency: float = float("inf")
+
+
+@dataclass(slots=True)
+class Pulse:
+    """The last that was heard, for those who look on."""
+
+    seconds: float = 0.0
+    in_flight: int = 0
+    sent: int = 0
+    completed: int = 0
+    failed: int = 0
+
+
+class Tally:
+    def __init__(self, bounds: Bounds = Bounds()) -> None:  # noqa: B008  (frozen)
+        self.bounds = bounds
+        self.width = SHORTEST
+        self.slices: dict[int, Slice] = {}
+        self.errors: Counter[str] = Counter()
+        self.completed = 0
+        self.sent: dict[int, int] = {}
+        self.in_flight: dict[int, int] = {}
+        self.cpu: dict[int, list[tuple[float, float]]] = {}
+        self.lag = NOTHING
+        self.last_end = 0.0
+        self.reconnects: dict[int, int] = {}
+        self.coalesced: dict[int, int] = {}
+        self.counts_pieces = False
+        self.is_simulated = False
+        self.answers: list[tuple[int, str]] = []
+        self.seconds = 0.0
+
+    def add(self, worker: int, chunk: Chunk) -> None:
+        facts = chunk.facts
+        self.seconds = max(self.seconds, float(str(facts["at"])))
+        self.sent[worker] = int(str(facts["sent"]))
+        self.in_flight[worker] = int(str(facts["in_flight"]))
+        self.reconnects[worker] = int(str(facts["reconnects"]))
+        self.coalesced[worker] = int(str(facts["coalesced"]))
+        self.counts_pieces = self.counts_pieces or bool(facts["counted"])
+        self.is_simulated = self.is_simulated or bool(facts["simulated"])
+        self.cpu.setdefault(worker, []).append((self.seconds, float(str(facts["cpu"]))))
+        answers = facts["answers"]
+        if isinstance(answers, list):
+            self.answers += [(int(number), str(text)) for number, text in answers]
+        kinds = facts["kinds"]
+        if len(chunk) and isinstance(kinds, list):
+            self._fold(chunk, kinds)
+        if len(chunk.gaps):
+            here = self._at(max(0.0, self.seconds - 1e-9))
+            here.times["itl"] = added([here.times["itl"], histogram(np.frombuffer(chunk.gaps))])
+        self._shorten()
+
+    def _at(self, seconds: float) -> Slice:
+        return self.slices.setdefault(max(0, int(seconds / self.width)), Slice())
+
+    def _fold(self, chunk: Chunk, kinds: Sequence[str]) -> None:
+        columns = {name: np.frombuffer(values) for name, values in chunk.columns.items()}
+        is_ok = columns["kind"] == OK
+        self.completed += int(is_ok.sum())
+        self.last_end = max(self.last_end, float(columns["end"].max()))
+        self.lag = added([self.lag, histogram(columns["lag"][is_ok])])
+        ended = (columns["end"] / self.width).astype(int)
+        due = np.maximum(columns["due"] / self.width, 0).astype(int)
+        times = _times(columns)
+        good = is_ok & self._is_good(times)
+        for place in np.unique(np.concatenate([ended, due])):
+            here = self.slices.setdefault(int(place), Slice())
+            ends, dues = ended == place, due == place
+            here.completed += int((ends & is_ok).sum())
+            here.good += int((ends & good).sum())
+            here.due_good += int((dues & good).sum())
+            here.sent += int(dues.sum())
+            here.output += float(np.nansum(columns["output"][ends & is_ok]))
+            here.busy_seconds += float((columns["end"] - columns["begun"])[dues].sum())
+            for name, values in times.items():
+                here.times[name] = added([here.times[name], histogram(values[dues & is_ok])])
+            self._count_errors(here, columns["kind"][ends & ~is_ok], kinds)
+
+    def _count_errors(
+        self, here: Slice, numbers: np.ndarray[tuple[int], np.dtype[np.float64]], kinds: Sequence[str]
+    ) -> None:
+        for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
+            kind = kinds[int(number)]
+            here.errors[kind] += int(count)
+            self.errors[kind] += int(count)
+
+    def _is_good(
+        self, times: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]
+    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        bounds = self.bounds
+        # What has no value, as the first token of an answer in one piece, breaks no bound.
+        return ~(
+            (times["ttft"] >= bounds.ttft)
+            | (times["tpot"] >= bounds.tpot)
+            | (times["latency"] >= bounds.latency)
+        )
+
+    def _shorten(self) -> None:
+        while self.slices and max(self.slices) >= MOST_SLICES:
+            merged: dict[int, Slice] = {}
+            for place, slice_ in self.slices.items():
+                half = place // 2
+                merged[half] = merged[half].plus(slice_) if half in merged else slice_
+            self.slices, self.width = merged, self.width * 2
+
+    def pulse(self) -> Pulse:
+        return Pulse(
+            self.seconds,
+            sum(self.in_flight.values()),
+            sum(self.sent.values()),
+            self.completed,
+            sum(self.errors.values()),
+        )
+
+    def between(self, begin: float, end: float) -> Slice:
+        """Whole slices from the one in which `begin` lies up to `end`, put together."""
+        return together(self.slices[place] for place in self.places(begin, end))
+
+    def places(self, begin: float, end: float) -> list[int]:
+        first, last = round(begin / self.width), max(round(end / self.width), round(begin / self.width) + 1)
+        return [place for place in sorted(self.slices) if first <= place < last]
+
+
+def together(slices: Iterable[Slice]) -> Slice:
+    parts = list(slices)
+    whole = Slice()
+    for part in parts:
+        whole = Slice(
+            whole.completed + part.completed,
+            whole.sent + part.sent,
+            whole.good + part.good,
+            whole.due_good + part.due_good,
+            whole.errors + part.errors,
+            whole.output + part.output,
+            whole.busy_seconds + part.busy_seconds,
+            whole.times,
+        )
+    whole.times = {name: added([part.times[name] for part in parts]) for name in TIMES}
+    return whole
+
+
+def _times(
+    columns: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]],
+) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    due, sent, first, end = (columns[name] for name in ("due", "sent", "first", "end"))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tpot = np.where(columns["output"] > 1, (end - first) / (columns["output"] - 1), np.nan)
+    return {
+        "ttft": first - due,
+        "latency": end - due,
+        "ttft_from_send": first - sent,
+        "latency_from_send": end - sent,
+        "tpot": tpot,
+        "schedule_delay": np.maximum(sent - due, 0.0),
+    }

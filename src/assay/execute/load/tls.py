@@ -1,0 +1,85 @@
+"""TLS over a channel, with the kernel's times of arrival."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+
+from assay.execute.load.channel import READ_BYTES, Channel, KernelClock, State, TlsError
+
+
+class TlsChannel(Channel):
+    """TLS by hand over the plain connection, so that the kernel's stamps stay to be had."""
+
+    __slots__ = ("_incoming", "_is_shaking_hands", "_outgoing", "_tls")
+
+    def __init__(
+        self,
+        address: tuple[socket.AddressFamily, object],
+        clock: KernelClock | None,
+        context: ssl.SSLContext,
+        name: str,
+    ) -> None:
+        super().__init__(address, clock)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._is_shaking_hands = False
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
+
+    def connected(self) -> None:
+        failed = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if failed:
+            raise OSError(failed, "")
+        self._is_shaking_hands = True
+        self._shake_hands()
+
+    def _shake_hands(self) -> None:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._push()
+            return
+        except ssl.SSLError as error:
+            raise TlsError(str(error)) from None
+        self._push()
+        self.state = State.IDLE
+        if self.number >= 0:
+            self.state = State.BUSY
+            self._send_all()
+
+    @property
+    def wants_to_write(self) -> bool:
+        return len(self._unsent) > 0 or (self.state is State.CONNECTING and not self._is_shaking_hands)
+
+    def _send_all(self) -> None:
+        self._tls.write(self.payload)
+        self.sent = time.monotonic()
+        self._push()
+
+    def _push(self) -> None:
+        self._unsent = memoryview(bytes(self._unsent) + self._outgoing.read())
+        self.send_rest()
+
+    def read(self) -> tuple[bytes, float] | None:
+        arrived = super().read()
+        if arrived is None:
+            return None
+        data, at = arrived
+        if not data:
+            return arrived
+        self._incoming.write(data)
+        if self.state is State.CONNECTING:
+            self._shake_hands()
+            return None
+        pieces = []
+        try:
+            while piece := self._tls.read(READ_BYTES):
+                pieces.append(piece)
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            return b"".join(pieces), at
+        except ssl.SSLError as error:
+            raise TlsError(str(error)) from None
+        self._push()
+        return (b"".join(pieces), at) if pieces else None

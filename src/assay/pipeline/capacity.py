@@ -1,0 +1,73 @@
+"""The search for a capacity, each of its steps stored as soon as it is done."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from assay.analysis.load import judged
+from assay.execute.environment import environment
+from assay.execute.load.asking import LoadOptions, Prepared
+from assay.execute.load.capacity import Search, breach
+from assay.execute.runner import interruptible
+from assay.model import Artifact, Batch, RunState
+from assay.model.load import Capacity, Load, LoadResult, Step
+from assay.pipeline.loading import execution_of, plan_load
+from assay.pipeline.ownership import owner
+from assay.report.capacity import capacity_document
+from assay.spec.settings import Settings
+from assay.store.store import Store
+
+STEP_SECONDS = 4.0
+MOST_STEPS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    run_id: str
+    capacity: Capacity
+    is_interrupted: bool
+
+
+def find_capacity(
+    options: LoadOptions,
+    asked: Prepared,
+    store: Store,
+    settings: Settings,
+    tell: Callable[[Step], None],
+    tags: tuple[str, ...] = (),
+) -> Found:
+    """`--duration` is the length of one step."""
+    plan = plan_load(options, settings, MOST_STEPS, (*tags, "capacity"))
+    begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), datetime.now(UTC), owner())
+    done = 0
+    with interruptible() as interrupt:
+
+        def probe(load: Load) -> LoadResult:
+            nonlocal done
+            started = time.time()
+            result = judged(asked.at(load).measured(is_stopped=interrupt), load)
+            store.add(begun.id, Batch((execution_of(result, 0, done, started),)))
+            done += 1
+            cause, why = breach(result, load)
+            tell(Step(load.concurrency, load.offered, result, cause, why))
+            return result
+
+        seconds = asked.load.seconds if options.duration is not None else STEP_SECONDS
+        base = replace(asked.load, concurrency=options.concurrency)
+        capacity = Search(base, seconds, probe, interrupt).run()
+        document = json.dumps(capacity_document(capacity)).encode()
+        artifact = Artifact(0, "capacity.json", "application/json", document)
+        store.add(begun.id, Batch(artifacts=(artifact,), stopped={0: "the search came to its end"}))
+        state = RunState.INTERRUPTED if interrupt() else _state(capacity)
+        store.finish(begun.id, state, datetime.now(UTC))
+    return Found(begun.id, capacity, interrupt())
+
+
+def _state(capacity: Capacity) -> RunState:
+    return RunState.COMPLETED if capacity.highest_throughput > 0 else RunState.FAILED

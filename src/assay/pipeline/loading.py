@@ -1,0 +1,126 @@
+"""A load from the command line: prepared, carried out while somebody looks on, judged, and stored like any other run."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from assay.analysis.load import judged
+from assay.errors import LookupFailed, did_you_mean
+from assay.execute.environment import environment
+from assay.execute.load.agents import target_of_agent
+from assay.execute.load.asking import LoadOptions, Prepared, prepared
+from assay.execute.load.engine import Watch, WatchChunk
+from assay.execute.runner import interruptible
+from assay.model import AgentUse, Batch, Execution, Phase, Plan, RunState, Status
+from assay.model.load import LoadResult
+from assay.pipeline.ownership import owner
+from assay.plan.target import Registry, Request, known_agents, plan_target
+from assay.report.load import load_document, load_metrics
+from assay.spec.settings import Settings
+from assay.store.store import Store
+
+_URLS = ("http://", "https://")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    run_id: str
+    results: tuple[LoadResult, ...]
+    is_interrupted: bool
+
+
+def prepare_load(options: LoadOptions, settings: Settings, store: Store) -> Prepared:
+    """Of a URL, or of an agent that is known by its name."""
+    if options.target.startswith(_URLS):
+        return prepared(options)
+    return prepared(
+        options, target_of_agent(agent_named(options.target, settings, store), options, os.environ)
+    )
+
+
+def agent_named(name: str, settings: Settings, store: Store) -> AgentUse:
+    known = known_agents(settings, Registry(store.agents()))
+    if name not in known:
+        hint = did_you_mean(name, known) or "See: assay agent list"
+        raise LookupFailed(f"'{name}' is neither a URL nor an agent. {hint}")
+    return known[name]
+
+
+def run_load(
+    options: LoadOptions,
+    asked: Prepared,
+    store: Store,
+    settings: Settings,
+    watch: Watch,
+    *,
+    repetitions: int = 1,
+    tags: tuple[str, ...] = (),
+    watch_chunk: WatchChunk | None = None,
+) -> Loaded:
+    """Each repetition is stored as soon as it is done; interrupted, with what there was."""
+    plan = plan_load(options, settings, repetitions, tags)
+    now = datetime.now(UTC)
+    begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), now, owner())
+    results: list[LoadResult] = []
+    with interruptible() as interrupt:
+        for repetition in range(repetitions):
+            started = time.time()
+            result = judged(asked.measured(watch, interrupt, watch_chunk), asked.load)
+            results.append(result)
+            store.add(begun.id, Batch((execution_of(result, 0, repetition, started),)))
+            if interrupt():
+                break
+        state = _state(results, interrupt)
+        store.finish(begun.id, state, datetime.now(UTC))
+    return Loaded(begun.id, tuple(results), interrupt())
+
+
+def _state(results: list[LoadResult], is_interrupted: Callable[[], bool]) -> RunState:
+    if is_interrupted():
+        return RunState.INTERRUPTED
+    return RunState.COMPLETED if any(result.requests_completed for result in results) else RunState.FAILED
+
+
+def plan_load(options: LoadOptions, settings: Settings, repetitions: int, tags: tuple[str, ...]) -> Plan:
+    changes: dict[str, object] = {
+        "params": given(options),
+        "iterations": {"measured": repetitions, "warmup": 0},
+        "isolation": "inline",
+    }
+    if tags:
+        changes["tags"] = list(tags)
+    plan = plan_target(Request("load", changes), settings, Registry())
+    return replace(plan, trials=tuple(replace(trial, name=f"load {options.target}") for trial in plan.trials))
+
+
+def given(options: LoadOptions) -> dict[str, object]:
+    """Only what differs from the default, as a spec would say it."""
+    plain = {field.name: getattr(options, field.name) for field in fields(options)}
+    defaults = {field.name: field.default for field in fields(options)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in plain.items()
+        if value != defaults[name]
+    }
+
+
+def execution_of(result: LoadResult, trial: int, repetition: int, started: float) -> Execution:
+    is_ok = result.requests_completed > 0
+    return Execution(
+        trial=trial,
+        process=0,
+        phase=Phase.MEASURED,
+        repetition=repetition,
+        status=Status.OK if is_ok else Status.FAILED,
+        started=started,
+        measurements=load_metrics(result) if is_ok else {"seconds": result.duration},
+        output=load_document(result),
+        error=None if is_ok else next(iter(result.warnings), "no request was answered"),
+        detail={"simulated": True} if result.is_simulated else None,
+    )

@@ -1,0 +1,194 @@
+"""A load as figures for the store, as a document for machines, and as a page for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from assay.model.load import Distribution, Load, LoadResult, Span
+from assay.units import count, percent, seconds, significant
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
+_ALWAYS = ("ttft", "itl", "tpot", "latency", "schedule_delay")
+_NAMES = {
+    "ttft": "Time to first token",
+    "itl": "Between tokens (ITL)",
+    "tpot": "Per output token (TPOT)",
+    "latency": "Latency",
+    "schedule_delay": "Schedule delay",
+    "ttft_from_send": "First token, from the send",
+    "latency_from_send": "Latency, from the send",
+}
+
+
+def load_metrics(result: LoadResult) -> dict[str, float]:
+    """What is stored with an execution and can be compared: base units."""
+    metrics = {
+        "seconds": result.duration,
+        "throughput_rps": result.throughput.value,
+        "output_tokens_per_s": result.output_tokens.value,
+        "error_rate": result.error_rate.value,
+    }
+    if result.goodput is not None:
+        metrics["goodput_rps"] = result.goodput.value
+    for name in _ALWAYS:
+        times = result.times.get(name)
+        if times is not None:
+            metrics |= {f"{name}_{s}_seconds": times.at(s) for s in ("p50", "p95", "p99")}
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}
+
+
+def load_document(result: LoadResult) -> dict[str, Any]:
+    """Times in milliseconds, as their names say; null where nothing was measured."""
+    times = {f"{name}_ms": _times(result.times.get(name)) for name in _NAMES}
+    return {
+        "requests_sent": result.requests_sent,
+        "requests_completed": result.requests_completed,
+        "errors": dict(result.errors),
+        "duration_s": result.duration,
+        "measured_from_s": result.measured_from,
+        "measured_s": result.measured_seconds,
+        "throughput_rps": result.throughput.value,
+        "output_tokens_per_s": result.output_tokens.value,
+        "error_rate": result.error_rate.value,
+        "goodput_rps": result.goodput.value if result.goodput else None,
+        "achieved_rate": result.achieved_rate,
+        "offered_rate": result.offered_rate,
+        "concurrency": result.concurrency,
+        **times,
+        "intervals": {
+            "throughput_rps": _ends(result.throughput),
+            "output_tokens_per_s": _ends(result.output_tokens),
+            "error_rate": _ends(result.error_rate),
+            "goodput_rps": _ends(result.goodput),
+        },
+        "slo": [
+            {
+                "objective": held.objective.text,
+                "value": held.figure.value if held.figure else None,
+                "interval": _ends(held.figure),
+                "met": held.is_met,
+            }
+            for held in result.held
+        ],
+        "valid": result.is_valid,
+        "saturated": result.is_saturated,
+        "steady": result.is_steady,
+        "simulated": result.is_simulated,
+        "generator": {"lag_p99_ms": result.lag_p99 * 1e3, "cpu_share": result.cpu_share},
+        "warnings": list(result.warnings),
+        "over_time": [_moment(moment) for moment in result.moments],
+        "latency_curve_ms": [[value * 1e3, share] for value, share in result.curve],
+    }
+
+
+def _moment(moment: Any) -> dict[str, float | int | None]:
+    def ms(value: float | None) -> float | None:
+        return None if value is None else value * 1e3
+
+    return {
+        "at_s": moment.begin,
+        "seconds": moment.seconds,
+        "sent": moment.sent,
+        "completed": moment.completed,
+        "failed": moment.failed,
+        "output_tokens": moment.tokens,
+        "in_flight": moment.in_flight,
+        "latency_p50_ms": ms(moment.latency_p50),
+        "latency_p99_ms": ms(moment.latency_p99),
+        "ttft_p50_ms": ms(moment.ttft_p50),
+        "ttft_p99_ms": ms(moment.ttft_p99),
+    }
+
+
+def _times(times: Distribution | None) -> dict[str, Any] | None:
+    if times is None:
+        return None
+    plain: dict[str, Any] = {name: times.at(name) * 1e3 for name in _STATISTICS}
+    return {
+        **plain,
+        "n": times.n,
+        "intervals": {name: [low * 1e3, high * 1e3] for name, (low, high) in times.intervals.items()},
+    }
+
+
+def _ends(span: Span | None) -> list[float] | None:
+    return None if span is None or span.low is None or span.high is None else [span.low, span.high]
+
+
+def print_load(result: LoadResult, load: Load, console: Console) -> None:
+    from assay.report.screen import bullet, literal, new_table
+
+    console.print(_headline(result))
+    table = new_table()
+    for name, side in (("", "left"), *((s.upper(), "right") for s in ("p50", "p90", "p95", "p99", "max"))):
+        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    for name, title in _NAMES.items():
+        times = result.times.get(name)
+        if times is None or (name.endswith("_from_send") and not load.is_open):
+            continue
+        table.add_row(title, *(seconds(times.at(s)) for s in ("p50", "p90", "p95", "p99", "max")))
+    if table.row_count:
+        console.print(table)
+    for line in _facts(result, load):
+        console.print(line)
+    for held in result.held:
+        mark, colour = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}[held.is_met]
+        figure = (
+            "nothing was measured" if held.figure is None else _figure(held.objective.metric, held.figure)
+        )
+        console.print(literal(f"{mark} {held.objective.text}  ({figure})", colour))
+    for warning in result.warnings:
+        console.print(bullet("!", warning, "yellow"))
+
+
+def _headline(result: LoadResult) -> str:
+    simulated = " (simulated)" if result.is_simulated else ""
+    return (
+        f"[bold]{_spanned(result.throughput)} requests/s[/bold], {_spanned(result.output_tokens)} tokens/s"
+        f"{simulated} · {count(result.requests_completed)} of {count(result.requests_sent)} answered "
+        f"in {seconds(result.duration)}"
+    )
+
+
+def _facts(result: LoadResult, load: Load) -> list[str]:
+    lines = []
+    if result.offered_rate is not None:
+        lines.append(
+            f"Offered {significant(result.offered_rate)}/s, sent {significant(result.achieved_rate)}/s"
+        )
+    lines.append(
+        f"In flight {significant(result.concurrency)} on average · measured from "
+        f"{seconds(result.measured_from)} on, for {seconds(result.measured_seconds)}"
+    )
+    if result.goodput is not None:
+        lines.append(f"Goodput {_spanned(result.goodput)} requests/s keep to every limit of the objective")
+    lines.append(
+        f"Generator: answers waited {seconds(result.lag_p99)} (P99), {percent(result.cpu_share)} of a core"
+    )
+    return [f"[dim]{line}[/dim]" for line in lines]
+
+
+def _figure(metric: str, span: Span) -> str:
+    show: Callable[[float], str] = {"error_rate": percent}.get(metric, significant)
+    if metric in _ALWAYS:
+        show = seconds
+    ends = (
+        f", {show(span.low)} to {show(span.high)}" if span.low is not None and span.high is not None else ""
+    )
+    return f"{show(span.value)}{ends}"
+
+
+def _spanned(span: Span) -> str:
+    if span.low is None or span.high is None:
+        return significant(span.value)
+    return f"{significant(span.value)} ({significant(span.low)} to {significant(span.high)})"
+
+
+def document_of(output: object) -> Mapping[str, Any] | None:
+    """The load that a stored execution tells of, if it does."""
+    return output if isinstance(output, Mapping) and "latency_curve_ms" in output else None

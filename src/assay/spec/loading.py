@@ -1,0 +1,280 @@
+"""What people write about loads: objectives, stages, traces and prompts."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from assay.errors import Mistake, SpecError
+from assay.model.load import Objective
+
+HIGHEST_RATE = 1_000_000.0
+_TIMES = ("ttft", "itl", "tpot", "latency", "schedule_delay")
+_RATES = ("error_rate", "throughput", "goodput", "tokens")
+_STATISTICS = ("mean", "max", "p50", "p90", "p95", "p99", "p999")
+_OBJECTIVE = re.compile(
+    r"\s*([a-z_]+?)(?:_(mean|max|p\d+))?\s*(<=?|>=?)\s*([\d.]+(?:e-?\d+)?)\s*(us|µs|ms|s|%|/s)?\s*"
+)
+_DURATION = re.compile(r"(\d*\.?\d+(?:e-?\d+)?)\s*(us|ms|s|m|min|h)?")
+_UNITS = {
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "%": 0.01,
+    "/s": 1.0,
+}
+_STAGE = re.compile(r"([^@]+)@\s*([\d.]+(?:e\d+)?)\s*(?:\.\.\s*([\d.]+(?:e\d+)?))?\s*(?:/s)?")
+_MOMENT = ("timestamp", "time", "arrived_at", "arrival_time", "offset", "seconds")
+_INPUT = (
+    "contexttokens",
+    "context_tokens",
+    "input_tokens",
+    "prompt_tokens",
+    "input_length",
+    "num_prefill_tokens",
+)
+_OUTPUT = (
+    "generatedtokens",
+    "generated_tokens",
+    "output_tokens",
+    "completion_tokens",
+    "output_length",
+    "num_decode_tokens",
+)
+
+
+def seconds_of(text: str, option: str) -> float:
+    """
+    >>> seconds_of("10", "--duration"), seconds_of("200ms", "--duration"), seconds_of("2m", "--duration")
+    (10.0, 0.2, 120.0)
+    """
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise _wrong(option, f"'{text}' is not a time. Write 10, 10s, 200ms or 2m.")
+    return float(found[1]) * _UNITS[found[2] or "s"]
+
+
+def rate_of(text: str | float, option: str) -> float:
+    """
+    >>> rate_of("200", "--rate"), rate_of("50/s", "--rate")
+    (200.0, 50.0)
+    """
+    try:
+        rate = float(str(text).removesuffix("/s"))
+    except ValueError:
+        raise _wrong(option, f"'{text}' is not a rate. Write requests per second, as in 50 or 0.5.") from None
+    if not math.isfinite(rate) or rate <= 0:
+        raise _wrong(option, f"A rate must be more than 0, not {text}.")
+    if rate > HIGHEST_RATE:
+        raise _wrong(
+            option, f"{text} requests/s is more than any machine can send; the most is {HIGHEST_RATE:.0f}."
+        )
+    return rate
+
+
+def objectives_of(text: str, option: str = "--slo") -> tuple[Objective, ...]:
+    """
+    >>> [(o.metric, o.statistic, o.limit) for o in objectives_of("ttft_p95<200ms, error_rate<1%")]
+    [('ttft', 'p95', 0.2), ('error_rate', None, 0.01)]
+    """
+    parts = [part for part in text.split(",") if part.strip()]
+    if not parts:
+        raise _wrong(option, "No objective is given. Write for instance: ttft_p95<200ms,error_rate<1%")
+    return tuple(_objective(part, option) for part in parts)
+
+
+def _objective(text: str, option: str) -> Objective:
+    found = _OBJECTIVE.fullmatch(text)
+    if found is None:
+        raise _wrong(
+            option,
+            f"'{text.strip()}' is not an objective. Write for instance ttft_p95<200ms or error_rate<1%.",
+        )
+    metric, statistic, sign, number, unit = found.groups()
+    if metric not in (*_TIMES, *_RATES):
+        raise _wrong(option, f"'{metric}' cannot be an objective; there are {', '.join((*_TIMES, *_RATES))}.")
+    if metric in _TIMES and statistic not in _STATISTICS:
+        raise _wrong(
+            option, f"Of '{metric}' say which figure: {', '.join(f'{metric}_{s}' for s in _STATISTICS)}."
+        )
+    if metric in _TIMES and unit not in ("us", "µs", "ms", "s"):
+        raise _wrong(option, f"'{text.strip()}' lacks a unit: us, ms or s.")
+    if metric in _RATES and (statistic or unit in ("us", "µs", "ms", "s")):
+        raise _wrong(option, f"'{metric}' is a rate: write {metric}<1% or {metric}>50.")
+    return Objective(
+        text.strip(), metric, statistic, sign.startswith("<"), float(number) * _UNITS.get(unit or "", 1.0)
+    )
+
+
+def stages_of(text: str, option: str = "--stages") -> tuple[tuple[float, float, float], ...]:
+    """Seconds and rates: `10s@50` stays at 50/s, `10s@50..200` goes from one to the other.
+
+    >>> stages_of("10s@50,5s@50..200")
+    ((10.0, 50.0, 50.0), (5.0, 50.0, 200.0))
+    """
+    stages = tuple(_stage(part, option) for part in text.split(",") if part.strip())
+    if not stages or not any(first + last for _, first, last in stages):
+        raise _wrong(option, "No stage sends anything. Write for instance: 10s@50,20s@200,10s@50")
+    return stages
+
+
+def _stage(text: str, option: str) -> tuple[float, float, float]:
+    found = _STAGE.fullmatch(text.strip())
+    if found is None:
+        raise _wrong(option, f"'{text.strip()}' is not a stage. Write 10s@50, or for a ramp 10s@50..200.")
+    length = seconds_of(found[1], option)
+    first, last = float(found[2]), float(found[3] or found[2])
+    if length <= 0:
+        raise _wrong(option, f"'{text.strip()}' lasts no time.")
+    if max(first, last) > HIGHEST_RATE:
+        raise _wrong(
+            option,
+            f"{text.strip()}: more requests/s than any machine can send; the most is {HIGHEST_RATE:.0f}.",
+        )
+    return length, first, last
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """One request of a trace."""
+
+    due: float
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+def read_trace(path: Path) -> list[Traced]:
+    """Rows of a CSV file: when (seconds, or a date and time), and how many tokens go in and come out.
+
+    Every mistake is told with its line.
+    """
+    mistakes: list[Mistake] = []
+    rows = list(_trace_rows(path, mistakes))
+    if mistakes:
+        raise SpecError(mistakes)
+    if not rows:
+        raise SpecError([Mistake(str(path), None, "", "the trace has no requests")])
+    begin = rows[0].due
+    return [Traced(row.due - begin, row.input_tokens, row.output_tokens) for row in rows]
+
+
+def _trace_rows(path: Path, mistakes: list[Mistake]) -> Iterator[Traced]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError([Mistake(str(path), None, "", f"cannot be read: {error}")]) from None
+    reader = csv.DictReader(text.splitlines())
+    names = {(name or "").strip().lower(): name for name in reader.fieldnames or ()}
+    when = next((names[name] for name in _MOMENT if name in names), None)
+    if when is None:
+        raise SpecError(
+            [Mistake(str(path), 1, "", f"has no column for the time; it may be called {', '.join(_MOMENT)}")]
+        )
+    given = next((names[name] for name in _INPUT if name in names), None)
+    wanted = next((names[name] for name in _OUTPUT if name in names), None)
+    before = -math.inf
+    for row in reader:
+        try:
+            traced = Traced(_moment(row[when]), _tokens(row, given), _tokens(row, wanted))
+            if traced.due < before:
+                raise ValueError(f"'{row[when]}' is earlier than the row before")
+        except ValueError as error:
+            mistakes.append(Mistake(str(path), reader.line_num, "", str(error)))
+            continue
+        before = traced.due
+        yield traced
+
+
+def _moment(text: str | None) -> float:
+    written = (text or "").strip()
+    try:
+        moment = float(written)
+    except ValueError:
+        try:
+            moment = datetime.fromisoformat(_short_fraction(written)).timestamp()
+        except ValueError:
+            raise ValueError(f"'{written}' is neither seconds nor a date and time") from None
+    if not math.isfinite(moment):
+        raise ValueError(f"'{written}' is not a time")
+    return moment
+
+
+def _short_fraction(text: str) -> str:
+    """Traces are written with seven digits after the point; Python reads six."""
+    return re.sub(r"(\.\d{6})\d+", r"\1", text)
+
+
+def _tokens(row: Mapping[str, str | None], column: str | None) -> int | None:
+    if column is None:
+        return None
+    written = (row[column] or "").strip()
+    if not written:
+        return None
+    try:
+        number = int(float(written))
+    except (ValueError, OverflowError):
+        raise ValueError(f"'{written}' is not a number of tokens") from None
+    if number < 0:
+        raise ValueError(f"{written} tokens cannot be")
+    return number
+
+
+def read_prompts(path: Path) -> list[str]:
+    """One a line of a text file; of a .jsonl file the `prompt`, `input`, `question` or `text` of each line."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError([Mistake(str(path), None, "", f"cannot be read: {error}")]) from None
+    is_json = path.suffix in (".jsonl", ".ndjson")
+    mistakes: list[Mistake] = []
+    prompts = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            prompts.append(_prompt(line) if is_json else line)
+        except ValueError as error:
+            mistakes.append(Mistake(str(path), number, "", str(error)))
+    if not prompts and not mistakes:
+        mistakes.append(Mistake(str(path), None, "", "there is no prompt in it"))
+    if mistakes:
+        raise SpecError(mistakes)
+    return prompts
+
+
+def _prompt(line: str) -> str:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}") from None
+    if isinstance(row, str):
+        return row
+    if isinstance(row, dict):
+        for name in ("prompt", "input", "question", "text"):
+            if isinstance(row.get(name), str):
+                return str(row[name])
+    raise ValueError("has no 'prompt', 'input', 'question' or 'text'")
+
+
+def words(number: int) -> str:
+    """A text of about so many tokens, for traces that say only how long prompts were.
+
+    >>> words(3)
+    'one two three'
+    """
+    known: Sequence[str] = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return " ".join(known[place % len(known)] for place in range(max(1, number)))
+
+
+def _wrong(option: str, text: str) -> SpecError:
+    return SpecError([Mistake(option, None, "", text)])
