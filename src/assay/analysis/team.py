@@ -322,6 +322,8 @@ def _contention_grade(contention: Contention) -> str:
     acceptable = _held(contention.rate, below=0.10)
     if acceptable != "missed":
         return acceptable
+    if (contention.rate.low or 0.0) <= contention.by_chance:
+        return "unsure"
     return "problematic" if (contention.rate.low or 0.0) > 0.30 else "missed"
 
 

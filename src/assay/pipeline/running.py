@@ -36,6 +36,7 @@ from assay.model import (
 from assay.pipeline.ownership import is_alive, owner
 from assay.plan.suite import scorers_of
 from assay.plan.target import Registry, Request, checked_suite, contents_of, plan_target
+from assay.plan.team import team_agents
 from assay.plugin import lookup
 from assay.report.names import trial_folder
 from assay.spec.agents import read_agents
@@ -77,14 +78,15 @@ def _registry(store: Store | None) -> Registry:
 
 def _check_makeable(plan: Plan) -> None:
     """Make each agent and scorer once, unopened, so that what is wrong with any of them is told before anything runs."""
-    if plan.suite is None:
+    uses = [t.agent_use for t in plan.trials if t.agent_use is not None] + team_agents(plan.trials)
+    if not uses:
         return
     from assay.execute.agents import agent_key, make_agent
     from assay.execute.judging import make_scorer
 
-    agents = {agent_key(t.agent_use): t.agent_use for t in plan.trials if t.agent_use is not None}
+    agents = {agent_key(use): use for use in uses}
     makings: list[Callable[[], object]] = [partial(make_agent, use) for use in agents.values()]
-    makings += [partial(make_scorer, use) for use in scorers_of(plan.suite)]
+    makings += [partial(make_scorer, use) for use in (scorers_of(plan.suite) if plan.suite else ())]
     problems: dict[str, None] = {}
     for make in makings:
         try:

@@ -210,6 +210,17 @@ def _trial(
     )
 
 
+def team_agents(trials: Iterable[Trial]) -> list[AgentUse]:
+    """The agents of all teams among the trials, as they will be made."""
+    definitions: list[Mapping[str, Any]] = [
+        definition
+        for trial in trials
+        if trial.experiment == EXPERIMENT
+        for definition in trial.params.get("agents", ())  # type: ignore[attr-defined]
+    ]
+    return [AgentUse(**{k: v for k, v in one.items() if k != "cases"}) for one in definitions]
+
+
 def _plain(use: AgentUse) -> dict[str, Any]:
     return {name: value for name in use.__slots__ if (value := getattr(use, name)) or name == "name"}
 

@@ -67,6 +67,8 @@ def _print_team(team: TeamFinding, console: Console) -> None:
     console.print(joined(literal(team.label, "bold"), literal(f"  {heading(team)}", "dim"), mark))
     console.print(literal(verdict(team), _colour(team)))
     console.print()
+    if not team.rounds:
+        return
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))

@@ -12,7 +12,6 @@ def team_section(team: TeamFinding) -> str:
     parts = [
         f"## {text(team.label)}{mark}",
         f"{text(heading(team))}. {text(verdict(team))}",
-        "\n".join(f"> ⚠ {text(doubt)}  " for doubt in team.doubts),
         table(
             ("Figure", "Value [interval]", "What it is"),
             [(row.name, text(row.value), text(row.note)) for row in rows(team)],

@@ -204,7 +204,9 @@ def _summary_page(team: TeamFinding) -> str:
         "Speedup is the measured sequential wall time ÷ the concurrent one. The last column is what seed 002 reported: "
         "it has no sequential run in it, and measures only how alike the agents' durations are."
     )
-    return "\n\n".join([team_section(team), table(names, rows, right=range(7)), note]) + "\n"
+    doubts = "\n".join(f"> ⚠ {text(doubt)}  " for doubt in team.doubts)
+    parts = [team_section(team), doubts, table(names, rows, right=range(7)), note]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _agent_report(team: TeamFinding, one: Round, name: str) -> str:

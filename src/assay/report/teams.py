@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from assay.model.team import Contention, Figure, Round, TeamFinding, Teammate
 from assay.report.figures import NOTHING, interval_text
-from assay.units import count, percent, seconds, significant
+from assay.units import count, percent, seconds
 
 
 def figure_text(figure: Figure | None) -> str:
@@ -31,8 +31,8 @@ def share_text(figure: Figure | None) -> str:
     """A share: `99 % [97, 101]`."""
     if figure is None:
         return NOTHING
-    ends = (None if end is None else 100 * end for end in (figure.low, figure.high))
-    return interval_text(100 * figure.value, *ends, "%")
+    low, high = (None if end is None else 100 * end for end in (figure.low, figure.high))
+    return interval_text(100 * figure.value, low, high, "%")
 
 
 def delta_text(figure: Figure | None) -> str:
@@ -215,7 +215,3 @@ def _plain_contention(contention: Contention | None) -> dict[str, Any] | None:
         "limit_seconds": contention.limit_seconds,
         "expected_by_chance": contention.by_chance,
     }
-
-
-def percentage(value: float) -> str:
-    return significant(100 * value)

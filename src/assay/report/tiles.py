@@ -51,10 +51,10 @@ def _of_teams(teams: Sequence[TeamFinding]) -> Iterator[Tile]:
         share_text(best.figures.get("efficiency")),
         f"of {best.at_once} at work at once",
     )
-    if (throughput := best.figures.get("throughput_concurrent")) is not None:
-        yield Tile("throughput of the team", figure_text(throughput), "all agents together")
     if best.contention is not None:
         yield Tile("contention", share_text(best.contention.rate), contention_note(best.contention))
+    elif (throughput := best.figures.get("throughput_concurrent")) is not None:
+        yield Tile("throughput of the team", figure_text(throughput), "all agents together")
 
 
 def _one(estimate: Estimate) -> list[Tile]:

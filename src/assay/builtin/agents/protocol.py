@@ -10,7 +10,7 @@ from assay.model import Answer, Request, Span, ToolCall, Usage
 from assay.plugin.agent import AgentError, InvalidAnswer
 
 ANSWER_KEYS = frozenset(
-    ("id", "output", "usage", "tool_calls", "spans", "usd", "model", "durations", "error", "log")
+    ("id", "output", "usage", "tool_calls", "spans", "usd", "model", "durations", "error", "log", "simulated")
 )
 _EXCERPT = 200
 _LONGEST_SECONDS = 1e9
@@ -130,6 +130,7 @@ def answer_of(document: Mapping[str, Any], pieces: Pieces | None = None, log: st
         tuple(map(_span, _items(document, "spans"))),
         _text(document.get("model"), "model"),
         {str(name): _seconds(value, name) for name, value in _mapping(document, "durations").items()},
+        is_simulated=document.get("simulated") is True,
         log=log if log is not None else _text(document.get("log"), "log"),
     )
 

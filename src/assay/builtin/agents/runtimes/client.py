@@ -1,0 +1,196 @@
+"""A client agent: puts each prompt of a case to an OpenAI-compatible server, all prompts of a case at once, streamed.
+
+Run as a program: client.py asyncio|uvloop|threads HOST PORT PATH. It imports nothing but what its runtime needs.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+_MOST = 65536
+
+
+class Reply:
+    """The bytes of one streamed answer as they come, read alike on every runtime."""
+
+    def __init__(self, told: Callable[[str], None]) -> None:
+        self._told = told
+        self._unread = b""
+        self._head: bytes | None = None
+        self._body = b""
+        self.texts: list[str] = []
+        self.usage: dict[str, int] = {}
+        self.model: str | None = None
+        self.is_simulated = False
+
+    def take(self, data: bytes) -> None:
+        self._unread += data
+        if self._head is None:
+            head, end, rest = self._unread.partition(b"\r\n\r\n")
+            if not end:
+                return
+            self._head, self._unread = head.lower(), rest
+            self.is_simulated = b"\r\nx-assay-simulated:" in self._head
+            if b" 200 " not in head.split(b"\r\n")[0]:
+                raise OSError(head.split(b"\r\n")[0].decode("latin-1"))
+        if b"transfer-encoding: chunked" in self._head:
+            self._dechunk()
+        else:
+            self._body, self._unread = self._body + self._unread, b""
+        self._events()
+
+    def _dechunk(self) -> None:
+        while True:
+            size, end, rest = self._unread.partition(b"\r\n")
+            if not end or len(rest) < (length := int(size.split(b";")[0], 16)) + 2:
+                return
+            self._body += rest[:length]
+            self._unread = rest[length + 2 :]
+            if not length:
+                return
+
+    def _events(self) -> None:
+        *lines, self._body = self._body.split(b"\n")
+        for line in lines:
+            text = line.strip()
+            if text.startswith(b"data:") and text != b"data: [DONE]":
+                self._event(json.loads(text[5:]))
+
+    def _event(self, document: dict[str, Any]) -> None:
+        self.model = document.get("model") or self.model
+        for choice in document.get("choices") or ():
+            if content := (choice.get("delta") or {}).get("content"):
+                self.texts.append(content)
+                self._told(content)
+        if usage := document.get("usage"):
+            self.usage = {
+                "input_tokens": usage.get("prompt_tokens", 0),
+                "output_tokens": usage.get("completion_tokens", 0),
+            }
+
+
+def request_bytes(host: str, path: str, prompt: Any, params: dict[str, Any]) -> bytes:
+    body = json.dumps(
+        {
+            **params,
+            "messages": [{"role": "user", "content": prompt}],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+    ).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+class Threads:
+    """A thread and a blocking socket a prompt."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._place = (host, port)
+
+    def ask(self, requests: list[bytes], replies: list[Reply]) -> None:
+        faults: list[BaseException] = []
+        threads = [
+            threading.Thread(target=self._one, args=(request, reply, faults))
+            for request, reply in zip(requests, replies, strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if faults:
+            raise faults[0]
+
+    def _one(self, request: bytes, reply: Reply, faults: list[BaseException]) -> None:
+        try:
+            with socket.create_connection(self._place) as connection:
+                connection.sendall(request)
+                while data := connection.recv(_MOST):
+                    reply.take(data)
+        except Exception as error:
+            faults.append(error)
+
+
+class Tasks:
+    """A task a prompt, on an event loop: asyncio's own, or uvloop's."""
+
+    def __init__(self, host: str, port: int, is_uvloop: bool) -> None:
+        import asyncio
+
+        factory = None
+        if is_uvloop:
+            import uvloop
+
+            factory = uvloop.new_event_loop
+        self._asyncio, self._host, self._port = asyncio, host, port
+        self._runner = asyncio.Runner(loop_factory=factory)
+
+    def ask(self, requests: list[bytes], replies: list[Reply]) -> None:
+        self._runner.run(self._all(requests, replies))
+
+    async def _all(self, requests: list[bytes], replies: list[Reply]) -> None:
+        await self._asyncio.gather(*map(self._one, requests, replies))
+
+    async def _one(self, request: bytes, reply: Reply) -> None:
+        reader, writer = await self._asyncio.open_connection(self._host, self._port)
+        try:
+            writer.write(request)
+            while data := await reader.read(_MOST):
+                reply.take(data)
+        finally:
+            writer.close()
+
+
+def answer(request: dict[str, Any], runtime: Any, host: str, path: str) -> dict[str, Any]:
+    prompts = request["input"] if isinstance(request["input"], list) else [request["input"]]
+    lock = threading.Lock()
+
+    def told(text: str) -> None:
+        """What comes first is told at once, so that the time to the first token can be measured."""
+        with lock:
+            say({"id": request["id"], "delta": text})
+
+    replies = [Reply(told if not number else _unheard) for number, _ in enumerate(prompts)]
+    try:
+        runtime.ask([request_bytes(host, path, prompt, request["params"]) for prompt in prompts], replies)
+    except Exception as error:
+        return {"id": request["id"], "error": f"{type(error).__name__}: {error}"}
+    texts = ["".join(reply.texts) for reply in replies]
+    return {
+        "id": request["id"],
+        "output": texts if len(texts) > 1 else texts[0],
+        "usage": {
+            **{
+                key: sum(reply.usage.get(key, 0) for reply in replies)
+                for key in ("input_tokens", "output_tokens")
+            },
+            "api_calls": len(replies),
+        },
+        "model": replies[0].model,
+        "simulated": any(reply.is_simulated for reply in replies),
+    }
+
+
+def _unheard(_: str) -> None:
+    return None
+
+
+def say(document: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    name, host, port, path = sys.argv[1:5]
+    runtime = Threads(host, int(port)) if name == "threads" else Tasks(host, int(port), name == "uvloop")
+    for line in sys.stdin:
+        say(answer(json.loads(line), runtime, host, path))
+
+
+if __name__ == "__main__":
+    main()
