@@ -298,7 +298,7 @@ def test_a_request_that_is_given_up_leaves_the_agent_usable(sim: SimServer) -> N
     async def ask() -> str:
         agent.open()
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.02):
+            async with asyncio.timeout(0.001):
                 await agent.answer(Request("1", SUM))
         found = await agent.answer(Request("2", SUM))
         await agent.close()

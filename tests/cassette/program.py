@@ -16,7 +16,7 @@ def ask(url: str, body: dict[str, Any], headers: dict[str, str]) -> str:
     request = urllib.request.Request(
         url, json.dumps(body).encode(), {"content-type": "application/json", **headers}
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         return str(answer.read().decode())
 
 
@@ -66,7 +66,7 @@ PROVIDERS: dict[str, Callable[[str], str]] = {
 def main() -> int:
     if sys.argv[1] == "wait":
         print("waiting", flush=True)
-        time.sleep(60)
+        time.sleep(600)
     for word in sys.argv[1:]:
         provider, _, prompt = word.partition(":")
         try:

@@ -37,7 +37,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     runs = [
         project("run", "spec.yaml", "--group", "first", "--json", "--quiet").json,
         project(*slow, "--set", "milliseconds=1").json,
-        project(*slow, "--set", "milliseconds=25").json,
+        project(*slow, "--set", "milliseconds=60").json,
     ]
     return project.folder, [run["run_id"] for run in runs]
 

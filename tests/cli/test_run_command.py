@@ -312,7 +312,7 @@ def test_a_budget_ends_the_run_of_an_experiment_that_tells_what_it_spends(projec
     project.write(
         "costly.py",
         "from assay import benchmark\n@benchmark(iterations=50, warmup=0, loops=1)\n"
-        "def ask():\n    import time; time.sleep(0.05)\n    return {'usd': 1.0}\n",
+        "def ask():\n    import time; time.sleep(0.2)\n    return {'usd': 1.0}\n",
     )
 
     done = project("run", "costly.py", "--budget-usd", "3", "--json")

@@ -78,7 +78,7 @@ def test_it_is_quick(tmp_path: Path):
         begin = time.perf_counter()
         environment(tmp_path)
         times.append(time.perf_counter() - begin)
-    assert min(times) < 0.15
+    assert min(times) < 1.5
 
 
 def test_the_clock_is_measured(here: Environment):

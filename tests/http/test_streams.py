@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 from tests.http.raw_server import OK, always, raw_server
 
-from assay.execute.http import BadResponse, Disconnected, HttpClient, Stream, ndjson_lines, sse_events
+from assay.execute.http import BadResponse, Disconnected, HttpClient, Piece, Stream, ndjson_lines, sse_events
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -37,14 +38,26 @@ def test_pieces_come_as_they_were_sent_each_with_its_time() -> None:
 
 
 def test_pieces_read_at_the_end_carry_the_times_of_their_arrival() -> None:
+    streams: list[Stream] = []
+
+    async def one_by_one(writer: asyncio.StreamWriter, number: int) -> None:
+        writer.write(HEAD)
+        for place, piece in enumerate((b"one", b"two", b"three"), 1):
+            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            while not streams or len(streams[0].arrived) < place:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.02)
+        writer.write(b"0\r\n\r\n")
+
     async def scene() -> None:
         async with (
-            raw_server(three_chunks) as server,
+            raw_server(one_by_one) as server,
             HttpClient() as client,
             client.stream("GET", server.url) as stream,
         ):
+            streams.append(stream)
             pieces = await stream.end()
-        assert pieces[-1].at - pieces[0].at > 0.03
+        assert pieces[-1].at - pieces[0].at > 0.035
         assert stream.ended >= pieces[-1].at
 
     asyncio.run(scene())
@@ -93,11 +106,15 @@ def test_a_stream_that_is_cut_off_gives_what_came_and_then_says_so() -> None:
 
 
 def test_a_cancelled_stream_takes_its_connection_with_it() -> None:
+    async def give_up(client: HttpClient, url: str) -> None:
+        async with asyncio.timeout(None) as patience, client.stream("GET", url) as stream:
+            patience.reschedule(0)
+            await stream.end()
+
     async def scene() -> None:
         async with raw_server(three_chunks) as server, HttpClient(max_connections=1) as client:
             with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.03), client.stream("GET", server.url) as stream:
-                    await stream.end()
+                await give_up(client, server.url)
             async with client.stream("GET", server.url) as stream:
                 assert await stream.read() == b"onetwothree"
         assert server.connections == 2
@@ -116,12 +133,21 @@ def test_a_stale_connection_is_replaced_for_a_stream_too() -> None:
 
 
 def test_events_come_out_of_a_stream_while_it_runs() -> None:
+    seen = asyncio.Event()
+
     async def talk(writer: asyncio.StreamWriter, number: int) -> bool:
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
         for piece in (b"data: gr\xc3", b"\xbc\xc3\x9f\n", b"\nevent: end\ndata: bye"):
             writer.write(piece)
+            await seen.wait()
+            seen.clear()
             await asyncio.sleep(0.02)
         return False
+
+    async def watched(stream: Stream) -> AsyncIterator[Piece]:
+        async for piece in stream.pieces():
+            seen.set()
+            yield piece
 
     async def scene() -> None:
         async with (
@@ -129,7 +155,7 @@ def test_events_come_out_of_a_stream_while_it_runs() -> None:
             HttpClient() as client,
             client.stream("GET", server.url) as stream,
         ):
-            events = [event async for event in sse_events(stream.pieces())]
+            events = [event async for event in sse_events(watched(stream))]
         assert [(event.event, event.data) for event in events] == [("message", "grüß"), ("end", "bye")]
         assert events[0].at == stream.first_byte
         assert events[1].at - events[0].at > 0.035

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.computing import at_most
 from tests.scorers.asking import judgement, value
 
 CITIES = {"choices": ["London", "Paris", "Rome", "New York"]}
@@ -79,6 +78,5 @@ def test_any_text_is_judged_0_or_1(text: str) -> None:
     "piece", ["answer" + " " * 1000, "answer is ", "(Q)", "*", "answer\n \n", "Q or ", "\\boxed{"]
 )
 def test_no_output_of_100_kb_takes_long(piece: str) -> None:
-    start = time.process_time()
-    assert value("choice", piece * (100_000 // len(piece)), "B", CITIES) == 0.0
-    assert time.process_time() - start < 1
+    with at_most(1):
+        assert value("choice", piece * (100_000 // len(piece)), "B", CITIES) == 0.0

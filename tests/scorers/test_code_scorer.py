@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import os
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from tests.execute.carrying import eventually
 from tests.scorers.asking import judgement, made, shown, value
 
 ADD = "def add(a, b):\n    return a + b\n"
@@ -82,9 +85,9 @@ def test_junk_and_cheats_pass_nothing(output: object) -> None:
 def test_what_passed_before_the_time_was_up_counts() -> None:
     slow = "def add(a, b):\n    while a < 0: pass\n    return a + b"
     start = time.monotonic()
-    found = judgement("code", slow, TESTS, partial=True, seconds=0.7)
+    found = judgement("code", slow, TESTS, partial=True, seconds=3)
     assert (found.value, found.reason) == (0.5, "1 of 2 tests passed; it took too long")
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 100
 
 
 def test_memory_is_limited() -> None:
@@ -121,24 +124,30 @@ def test_files_outside_the_working_folder_are_safe_and_inside_it_work(tmp_path: 
     assert precious.read_text() == "kept"
 
 
-def test_nothing_is_left_running() -> None:
-    code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(60)"
-    before = set(os.listdir("/proc"))
-    assert value("code", code, "assert True", seconds=0.5) == 0.0
-    left = [pid for pid in set(os.listdir("/proc")) - before if pid.isdigit() and _runs_our_child(pid)]
-    assert left == []
+def test_nothing_is_left_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
+    judging = threading.Thread(target=lambda: found.append(value("code", code, "assert True", seconds=3)))
+    found: list[float | None] = []
+    judging.start()
+    assert eventually(lambda: _working_in(tmp_path) != [])
+    judging.join()
+    assert found == [0.0]
+    assert eventually(lambda: _working_in(tmp_path) == [])
 
 
-def _runs_our_child(pid: str) -> bool:
-    try:
-        return b"code_child.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
+def _working_in(folder: Path) -> list[str]:
+    """Processes whose working folder is below this one, even if that is removed already."""
+    places = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            places[pid] = str(Path(f"/proc/{pid}/cwd").readlink())
+    return [pid for pid, place in places.items() if place.startswith(str(folder))]
 
 
 def test_on_an_event_loop_the_code_runs_beside_it() -> None:
     async def both() -> tuple[float | None, int]:
-        result = made("code").score(shown("import time\ntime.sleep(0.3)\n" + ADD, TESTS))
+        result = made("code").score(shown("import time\ntime.sleep(1.5)\n" + ADD, TESTS))
         assert inspect.isawaitable(result)
         judging = asyncio.ensure_future(result)
         turns = 0

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.computing import at_most
 from tests.scorers.asking import judgement, made, shown, value
 
 
@@ -112,14 +111,12 @@ def test_1300_outputs_are_judged_well_within_half_a_second() -> None:
         + "\n#### 18"
     )
     scorer, judged = made("numeric"), shown(text, text)
-    start = time.process_time()
-    for _ in range(1300):
-        scorer.score(judged)
-    assert time.process_time() - start < 0.5
+    with at_most(0.5):
+        for _ in range(1300):
+            scorer.score(judged)
 
 
 @pytest.mark.parametrize("piece", ["1,", "9", "1/", "1 1/", "- ", "\\frac{1}", "####", "#### 1. x\n", "$", "e1", "{,}\\", "\\boxed{", "1,000", "1_", "x10^", " "])  # fmt: skip
 def test_no_output_of_100_kb_takes_long(piece: str) -> None:
-    start = time.process_time()
-    assert value("numeric", piece * (100_000 // len(piece)), "17") == 0.0
-    assert time.process_time() - start < 0.5
+    with at_most(0.5):
+        assert value("numeric", piece * (100_000 // len(piece)), "17") == 0.0

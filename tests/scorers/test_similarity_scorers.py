@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.computing import at_most
 from tests.scorers.asking import judgement, made, shown, value
 
 from assay.builtin.scorers.distance import common_length, edit_distance
@@ -72,18 +72,16 @@ def test_distances_agree_with_the_table_method(a: str, b: str) -> None:
 def test_texts_of_10_kb_are_compared_within_a_second() -> None:
     a = "".join(chr(97 + n * n % 23) for n in range(10_000))
     b = "".join(chr(97 + n * n % 19) for n in range(10_000))
-    start = time.process_time()
-    assert 0 < (value("edit", a, b) or 0) < 1
-    assert time.process_time() - start < 1
+    with at_most(1):
+        assert 0 < (value("edit", a, b) or 0) < 1
 
 
 @pytest.mark.parametrize("scorer", LIKENESSES)
 def test_an_endless_output_is_judged_in_bounded_time_and_badly(scorer: str) -> None:
-    start = time.process_time()
-    score = value(scorer, "x y " * 250_000, "z y " * 10_000)
+    with at_most(5):
+        score = value(scorer, "x y " * 250_000, "z y " * 10_000)
     assert score is not None
     assert score < 0.2
-    assert time.process_time() - start < 5
 
 
 def test_a_long_text_equals_itself() -> None:

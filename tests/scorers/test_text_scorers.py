@@ -116,19 +116,19 @@ def test_a_case_whose_pattern_is_broken_is_unscored() -> None:
 
 
 def test_a_catastrophic_pattern_is_unscored_in_bounded_time_and_the_next_match_works() -> None:
-    scorer = made("regex", pattern="(a+)+b", seconds=0.2)
+    scorer = made("regex", pattern="(a+)+b", seconds=2)
     start = time.monotonic()
     found = scorer.score(shown("a" * 60))
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 30
     assert found.value is None  # type: ignore[union-attr]
-    assert "longer than 0.2 s" in found.reason  # type: ignore[union-attr]
+    assert "longer than 2 s" in found.reason  # type: ignore[union-attr]
     assert scorer.score(shown("aaab")).value == 1.0  # type: ignore[union-attr]
 
 
 def test_a_pattern_that_is_quadratic_on_a_long_output_is_bounded_too() -> None:
     start = time.monotonic()
     assert value("regex", "a" * 300_000, None, pattern="a*b", seconds=0.2) is None
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 30
 
 
 @pytest.mark.parametrize(

