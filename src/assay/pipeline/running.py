@@ -36,7 +36,6 @@ from assay.model import (
 from assay.pipeline.ownership import is_alive, owner
 from assay.plan.suite import scorers_of
 from assay.plan.target import Registry, Request, checked_suite, contents_of, plan_target
-from assay.plan.team import team_agents
 from assay.plugin import lookup
 from assay.report.names import trial_folder
 from assay.spec.agents import read_agents
@@ -78,7 +77,11 @@ def _registry(store: Store | None) -> Registry:
 
 def _check_makeable(plan: Plan) -> None:
     """Make each agent and scorer once, unopened, so that what is wrong with any of them is told before anything runs."""
-    uses = [t.agent_use for t in plan.trials if t.agent_use is not None] + team_agents(plan.trials)
+    uses = [t.agent_use for t in plan.trials if t.agent_use is not None]
+    if any(trial.experiment == "team" for trial in plan.trials):
+        from assay.plan.team import team_agents
+
+        uses += team_agents(plan.trials)
     if not uses:
         return
     from assay.execute.agents import agent_key, make_agent

@@ -20,7 +20,6 @@ from assay.plan.suite import (
     scorer_mistakes,
     with_judges,
 )
-from assay.plan.team import check_options, expand_teams
 from assay.plugin import lookup
 from assay.spec.agents import agents_in, read_agents
 from assay.spec.document import Document, read_document
@@ -30,7 +29,6 @@ from assay.spec.schema import UntilDecidedSection
 from assay.spec.settings import Settings
 from assay.spec.shipped import shipped_specs, shipped_suites, shipped_teams
 from assay.spec.suite import ReadSuite, SuiteFile, SuiteSpec, suite_of
-from assay.spec.team import TeamSpec, is_team, read_team, team_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,8 @@ def _planned(request: Request, settings: Settings, registry: Registry) -> Plan:
         plan = _expanded(spec, request, settings, registry)
         return replace(plan, output_dir=_here(request.changes.get("output_dir")))
     if target in shipped_teams():
-        plan = _planned_team(read_team(shipped_teams()[target]), request, settings, registry)
+        file = shipped_teams()[target]
+        plan = _planned_team(read_document(file), file.parent, request, settings, registry)
         return replace(plan, output_dir=_here(request.changes.get("output_dir")))
     read = _suite_named(target, settings, registry)
     if read is not None:
@@ -95,13 +94,18 @@ def _planned_from_document(
         return _planned_suite(_read(document, folder), request, settings, registry)
     if "suite" in value or "suite_id" in value:
         return _planned_suite_spec(document, folder, request, settings, registry)
-    if is_team(value):
-        return _planned_team(team_of(document, folder), request, settings, registry)
+    if "team" in value or "teams" in value:
+        return _planned_team(document, folder, request, settings, registry)
     return _expanded(load_spec(Path(request.target), _of_experiment(request)), request, settings, registry)
 
 
-def _planned_team(spec: TeamSpec, request: Request, settings: Settings, registry: Registry) -> Plan:
-    changes = request.changes
+def _planned_team(
+    document: Document, folder: Path, request: Request, settings: Settings, registry: Registry
+) -> Plan:
+    from assay.plan.team import check_options, expand_teams
+    from assay.spec.team import team_of
+
+    spec, changes = team_of(document, folder), request.changes
     check_options(
         {
             **_only_for_suites(request),

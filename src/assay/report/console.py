@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from assay.model import Comparison, Doubt, Estimate, Report, RunState, TrialReport, Verdict
 from assay.report.console_contests import print_contest
-from assay.report.console_teams import print_teams
 from assay.report.contests import contests
 from assay.report.figures import (
     NOTHING,
@@ -85,7 +84,10 @@ def print_report(report: Report, console: Console) -> None:
     console.print()
     for contest in contests(report):
         print_contest(contest, console)
-    print_teams(report.teams, console)
+    if report.teams:
+        from assay.report.console_teams import print_teams
+
+        print_teams(report.teams, console)
     teams = {team.name for team in report.teams}
     unrated = replace(
         report,

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from assay.errors import Mistake, SpecError, did_you_mean
 from assay.model import Case
 from assay.spec import cases
-from assay.spec.document import Document, Place, read_document
+from assay.spec.document import Document, Place
 from assay.spec.load import Origin, overlaid, validated
 from assay.spec.schema import Count, LimitsSection, Names, Number, Section
 
@@ -106,10 +106,6 @@ class TeamSpec:
 
 def is_team(value: Any) -> bool:
     return isinstance(value, Mapping) and ("team" in value or "teams" in value)
-
-
-def read_team(path: Path) -> TeamSpec:
-    return team_of(read_document(path), path.resolve().parent)
 
 
 def team_of(document: Document, folder: Path) -> TeamSpec:
