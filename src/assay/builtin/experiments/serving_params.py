@@ -33,6 +33,8 @@ PROMPT = (
 )
 _OF_THE_CLIENT = ("url", "api", "prompt", "system", "same_prompt", "keep_alive")
 _FROM_ENVIRONMENT = re.compile(r"\$\{\w+(:-[^}]*)?\}")
+_NAMED = re.compile(r"\$\{\w+\}")
+"""Without a default, which would be stored."""
 _SECRET_NAMES = re.compile(r"auth|key|token|cookie|secret", re.IGNORECASE)
 
 
@@ -80,7 +82,7 @@ class ServingParams(BaseModel):
     @field_validator("api_key")
     @classmethod
     def _is_no_secret(cls, value: str | None) -> str | None:
-        if value is not None and not _FROM_ENVIRONMENT.search(value):
+        if value is not None and not _NAMED.fullmatch(value):
             raise ValueError("a key is never stored: write ${NAME}, the environment variable that holds it")
         return value
 
@@ -88,7 +90,7 @@ class ServingParams(BaseModel):
     @classmethod
     def _hold_no_secret(cls, value: dict[str, str]) -> dict[str, str]:
         for name, text in value.items():
-            if _SECRET_NAMES.search(name) and not _FROM_ENVIRONMENT.search(text):
+            if _SECRET_NAMES.search(name) and not _NAMED.search(text):
                 raise ValueError(f"the header '{name}' would be stored: write its value as ${{NAME}}")
         return value
 

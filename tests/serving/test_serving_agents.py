@@ -1,0 +1,111 @@
+"""Agents behind a server as what `assay run serving --agent A` puts to the test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.command import AssayInline
+from tests.serving.serving import executions
+from tests.sim_llm.asking import quick
+
+from assay.builtin.experiments.serving_params import ServingParams, params_of
+from assay.model import AgentUse
+from assay.plugin.agent import BadAgent
+
+
+def agents(folder: Path, *definitions: dict[str, object]) -> None:
+    (folder / "agents.yaml").write_text(json.dumps({"agents": list(definitions)}))
+    (folder / "assay.toml").write_text('[assay]\nagents = ["agents.yaml"]\n')
+
+
+def ollama(name: str, url: str, **params: object) -> dict[str, object]:
+    return {"name": name, "type": "ollama", "model": "m", "base_url": url, "params": params}
+
+
+def test_an_agent_brings_its_server_its_model_and_its_options(assay_inline: AssayInline) -> None:
+    with quick() as server:
+        agents(assay_inline.folder, ollama("gemma", server.url, num_ctx=512, num_predict=3))
+        done = assay_inline("run", "serving", "--agent", "gemma", "--json").json
+
+    (trial,) = done["trials"]
+    assert trial["agent"]["name"] == "gemma"
+    assert trial["name"] == "serving · gemma"
+    assert trial["applied"]["num_ctx"] == 512
+    assert {one.measurements["output_tokens"] for one in executions(assay_inline)} == {3}
+
+
+def test_a_sweep_goes_before_the_options_of_the_agent(assay_inline: AssayInline) -> None:
+    with quick() as server:
+        agents(assay_inline.folder, ollama("gemma", server.url, num_ctx=512))
+        for name in ("num_ctx", "agent.num_ctx"):
+            sweep = ["--agent", "gemma", "--sweep", f"{name}=256,1024", "--json"]
+            done = assay_inline("run", "serving", *sweep).json
+            assert [trial["applied"]["num_ctx"] for trial in done["trials"]] == [256, 1024]
+
+
+def test_several_agents_are_measured_in_one_run(assay_inline: AssayInline) -> None:
+    with quick() as server:
+        openai = {"name": "o", "type": "openai", "model": "m", "base_url": f"{server.url}/v1"}
+        agents(assay_inline.folder, ollama("a", server.url, num_ctx=64), openai)
+        done = assay_inline("run", "serving", "--agent", "a", "--agent", "o", "--json").json
+
+    assert [trial["agent"]["name"] for trial in done["trials"]] == ["a", "o"]
+    assert [trial["parameters"]["api"] for trial in done["trials"]] == ["ollama", "openai"]
+
+
+def test_a_spec_may_name_its_agents(assay_inline: AssayInline) -> None:
+    with quick() as server:
+        spec = {"experiment": "serving", "agents": [ollama("gemma", server.url)], "params": {"max_tokens": 2}}
+        assay_inline.write("spec.yaml", json.dumps(spec))
+        done = assay_inline("run", "spec.yaml", "--json").json
+
+    assert [trial["name"] for trial in done["trials"]] == ["serving · gemma"]
+
+
+def test_an_agent_that_is_not_there_is_told(assay_inline: AssayInline) -> None:
+    assert "There is no 'gema' among the agents" in assay_inline("run", "serving", "--agent", "gema").refusal
+
+
+@pytest.mark.parametrize("name", ["nop", "oracle"])
+def test_an_agent_without_a_server_is_refused(assay_inline: AssayInline, name: str) -> None:
+    refusal = assay_inline("run", "serving", "--agent", name, "--set", "model=m").refusal
+    assert "it takes agents of type ollama and openai" in refusal
+
+
+def test_an_experiment_that_takes_no_agent_says_so(assay_inline: AssayInline) -> None:
+    assert "'noop' takes no agent" in assay_inline("run", "noop", "--agent", "nop").refusal
+
+
+@pytest.mark.parametrize("options", [{"stream": False}, {"cassette": "x.yaml"}])
+def test_an_agent_that_cannot_be_timed_is_refused(options: dict[str, object]) -> None:
+    with pytest.raises(BadAgent, match="to time"):
+        params_of(AgentUse("a", "openai", {"model": "m", **options}))
+
+
+def test_a_server_in_the_definition_of_an_agent_is_a_server_that_was_named() -> None:
+    use = AgentUse("a", "openai", {"model": "m", "base_url": "http://gpu.example/v1", "params": {"seed": 3}})
+    params = ServingParams.model_validate(params_of(use))
+
+    assert (params.url, params.api, params.options) == ("http://gpu.example/v1", "openai", {"seed": 3})
+
+
+def test_keys_are_read_from_the_environment_and_stored_nowhere(assay_inline: AssayInline) -> None:
+    with quick() as server:
+        key = {"api_key": "${SERVING_KEY}", "base_url": f"{server.url}/v1"}
+        agents(assay_inline.folder, {"name": "o", "type": "openai", "model": "m", **key})
+        words = ("run", "serving", "--agent", "o", "--json", "--out", "out")
+        assert assay_inline(*words, SERVING_KEY="sk-very-secret-key").code == 0
+        written = [file for file in assay_inline.folder.rglob("*") if file.is_file()]
+        assert not any(b"sk-very-secret-key" in file.read_bytes() for file in written)
+        assert assay_inline(*words).code == 1
+
+
+def test_a_run_that_was_planned_with_an_agent_is_resumed_with_it(assay_inline: AssayInline) -> None:
+    with quick() as server:
+        agents(assay_inline.folder, ollama("gemma", server.url, num_ctx=512))
+        done = assay_inline("run", "serving", "--agent", "gemma", "--json").json
+        again = assay_inline("run", "--resume", done["run_id"], "--json").json
+
+    assert [trial["name"] for trial in again["trials"]] == ["serving · gemma"]

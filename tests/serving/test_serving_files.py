@@ -1,0 +1,150 @@
+"""The files of the seed's single-agent benchmark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.command import AssayInline
+from tests.serving.serving import run
+from tests.sim_llm.asking import quick
+
+from assay.builtin.reporters.serving_pages import _together
+from assay.model import Verdict
+
+PROFILES = ("--sweep", "profile=baseline,chimera", "--report", "serving", "--out", "out")
+
+
+def written(assay: AssayInline) -> dict[str, str]:
+    out = assay.folder / "out"
+    return {str(path.relative_to(out)): path.read_text() for path in out.rglob("*") if path.is_file()}
+
+
+def folders(assay: AssayInline) -> set[str]:
+    return {name.partition("/")[0] for name in written(assay) if name.endswith("data/metrics.json")}
+
+
+def metrics(assay: AssayInline) -> Any:
+    (name,) = [name for name in written(assay) if name.endswith("data/metrics.json")]
+    return json.loads(written(assay)[name])
+
+
+def conclusion(assay: AssayInline) -> str:
+    (name,) = [name for name in written(assay) if name.endswith("comparison_report.md")]
+    return written(assay)[name].partition("## Conclusion")[2].partition("##")[0]
+
+
+def test_every_file_of_the_seed_is_there(assay_inline: AssayInline) -> None:
+    with quick() as server:
+        done = run(assay_inline, server.url, *PROFILES, "--repetitions", "2").json
+
+    folder = "m_gpu80_ctx512_temp0.8_topp0.9_topk40_rep1.1"
+    expected = {f"reports/{side}_report_run_{n}.md" for side in ("baseline", "chimera") for n in (1, 2)}
+    expected |= {"data/metrics.json", "reports/comparison_report.md"}
+    assert {f"{folder}/{name}" for name in expected} <= written(assay_inline).keys()
+    assert sorted(done["files"]) == [
+        f"out/{folder}/data/metrics.json",
+        f"out/{folder}/reports/comparison_report.md",
+    ]
+
+
+def test_the_figures_have_the_names_of_the_seed(assay_inline: AssayInline) -> None:
+    with quick(ttft=0.01, itl=0.001) as server:
+        run(assay_inline, server.url, *PROFILES, "--repetitions", "2")
+    first, second = metrics(assay_inline)
+    results, delta = first["chimera_results"], first["performance_delta"]
+    aggregate = results["metrics"]["aggregate_metrics"]
+
+    assert (first["run_number"], second["run_number"]) == (1, 2)
+    assert results["config"]["num_ctx"] == 512
+    assert results["metrics"]["agent_type"] == "chimera"
+    assert aggregate["request_count"] == 1
+    assert aggregate["total_tokens_generated"] == 4
+    assert aggregate["average_ttft_ms"] >= 10
+    assert results["report"]
+    assert delta["ttft_reduction_percent"] == pytest.approx(
+        (delta["baseline_ttft_ms"] - delta["chimera_ttft_ms"]) / delta["baseline_ttft_ms"] * 100
+    )
+    assert delta["throughput_improvement_percent"] == 0
+    assert first["baseline_duration"] * 1000 == pytest.approx(delta["baseline_duration_ms"])
+
+
+def test_folders_are_named_after_what_the_server_really_had(assay_inline: AssayInline) -> None:
+    with quick(max_context=300) as server:
+        run(assay_inline, server.url, "--sweep", "num_ctx=100,200,400", "--report", "serving", "--out", "out")
+
+    assert folders(assay_inline) == {"m_ctx200", "m_ctx300"}
+
+
+def test_each_point_is_held_against_the_baseline_with_the_same_start(assay_inline: AssayInline) -> None:
+    with quick() as server:
+        sweep = ("--sweep", "num_ctx=100,200", "--sweep", "start=warm,cold")
+        run(assay_inline, server.url, *sweep, "--report", "serving", "--out", "out")
+
+    assert folders(assay_inline) == {"m_ctx200", "m_ctx200_cold"}
+
+
+def test_a_lone_point_has_nothing_to_be_held_against(assay_inline: AssayInline) -> None:
+    with quick() as server:
+        run(assay_inline, server.url, "--report", "serving", "--out", "out")
+
+    assert folders(assay_inline) == {"m_ctx4096"}
+    assert "no other point" in conclusion(assay_inline)
+    assert metrics(assay_inline)[0]["performance_delta"] is None
+
+
+def test_equal_servers_are_a_tie_or_undecided_but_never_better(assay_inline: AssayInline) -> None:
+    with quick() as server:
+        run(assay_inline, server.url, *PROFILES, "--processes", "6")
+
+    said = conclusion(assay_inline)
+    assert "Throughput (eval_tokens_per_second): a tie" in said
+    assert "**A tie" in said or "**Undecided" in said or "**Chimera" in said
+
+
+def test_one_process_a_side_decides_nothing(assay_inline: AssayInline) -> None:
+    with quick() as server:
+        run(assay_inline, server.url, *PROFILES, "--repetitions", "3")
+
+    assert "**Undecided: the figures do not tell the two apart.**" in conclusion(assay_inline)
+
+
+def test_a_setting_that_did_not_take_leaves_no_conclusion(assay_inline: AssayInline) -> None:
+    with quick(max_context=600) as server:
+        run(assay_inline, server.url, *PROFILES, "--processes", "5")
+
+    said = conclusion(assay_inline)
+    assert "None: the two points are not what they were to be." in said
+    assert "better" not in said
+
+
+def test_a_run_that_failed_is_in_the_files_as_what_it_is(assay_inline: AssayInline) -> None:
+    with quick(models="other") as server:
+        assert run(assay_inline, server.url, *PROFILES).code == 1
+    (only,) = metrics(assay_inline)
+
+    assert only["baseline_results"]["status"] == "failed"
+    assert "not found" in only["baseline_results"]["error"]
+    assert only["baseline_results"]["analysis"]["summary"].startswith("No answer:")
+    assert only["performance_delta"] is None
+
+
+def test_other_runs_have_no_such_files(assay_inline: AssayInline, tmp_path: Path) -> None:
+    assert "has no trial of 'serving'" in assay_inline("run", "noop", "--report", "serving").err
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        ("better same same", "Chimera is better."),
+        ("worse same unsure", "Chimera is worse, as far as it is decided."),
+        ("better worse same", "A trade-off: chimera is better in one and worse in another."),
+        ("same same same", "A tie."),
+        ("same unsure unsure", "A tie, as far as it is decided."),
+        ("unsure unsure", "Undecided: the figures do not tell the two apart."),
+    ],
+)
+def test_the_conclusion_follows_from_the_verdicts(verdicts: str, said: str) -> None:
+    assert _together([Verdict(word) for word in verdicts.split()]) == said
