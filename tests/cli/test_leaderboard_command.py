@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -194,3 +195,34 @@ def test_the_board_fits_the_terminal(played: AssayInline, width: str) -> None:
     assert max(map(len, shown.out.splitlines())) <= int(width)
     assert "1/1" in shown.out
     assert "assay compare good bad" in shown.err
+
+
+def _three(project: AssayInline) -> None:
+    benchmarks = [
+        {"id": f"b{n}", "cases": numbers(12 + n), "iterations": {"warmup": 0, "measured": 1}, **REFERENCE}
+        for n in range(3)
+    ]
+    agents = [python_agent(name) for name in ("good", "bad")]
+    project.write("three.yaml", json.dumps({"suite": "three", "benchmarks": benchmarks, "agents": agents}))
+
+
+def test_three_benchmarks_have_an_interquartile_mean_with_an_interval(project: AssayInline) -> None:
+    _three(project)
+    _run(project, "three.yaml")
+    board, across = project("leaderboard", "--metric", "accuracy", "--json").json
+    assert (board["suite"], across["suite"], across["across"]) == ("three", None, ["three"])
+    first, second = across["standings"]
+    assert (first["agent"], first["score"], first["rank"]) == ("good", 1.0, [1, 1])
+    assert second["interval"][0] < second["score"] < second["interval"][1]
+    assert "Interquartile mean [interval]" in project("leaderboard").out
+
+
+def test_several_suites_are_put_together_and_one_alone_is_not(played: AssayInline) -> None:
+    _three(played)
+    _run(played, "three.yaml")
+    *boards, across = played("leaderboard", "--json").json
+    assert len(boards) == 2
+    assert sorted(across["across"]) == ["s", "three"]
+    assert across["benchmarks"] == 4
+    assert "Across 2 suites" in played("leaderboard").out
+    assert len(played("leaderboard", "--suite", "s", "--json").json) == 1

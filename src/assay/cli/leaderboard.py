@@ -12,6 +12,7 @@ from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
     from assay.model import Leaderboard, Standing
+    from assay.model.standing import Across, Overview
     from assay.store.standings import Filter
 
 
@@ -42,17 +43,22 @@ def leaderboard(session: Session, metric: str, limit: int, **chosen: Any) -> Non
     from assay.pipeline import standing
 
     with session.store() as store:
-        boards = standing.leaderboards(store, filter_of(**chosen), metric)
+        found = standing.overview(store, filter_of(**chosen), metric)
+    boards = found.each
     if session.is_json:
-        session.emit([_document(board, limit) for board in boards])
+        across = [_across(found.across, limit)] if found.across else []
+        session.emit([*(_document(board, limit) for board in boards), *across])
         return
-    from assay.report.board import print_board
+    from assay.report.board import print_across, print_board
 
     console = session.console()
     for number, board in enumerate(boards):
         if number:
             console.print()
         print_board(board, console, limit)
+    if found.across is not None:
+        console.print()
+        print_across(found.across, console, limit)
     _name_next(session, boards)
 
 
@@ -95,6 +101,30 @@ def _document(board: Leaderboard, limit: int) -> dict[str, Any]:
         "standings": [_row(row) for row in board.standings[:limit]],
         "simulated": [_row(row) for row in board.simulated[:limit]],
         "warnings": list(board.doubts),
+    }
+
+
+def _across(across: Across, limit: int) -> dict[str, Any]:
+    """Comes after the boards, and has `across` where they have the name of a suite."""
+    return {
+        "suite": None,
+        "across": list(across.suites),
+        "metric": across.metric,
+        "statistic": "interquartile mean over benchmarks",
+        "benchmarks": across.benchmarks,
+        "standings": [_overview(row) for row in across.rows[:limit]],
+        "simulated": [_overview(row) for row in across.simulated[:limit]],
+        "warnings": list(across.doubts),
+    }
+
+
+def _overview(row: Overview) -> dict[str, Any]:
+    return {
+        "agent": row.agent,
+        "rank": [row.place.best, row.place.worst],
+        "score": row.score.value,
+        "interval": [row.score.low, row.score.high],
+        "mean": row.mean,
     }
 
 

@@ -80,6 +80,29 @@ class Leaderboard:
 
 
 @dataclass(frozen=True, slots=True)
+class Overview:
+    """One agent over all benchmarks of several suites."""
+
+    agent: str
+    score: Rating
+    """The interquartile mean over benchmarks, with its interval over cases."""
+    mean: float
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """Agents over all benchmarks of the suites that a leaderboard shows; simulated ones apart."""
+
+    suites: tuple[str, ...]
+    benchmarks: int
+    metric: str
+    rows: tuple[Overview, ...]
+    simulated: tuple[Overview, ...]
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Duel:
     """Two agents head to head: the dimensions in which one is certainly better, and those in which that is open."""
 

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from assay.analysis.across import across
 from assay.analysis.health import SuiteHealth, suite_health
 from assay.analysis.leaderboard import leaderboard
 from assay.analysis.matrix import matrix
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model import DIMENSIONS, Budget, CaseTable, Contender, Leaderboard, Ratings
-from assay.model.standing import Matrix
+from assay.model.standing import Across, Matrix
 from assay.pipeline.rating import ratings_of
 from assay.pipeline.running import prepare, run_plan
 from assay.plan.target import Request
@@ -46,18 +47,44 @@ STALE_DAYS = 30
 """From this age on a result is marked."""
 
 
+@dataclass(frozen=True, slots=True)
+class Boards:
+    """A board for each suite that has results, the one that was run last first; and all of their benchmarks at once."""
+
+    each: list[Leaderboard]
+    across: Across | None
+    """None where there are fewer than three benchmarks."""
+
+
 def leaderboards(
     store: Store, chosen: Filter | None = None, metric: str = "overall", now: datetime | None = None
 ) -> list[Leaderboard]:
     """A board for each suite that has results, the one that was run last first."""
+    return _boards(_checked_contests(store, chosen, metric, now), metric)
+
+
+def overview(
+    store: Store, chosen: Filter | None = None, metric: str = "overall", now: datetime | None = None
+) -> Boards:
+    suites = _checked_contests(store, chosen, metric, now)
+    return Boards(_boards(suites, metric), across({one.name: one.contenders for one in suites}, metric))
+
+
+def _checked_contests(
+    store: Store, chosen: Filter | None, metric: str, now: datetime | None
+) -> list[_Contest]:
     if metric not in METRICS:
         raise LookupFailed(no_such(metric, "metrics of a leaderboard", METRICS))
+    return _contests(store, chosen or Filter(), now or datetime.now(UTC))
+
+
+def _boards(suites: Sequence[_Contest], metric: str) -> list[Leaderboard]:
     return [
         replace(
             board := leaderboard(suite.name, suite.contenders, suite.benchmarks, metric, suite.category),
             doubts=(*board.doubts, *suite.doubts),
         )
-        for suite in _contests(store, chosen or Filter(), now or datetime.now(UTC))
+        for suite in suites
     ]
 
 

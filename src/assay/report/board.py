@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from assay.model import DIMENSIONS, Leaderboard, Rating, Standing
-from assay.model.standing import Contender, Duel, Matrix, MatrixRow, Place
+from assay.model.standing import Across, Contender, Duel, Matrix, MatrixRow, Overview, Place
 from assay.report.contests import ends_text, value_text
 from assay.report.figures import NOTHING
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
@@ -44,6 +44,39 @@ def print_board(board: Leaderboard, console: Console, limit: int = 20) -> None:
     if left_out:
         console.print(literal(f"{left_out} more: --limit {limit + left_out}", "dim"))
     _print_doubts(board.doubts, console)
+
+
+def print_across(across: Across, console: Console, limit: int = 20) -> None:
+    """All benchmarks at once, by the middle half of an agent's results."""
+    suites = f"{len(across.suites)} suites" if len(across.suites) > 1 else across.suites[0]
+    title = f"Across {suites}" if len(across.suites) > 1 else f"Across the benchmarks of {suites}"
+    console.print(
+        joined(literal(title, "bold"), literal(f" by {across.metric}, {across.benchmarks} benchmarks"))
+    )
+    if across.rows:
+        console.print(_across_table(across.rows[:limit]))
+    if across.simulated:
+        console.print(joined(literal("\n" if across.rows else ""), literal(_SIMULATED, "yellow")))
+        console.print(_across_table(across.simulated[:limit]))
+    console.print(
+        literal(
+            "The interquartile mean leaves out the best and the worst quarter of an agent's benchmarks", "dim"
+        )
+    )
+    _print_doubts(across.doubts, console)
+
+
+def _across_table(rows: Sequence[Overview]) -> Table:
+    table = new_table()
+    table.add_column("Rank", justify="right", no_wrap=True)
+    table.add_column("Agent", overflow="fold", min_width=12)
+    for title in ("Interquartile mean [interval]", "Mean"):
+        table.add_column(literal(title), justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            _place(row.place), literal(row.agent), _full(row.score), literal(f"{row.mean:.3f}", "dim")
+        )
+    return table
 
 
 def _category(category: str) -> Text:
