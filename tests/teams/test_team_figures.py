@@ -1,0 +1,180 @@
+"""Figures of teams, from legs whose times are known."""
+
+from __future__ import annotations
+
+import pytest
+from tests.teams.teams import Legs
+
+from assay.analysis.team import team_findings
+from assay.model import Status
+from assay.model.team import Figure, TeamFinding
+from assay.report.teams import verdict
+
+
+def found(legs: Legs) -> TeamFinding:
+    (finding,) = team_findings(legs.reports())
+    return finding
+
+
+def figure(finding: TeamFinding, name: str) -> Figure:
+    return finding.figures[name]
+
+
+SEQUENTIAL = [("first", "a", 0.0, 1.0, 0.1), ("second", "a", 1.0, 2.0, 0.1)]
+TOGETHER = [("first", "a", 0.0, 1.0, 0.1), ("second", "a", 0.0, 1.0, 0.1)]
+"""Nothing is lost by working at once."""
+CONTENDING = [("first", "a", 0.0, 2.0, 0.2), ("second", "a", 0.0, 2.0, 0.2)]
+"""All is lost: both take twice as long."""
+
+
+def many(concurrent: list[tuple[str, str, float, float, float | None]], pairs: int = 8) -> Legs:
+    legs = Legs()
+    for _ in range(pairs):
+        legs.add(SEQUENTIAL, concurrent)
+    return legs
+
+
+def test_speedup_is_measured_sequential_time_by_concurrent_time() -> None:
+    finding = found(many(TOGETHER))
+    assert figure(finding, "speedup").value == pytest.approx(2.0)
+    assert figure(finding, "efficiency").value == pytest.approx(1.0)
+    assert figure(finding, "throughput_gain").value == pytest.approx(2.0)
+    assert figure(finding, "throughput_concurrent").value == pytest.approx(100.0)
+    assert [agent.figures["slowdown"].value for agent in finding.agents] == pytest.approx([1.0, 1.0])
+
+
+def test_a_team_that_contends_has_no_speedup_though_the_seeds_figure_is_perfect() -> None:
+    finding = found(many(CONTENDING))
+    assert figure(finding, "speedup").value == pytest.approx(1.0)
+    assert figure(finding, "efficiency").value == pytest.approx(0.5)
+    assert figure(finding, "seed_speedup").value == pytest.approx(2.0)
+    assert figure(finding, "seed_efficiency").value == pytest.approx(1.0)
+    assert [agent.figures["slowdown"].value for agent in finding.agents] == pytest.approx([2.0, 2.0])
+    assert verdict(finding).startswith("No difference is established")
+
+
+def test_the_seeds_efficiency_is_the_balance_of_durations_whatever_the_contention() -> None:
+    for stretch in (1.0, 3.0):
+        uneven = [("first", "a", 0.0, 1.0 * stretch, 0.1), ("second", "a", 0.0, 0.5 * stretch, 0.1)]
+        finding = found(many(uneven))
+        assert figure(finding, "balance_ratio").value == pytest.approx(0.75)
+        assert figure(finding, "seed_efficiency").value == pytest.approx(0.75)
+
+
+def test_deltas_are_concurrent_less_sequential() -> None:
+    first = found(many(CONTENDING)).agents[0].figures
+    assert first["ttft_delta"].value == pytest.approx(0.1)
+    assert first["seconds_delta"].value == pytest.approx(1.0)
+    assert first["tokens_per_second_delta"].value == pytest.approx(-25.0)
+
+
+def test_efficiency_counts_those_who_may_work_at_once() -> None:
+    legs = many(TOGETHER)
+    legs.permits = 1
+    assert figure(found(legs), "efficiency").value == pytest.approx(2.0)
+
+
+def test_a_late_first_token_is_contention_by_the_sequential_p99() -> None:
+    contention = found(many(CONTENDING)).contention
+    assert contention is not None
+    assert (contention.events, contention.requests) == (16, 16)
+    assert contention.rate.value == 1.0
+    assert contention.limit_seconds == pytest.approx(0.1)
+    assert contention.by_chance == pytest.approx(1 / 9)
+
+
+def test_beyond_three_seconds_every_first_token_is_late() -> None:
+    slow = [("first", "a", 0.0, 5.0, 4.0), ("second", "a", 5.0, 10.0, 4.0)]
+    legs = Legs()
+    for _ in range(3):
+        legs.add(slow, [("first", "a", 0.0, 5.0, 3.5), ("second", "a", 0.0, 5.0, 2.5)])
+    contention = found(legs).contention
+    assert contention is not None
+    assert (contention.events, contention.limit_seconds, contention.by_chance) == (3, 3.0, 0.0)
+
+
+def test_without_streams_contention_is_not_measurable_and_told() -> None:
+    plain = [("first", "a", 0.0, 1.0, None), ("second", "a", 1.0, 2.0, None)]
+    legs = Legs()
+    for _ in range(6):
+        legs.add(plain, [("first", "a", 0.0, 1.0, None), ("second", "a", 0.0, 1.0, None)])
+    finding = found(legs)
+    assert finding.contention is None
+    assert any("not measurable of first, second" in doubt for doubt in finding.doubts)
+
+
+def test_pairs_are_paired_so_that_drift_does_not_widen_the_interval() -> None:
+    legs = Legs()
+    for number in range(8):
+        slow = 1.0 + number  # the machine gets eight times slower meanwhile
+        legs.add(
+            [("first", "a", 0.0, slow, 0.1), ("second", "a", slow, 2 * slow, 0.1)],
+            [("first", "a", 0.0, slow, 0.1), ("second", "a", 0.0, 1.01 * slow, 0.1)],
+        )
+    speedup = figure(found(legs), "speedup")
+    assert speedup.low == pytest.approx(2 / 1.01)
+    assert speedup.high == pytest.approx(2 / 1.01)
+    sequential = figure(found(legs), "sequential_seconds")
+    assert sequential.low is not None
+    assert sequential.high is not None
+    assert sequential.high / sequential.low > 1.5
+
+
+def test_few_pairs_have_an_interval_by_t_and_a_doubt() -> None:
+    legs = Legs()
+    for end in (1.0, 1.1, 0.9, 1.05):
+        legs.add(SEQUENTIAL, [("first", "a", 0.0, end, 0.1), ("second", "a", 0.0, end, 0.1)])
+    finding = found(legs)
+    speedup = figure(finding, "speedup")
+    assert speedup.low is not None
+    assert speedup.high is not None
+    assert speedup.low < speedup.value < speedup.high
+    assert speedup.method == "t of log ratios"
+    assert any(doubt.startswith("Only 4 pairs") for doubt in finding.doubts)
+
+
+def test_one_pair_has_no_interval() -> None:
+    finding = found(many(TOGETHER, pairs=1))
+    speedup = figure(finding, "speedup")
+    assert (speedup.value, speedup.low, speedup.high) == (pytest.approx(2.0), None, None)
+    assert "open" in verdict(finding)
+
+
+def test_a_pair_with_a_failed_leg_counts_not_at_all() -> None:
+    legs = many(TOGETHER, pairs=7)
+    legs.add(
+        SEQUENTIAL, [("first", "a", 0.0, 9.0, 0.1), ("second", "a", 0.0, 9.0, 0.1)], status=Status.FAILED
+    )
+    finding = found(legs)
+    assert len(finding.rounds) == 7
+    assert figure(finding, "speedup").value == pytest.approx(2.0)
+    assert any("Only 7 of 8 pairs are whole" in doubt for doubt in finding.doubts)
+
+
+def test_a_start_that_was_not_simultaneous_is_doubted() -> None:
+    legs = many(TOGETHER, pairs=5)
+    legs.add(SEQUENTIAL, TOGETHER, skew=0.4)
+    finding = found(legs)
+    assert max(one.skew_seconds for one in finding.rounds) == 0.4
+    assert any(
+        "In 1 of 6 concurrent legs the agents did not begin together" in doubt for doubt in finding.doubts
+    )
+    assert not any("begin together" in doubt for doubt in found(many(TOGETHER)).doubts)
+
+
+def test_legs_that_did_not_do_the_same_work_are_doubted() -> None:
+    legs = Legs()
+    for _ in range(6):
+        legs.add(SEQUENTIAL, TOGETHER, tokens=(100.0, 80.0))
+    assert any("answers were 20.0% shorter in the concurrent leg" in doubt for doubt in found(legs).doubts)
+
+
+def test_targets_are_met_only_by_the_whole_interval() -> None:
+    grades = {grade.figure: grade.verdict for grade in found(many(TOGETHER)).grades}
+    assert (grades["speedup"], grades["efficiency"]) == ("met", "met")
+    grades = {grade.figure: grade.verdict for grade in found(many(CONTENDING)).grades}
+    assert (grades["speedup"], grades["contention"]) == ("missed", "problematic")
+    legs = Legs()
+    for end in (0.9, 1.0, 1.1, 1.2, 0.95, 1.08):
+        legs.add(SEQUENTIAL, [("first", "a", 0.0, end, 0.1), ("second", "a", 0.0, end, 0.1)])
+    assert {g.figure: g.verdict for g in found(legs).grades}["speedup"] == "unsure"
