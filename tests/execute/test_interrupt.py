@@ -89,6 +89,21 @@ def test_workers_and_their_children_die_with_a_runner_that_is_killed(running: Ru
     assert nothing_runs(running)
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGINT])
+def test_nothing_is_left_in_the_temporary_folder_however_a_run_ends(
+    running: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: signal.Signals
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    process = until_it_waits(running)
+    assert [folder.name[:6] for folder in temporary.iterdir()] == ["assay-"]
+    process.send_signal(number)
+    process.communicate(timeout=LONG)
+
+    assert eventually(lambda: list(temporary.iterdir()) == [])
+
+
 def test_an_inline_run_prints_its_result_and_nothing_else(running: Running) -> None:
     path = running.spec(experiment="deeds", params={"deed": "print garbage"}, isolation="inline")
 

@@ -1,4 +1,5 @@
-"""A process that outlives the runner by a moment: when the runner was killed, it ends the workers and all they started.
+"""A process that outlives the runner by a moment: when the runner was killed, it ends the workers and all they started,
+and removes the temporary folder that they worked in.
 
 Nobody else could: the kernel can be asked to kill a worker along with the runner, but not the worker's children.
 """
@@ -9,11 +10,14 @@ import contextlib
 import secrets
 import subprocess
 import sys
+import time
 from itertools import count
+from pathlib import Path
 
 from assay.execute.tree import kill_group, kill_marked
 
 _FAREWELL = "done"
+_REMOVALS = 100
 
 
 class Guardian:
@@ -24,15 +28,15 @@ class Guardian:
         self._numbers = count()
         self._process: subprocess.Popen[str] | None = None
 
-    def mark(self) -> str:
-        """A mark for one more worker."""
+    def mark(self, temporary: str = "") -> str:
+        """A mark for one more worker; the folder of the first is the one to remove."""
         if self._process is None:
-            self._process = self._start()
+            self._process = self._start(temporary)
         return f"{self._token}.{next(self._numbers)}."
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start(self, temporary: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "assay.execute.guardian", f"{self._token}."],
+            [sys.executable, "-P", "-m", "assay.execute.guardian", f"{self._token}.", temporary],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -68,6 +72,19 @@ def main() -> None:
     for pid in groups:
         kill_group(pid)
     kill_marked(sys.argv[1])
+    if sys.argv[2]:
+        _remove(sys.argv[2])
+
+
+def _remove(folder: str) -> None:
+    """Again for a while, because one that was killed just now may still be in the middle of writing there."""
+    import shutil
+
+    for _ in range(_REMOVALS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not Path(folder).exists():
+            return
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ class Assignment:
     folders: Mapping[int, str]
     progress: Progress
     done: Done = field(default_factory=dict)
+    temporary: str = ""
+    """The folder that holds the trials' where it goes with the run; "" where the user named one."""
 
 
 def jobs(assignment: Assignment, ended: Set[int]) -> Iterator[Job]:
@@ -109,6 +111,7 @@ def _job(assignment: Assignment, trial: Trial, process: int) -> Job:
         run_id=assignment.run_id,
         run_dir=_folder(assignment, trial, process),
         name=trial.name,
+        temporary=assignment.temporary,
     )
 
 

@@ -58,7 +58,7 @@ class Worker:
         self.is_done = False
         """Nothing more will come from it."""
         self._guardian = guardian
-        self._mark = guardian.mark()
+        self._mark = guardian.mark(job.temporary)
         self._ending: Ending | None = None
         self._account = account_of(job)
         self._is_settled = False

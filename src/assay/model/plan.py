@@ -208,3 +208,5 @@ class Job:
     """How many to ask one at a time first, whatever the concurrency: one of them ended the process before."""
     wants_memory: bool = False
     """Whether peak memory is rated, and so worth the few microseconds that it takes to look."""
+    temporary: str = ""
+    """The folder of the whole run, where that must not outlive a runner that is killed."""

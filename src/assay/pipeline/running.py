@@ -166,8 +166,10 @@ def _carried_out(
     executor = lookup.find("executors", plan.executor)(plan.parallelism)
     spending = Spending(plan.budget)
     deciding = _deciding(begun, plan, store)
-    with interruptible() as interrupt, _Folders(begun, plan) as folders:
-        assignment = Assignment(plan, begun.id, folders, progress, store.done(begun.id) if plan.suite else {})
+    places = _Folders(begun, plan)
+    with interruptible() as interrupt, places as folders:
+        done = store.done(begun.id) if plan.suite else {}
+        assignment = Assignment(plan, begun.id, folders, progress, done, places.temporary)
         ended = {stored.trial.index for stored in begun.trials if stored.stopped}
         if deciding is not None:
             deciding.see(Batch(), ended)
@@ -277,12 +279,12 @@ class _Folders:
 
     def __init__(self, begun: Run, plan: Plan) -> None:
         self._begun, self._plan = begun, plan
-        self._temporary: str | None = None
+        self.temporary = ""
 
     def __enter__(self) -> dict[int, str]:
         if self._plan.output_dir is None:
-            self._temporary = tempfile.mkdtemp(prefix="assay-")
-        root = Path(self._plan.output_dir or self._temporary or "")
+            self.temporary = tempfile.mkdtemp(prefix="assay-")
+        root = Path(self._plan.output_dir or self.temporary)
         return {stored.trial.index: str(self._made(root, stored)) for stored in self._begun.trials}
 
     def _made(self, root: Path, stored: StoredTrial) -> Path:
@@ -296,8 +298,8 @@ class _Folders:
         return folder
 
     def __exit__(self, *_: object) -> None:
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        if self.temporary:
+            shutil.rmtree(self.temporary, ignore_errors=True)
 
 
 def plan_of(run: Run, store: Store) -> Plan:
