@@ -88,11 +88,11 @@ def _flood(context: ExperimentContext) -> None:
     """As much again once the first part was cut back, or would have been long ago."""
     line, deadline = "x" * 99_999 + "\n", time.monotonic() + 60
     for stream in (sys.stdout, sys.stderr):
+        while os.fstat(1).st_size > 50_000_000 and time.monotonic() < deadline:
+            time.sleep(0.01)
         for _ in range(1000):
             stream.write(line)
         stream.flush()
-        while os.fstat(1).st_size > 50_000_000 and time.monotonic() < deadline:
-            time.sleep(0.01)
 
 
 def _print_garbage(context: ExperimentContext) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.execute.carrying import trial
 from tests.execute.conftest import Carry
 
-from assay.execute.log import KEPT_BYTES
+from assay.execute.log import FLOOD_BYTES, KEPT_BYTES, Log, log_file
 from assay.model import Isolation, Limits, Status
 
 
@@ -76,6 +76,18 @@ def test_a_flood_of_output_is_cut_short_and_costs_the_runner_no_memory(carry: Ca
     assert int(left_out[1].replace(",", "")) < 150_000_000
     assert len(log) < 2 * KEPT_BYTES
     assert grown_kb < 20_000
+
+
+def test_a_flood_that_is_cut_back_after_its_end_does_not_look_like_all_there_was() -> None:
+    fd = log_file()
+    log = Log(fd)
+    os.write(fd, b"x" * (FLOOD_BYTES + 1))
+    log.drain_flood()
+    text = log.take() or ""
+    os.close(fd)
+
+    assert text.startswith("xxx")
+    assert text.endswith(f"[at least {FLOOD_BYTES + 1 - KEPT_BYTES // 2:,} bytes left out]\n")
 
 
 def test_what_an_execution_prints_is_kept_with_it(carry: Carry) -> None:

@@ -35,8 +35,11 @@ class Log:
 
     def drain_flood(self) -> None:
         """Cut the file back to its beginning while it is written to, when it has grown beyond all measure."""
-        if os.lseek(self._fd, 0, os.SEEK_END) > FLOOD_BYTES:
+        size = os.lseek(self._fd, 0, os.SEEK_END)
+        if size > FLOOD_BYTES:
             os.ftruncate(self._fd, KEPT_BYTES // 2)
+            # Said at once: if nothing is printed any more, the rest looks like all there was.
+            os.write(self._fd, _left_out(size - KEPT_BYTES // 2).encode())
 
 
 def excerpt(fd: int, size: int) -> str:
@@ -44,5 +47,8 @@ def excerpt(fd: int, size: int) -> str:
         return os.pread(fd, size, 0).decode("utf-8", "replace")
     half = KEPT_BYTES // 2
     head, tail = os.pread(fd, half, 0), os.pread(fd, half, size - half)
-    left_out = f"\n[at least {size - KEPT_BYTES:,} bytes left out]\n"
-    return head.decode("utf-8", "replace") + left_out + tail.decode("utf-8", "replace")
+    return head.decode("utf-8", "replace") + _left_out(size - KEPT_BYTES) + tail.decode("utf-8", "replace")
+
+
+def _left_out(size: int) -> str:
+    return f"\n[at least {size:,} bytes left out]\n"
