@@ -55,7 +55,11 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command()
 @click.argument("target")
-@click.option("--concurrency", type=int, metavar="N", help="So many at a time; with --rate, at most so many.")
+@click.option(
+    "--concurrency",
+    metavar="N[,N…]",
+    help="So many at a time, one after the other; with --rate, at most so many.",
+)
 @click.option("--rate", metavar="R", help="Requests per second, whatever comes back.")
 @click.option("--arrivals", metavar="HOW", help="constant (default), poisson, or trace:FILE.csv")
 @click.option(
@@ -95,7 +99,10 @@ def load(
     """
     from assay.pipeline import loading
 
-    options = _options(target, given)
+    levels = _levels(given.pop("concurrency"))
+    if len(levels) > 1 and (find_capacity or given["rate"] or given["stages"] or given["arrivals"]):
+        raise click.UsageError("Several values of --concurrency are for closed loops: leave the rate out.")
+    options = _options(target, {**given, "concurrency": levels[0] if levels else None})
     with session.store() as store:
         asked = loading.prepare_load(options, session.settings, store)
         if find_capacity:
@@ -109,11 +116,24 @@ def load(
                 store,
                 session.settings,
                 watch,
+                levels=levels if len(levels) > 1 else (),
                 repetitions=repetitions,
                 tags=tags,
                 watch_chunk=keep,
             )
         return _finish(session, done, asked)
+
+
+def _levels(text: str | None) -> tuple[int, ...]:
+    try:
+        levels = tuple(int(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        raise click.BadParameter(
+            f"'{text}' is not a number of requests, as in 8 or 1,8,64.", param_hint="--concurrency"
+        ) from None
+    if any(level < 1 for level in levels):
+        raise click.BadParameter("must be at least 1", param_hint="--concurrency")
+    return levels
 
 
 def _options(target: str, given: dict[str, Any]) -> LoadOptions:
@@ -126,16 +146,17 @@ def _options(target: str, given: dict[str, Any]) -> LoadOptions:
 
 
 def _finish(session: Session, done: Any, asked: Any) -> int:
-    from assay.report.load import load_document, print_load
+    from assay.report.load import load_document, print_load, print_loads
 
     last = done.results[-1]
     if session.is_json:
         document = load_document(last)
         more = [load_document(result) for result in done.results] if len(done.results) > 1 else []
-        session.emit({"run": done.run_id, **document, **({"repetitions": more} if more else {})})
+        session.emit({"run": done.run_id, **document, **({"loads": more} if more else {})})
+    elif len(done.results) == 1:
+        print_load(last, asked.load, session.console())
     else:
-        for result in done.results:
-            print_load(result, asked.load, session.console())
+        print_loads(done.results, session.console())
     if done.is_interrupted:
         session.say("Interrupted. What was measured until then is shown and kept.")
     session.next(

@@ -126,6 +126,15 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class Quality:
+    """How good the answers were that came back under the load."""
+
+    score: Span
+    scored: int
+    unscored: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoadResult:
     """What a load showed. Distributions are those of answers in the measured part; `due` counts from when a request was due."""
 
@@ -159,8 +168,7 @@ class LoadResult:
     counts_pieces: bool
     """Whether tokens had to be counted by pieces, as the server did not tell them."""
     warnings: tuple[str, ...]
-    server: str = ""
-    quality: Mapping[str, float] = field(default_factory=dict)
+    quality: Quality | None = None
 
 
 @dataclass(frozen=True, slots=True)

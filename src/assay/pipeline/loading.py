@@ -5,22 +5,27 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 from assay.analysis.load import judged
-from assay.errors import LookupFailed, did_you_mean
+from assay.errors import LookupFailed, PlanError, did_you_mean
+from assay.execute.agents import make_agent
 from assay.execute.environment import environment
-from assay.execute.load.agents import target_of_agent
-from assay.execute.load.asking import LoadOptions, Prepared, prepared
+from assay.execute.load.agents import KINDS, target_of_agent
+from assay.execute.load.asking import Data, LoadOptions, Prepared, prepared, prepared_agent
 from assay.execute.load.engine import Watch, WatchChunk
+from assay.execute.load.quality import quality_of
 from assay.execute.runner import interruptible
 from assay.model import AgentUse, Batch, Execution, Phase, Plan, RunState, Status
 from assay.model.load import LoadResult
 from assay.pipeline.ownership import owner
-from assay.plan.target import Registry, Request, known_agents, plan_target
+from assay.plan.target import Registry, Request, checked_suite, known_agents, plan_target
+from assay.plugin import lookup
 from assay.report.load import load_document, load_metrics
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -37,11 +42,30 @@ class Loaded:
 
 def prepare_load(options: LoadOptions, settings: Settings, store: Store) -> Prepared:
     """Of a URL, or of an agent that is known by its name."""
+    data = suite_data(options, settings, store)
     if options.target.startswith(_URLS):
-        return prepared(options)
-    return prepared(
-        options, target_of_agent(agent_named(options.target, settings, store), options, os.environ)
-    )
+        return prepared(options, data=data)
+    use = agent_named(options.target, settings, store)
+    if use.type in KINDS:
+        return prepared(options, target_of_agent(use, options, os.environ), data)
+    files = [str(file.resolve()) for file in settings.loaded_files()]
+    for file in files:
+        lookup.load_file(Path(file))
+    make_agent(use)
+    return prepared_agent(options, use, files, data)
+
+
+def suite_data(options: LoadOptions, settings: Settings, store: Store) -> Data | None:
+    """A suite as the data set: its inputs are asked, and answers are scored as it says."""
+    if options.dataset is None or Path(options.dataset).suffix not in (".yaml", ".yml"):
+        return None
+    suite = checked_suite(options.dataset, settings)
+    pairs = [
+        (benchmark, case) for benchmark in suite.benchmarks for case in benchmark.cases if not case.turns
+    ]
+    if not pairs:
+        raise PlanError(f"'{options.dataset}' has no case that can be asked in one turn.")
+    return Data([case.input for _, case in pairs], partial(quality_of, pairs))
 
 
 def agent_named(name: str, settings: Settings, store: Store) -> AgentUse:
@@ -59,21 +83,23 @@ def run_load(
     settings: Settings,
     watch: Watch,
     *,
+    levels: Sequence[int] = (),
     repetitions: int = 1,
     tags: tuple[str, ...] = (),
     watch_chunk: WatchChunk | None = None,
 ) -> Loaded:
-    """Each repetition is stored as soon as it is done; interrupted, with what there was."""
-    plan = plan_load(options, settings, repetitions, tags)
+    """At each level, so often; every load is stored as soon as it is done, and interrupted with what there was."""
+    plan = plan_load(options, settings, repetitions, tags, levels)
     now = datetime.now(UTC)
     begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), now, owner())
     results: list[LoadResult] = []
+    loads = [replace(asked.load, concurrency=level) for level in levels] or [asked.load]
     with interruptible() as interrupt:
-        for repetition in range(repetitions):
+        for repetition, (trial, load) in product(range(repetitions), enumerate(loads)):
             started = time.time()
-            result = judged(asked.measured(watch, interrupt, watch_chunk), asked.load)
+            result = judged(asked.at(load).measured(watch, interrupt, watch_chunk), load)
             results.append(result)
-            store.add(begun.id, Batch((execution_of(result, 0, repetition, started),)))
+            store.add(begun.id, Batch((execution_of(result, trial, repetition, started),)))
             if interrupt():
                 break
         state = _state(results, interrupt)
@@ -87,7 +113,13 @@ def _state(results: list[LoadResult], is_interrupted: Callable[[], bool]) -> Run
     return RunState.COMPLETED if any(result.requests_completed for result in results) else RunState.FAILED
 
 
-def plan_load(options: LoadOptions, settings: Settings, repetitions: int, tags: tuple[str, ...]) -> Plan:
+def plan_load(
+    options: LoadOptions,
+    settings: Settings,
+    repetitions: int,
+    tags: tuple[str, ...],
+    levels: Sequence[int] = (),
+) -> Plan:
     changes: dict[str, object] = {
         "params": given(options),
         "iterations": {"measured": repetitions, "warmup": 0},
@@ -95,8 +127,15 @@ def plan_load(options: LoadOptions, settings: Settings, repetitions: int, tags: 
     }
     if tags:
         changes["tags"] = list(tags)
+    if len(levels) > 1:
+        changes["sweep"] = {"concurrency": list(levels)}
     plan = plan_target(Request("load", changes), settings, Registry())
-    return replace(plan, trials=tuple(replace(trial, name=f"load {options.target}") for trial in plan.trials))
+    named = (replace(trial, name=_trial_name(options.target, trial.axes)) for trial in plan.trials)
+    return replace(plan, name="load", trials=tuple(named))
+
+
+def _trial_name(target: str, axes: Mapping[str, object]) -> str:
+    return " ".join([f"load {target}", *(f"{name}={value}" for name, value in axes.items())])
 
 
 def given(options: LoadOptions) -> dict[str, object]:

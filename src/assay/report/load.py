@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from assay.model.load import Distribution, Load, LoadResult, Span
+from assay.model.load import Distribution, Load, LoadResult, Quality, Span
 from assay.units import count, percent, seconds, significant
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def load_metrics(result: LoadResult) -> dict[str, float]:
     }
     if result.goodput is not None:
         metrics["goodput_rps"] = result.goodput.value
+    if result.quality is not None:
+        metrics["score"] = result.quality.score.value
     for name in _ALWAYS:
         times = result.times.get(name)
         if times is not None:
@@ -66,6 +68,7 @@ def load_document(result: LoadResult) -> dict[str, Any]:
             "error_rate": _ends(result.error_rate),
             "goodput_rps": _ends(result.goodput),
         },
+        "quality": _quality(result.quality),
         "slo": [
             {
                 "objective": held.objective.text,
@@ -83,6 +86,17 @@ def load_document(result: LoadResult) -> dict[str, Any]:
         "warnings": list(result.warnings),
         "over_time": [_moment(moment) for moment in result.moments],
         "latency_curve_ms": [[value * 1e3, share] for value, share in result.curve],
+    }
+
+
+def _quality(quality: Quality | None) -> dict[str, Any] | None:
+    if quality is None:
+        return None
+    return {
+        "score": quality.score.value,
+        "interval": _ends(quality.score),
+        "scored": quality.scored,
+        "unscored": quality.unscored,
     }
 
 
@@ -146,6 +160,41 @@ def print_load(result: LoadResult, load: Load, console: Console) -> None:
         console.print(bullet("!", warning, "yellow"))
 
 
+def print_loads(results: Sequence[LoadResult], console: Console) -> None:
+    """Several loads, a row each."""
+    from assay.report.screen import bullet, new_table
+
+    has_score = any(result.quality for result in results)
+    table = new_table()
+    for name in (
+        "in flight",
+        "requests/s",
+        "tokens/s",
+        "TTFT P50",
+        "TTFT P99",
+        "latency P50",
+        "P99",
+        "failed",
+    ):
+        table.add_column(name, justify="right")
+    if has_score:
+        table.add_column("score", justify="right")
+    for result in results:
+        ttft, latency = result.times.get("ttft"), result.times.get("latency")
+        score = [_give_or_take(result.quality.score) if result.quality else "–"] if has_score else []
+        table.add_row(
+            significant(result.concurrency),
+            _give_or_take(result.throughput),
+            significant(result.output_tokens.value),
+            *(seconds(times.at(s)) if times else "–" for times in (ttft, latency) for s in ("p50", "p99")),
+            percent(result.error_rate.value),
+            *score,
+        )
+    console.print(table)
+    for warning in dict.fromkeys(warning for result in results for warning in result.warnings):
+        console.print(bullet("!", warning, "yellow"))
+
+
 def _headline(result: LoadResult) -> str:
     simulated = " (simulated)" if result.is_simulated else ""
     return (
@@ -167,6 +216,10 @@ def _facts(result: LoadResult, load: Load) -> list[str]:
     )
     if result.goodput is not None:
         lines.append(f"Goodput {_spanned(result.goodput)} requests/s keep to every limit of the objective")
+    if result.quality is not None:
+        lines.append(
+            f"Score {_spanned(result.quality.score)} of {count(result.quality.scored)} answers under this load"
+        )
     lines.append(
         f"Generator: answers waited {seconds(result.lag_p99)} (P99), {percent(result.cpu_share)} of a core"
     )
@@ -187,6 +240,12 @@ def _spanned(span: Span) -> str:
     if span.low is None or span.high is None:
         return significant(span.value)
     return f"{significant(span.value)} ({significant(span.low)} to {significant(span.high)})"
+
+
+def _give_or_take(span: Span) -> str:
+    if span.low is None or span.high is None:
+        return significant(span.value)
+    return f"{significant(span.value)} ±{significant((span.high - span.low) / 2, 2)}"
 
 
 def document_of(output: object) -> Mapping[str, Any] | None:

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assay.errors import PlanError
 from assay.execute.agents import filled_in
 from assay.execute.load.asking import LoadOptions
 from assay.execute.load.request import Target
 from assay.model import AgentUse
 
-_KINDS = ("openai", "ollama", "anthropic", "http")
+KINDS = ("openai", "ollama", "anthropic", "http")
+"""Types of agents that the engine can speak to by itself."""
 
 
 def target_of_agent(use: AgentUse, options: LoadOptions, environment: Mapping[str, str]) -> Target:
-    if use.type not in _KINDS:
-        raise PlanError(
-            f"Agent '{use.name}' of type '{use.type}' has no server to be loaded; "
-            f"loads go to agents of type {', '.join(_KINDS)} and to URLs."
-        )
     given: dict[str, Any] = filled_in(dict(use.options), environment, use.name)
     streams = options.stream and bool(given.get("stream", True))
     return Target(

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 LARGEST_ANSWER = 64 * 2**20
 """Of a stream; nothing of it is kept but what it was found to hold."""
@@ -324,3 +326,46 @@ def usage_in(text: bytes) -> tuple[int | None, int | None]:
     """Output and input tokens that an answer in one piece tells."""
     output, given = _OUTPUT_TOKENS.search(text), _INPUT_TOKENS.search(text)
     return (int(output[1]) if output else None, int(given[1]) if given else None)
+
+
+def text_of(payload: str) -> str:
+    """What an answer says, of whatever dialect and whether it was streamed or not.
+
+    >>> text_of('data: {"choices":[{"delta":{"content":"4"}}]}\\n\\ndata: {"choices":[{"delta":{"content":"2"}}]}\\n\\ndata: [DONE]\\n')
+    '42'
+    """
+    return "".join(_text_in(document) for document in _documents(payload))
+
+
+def _documents(payload: str) -> Iterator[Any]:
+    try:
+        yield json.loads(payload)
+        return
+    except ValueError:
+        pass
+    for line in payload.splitlines():
+        text = line.removeprefix("data:").strip()
+        if text.startswith("{"):
+            try:
+                yield json.loads(text)
+            except ValueError:
+                continue
+
+
+def _text_in(document: Any) -> str:
+    if not isinstance(document, dict):
+        return str(document)
+    for choice in document.get("choices") or ():
+        part = choice.get("delta") or choice.get("message") or choice
+        return str(part.get("content") or part.get("text") or "")
+    for name in ("message", "delta", "content_block"):
+        part = document.get(name)
+        if isinstance(part, dict):
+            return str(part.get("content") or part.get("text") or "") if part.get("content") != [] else ""
+    content = document.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    for name in ("response", "output", "text", "delta", "content"):
+        if isinstance(document.get(name), str):
+            return str(document[name])
+    return ""

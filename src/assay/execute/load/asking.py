@@ -9,11 +9,20 @@ from pathlib import Path
 
 from assay.errors import Mistake, SpecError
 from assay.execute.agents import filled_in
-from assay.execute.load.engine import Watch, WatchChunk, carry_out
+from assay.execute.load.engine import (
+    AGENT_WORKER,
+    SERVER_WORKER,
+    Watch,
+    WatchChunk,
+    carry_out,
+    order_for,
+    order_for_agent,
+)
 from assay.execute.load.request import Ask, Target, check_allowed, is_loopback, requests_for, target_of
 from assay.execute.load.summary import summarised
 from assay.execute.load.tally import Bounds
-from assay.model.load import Arrivals, Load, LoadResult, Objective
+from assay.model import AgentUse
+from assay.model.load import Arrivals, Load, LoadResult, Objective, Quality
 from assay.spec.loading import objectives_of, rate_of, read_prompts, read_trace, seconds_of, stages_of, words
 
 PROMPT = "Say in one sentence what a benchmark is."
@@ -52,8 +61,11 @@ class Prepared:
     """A load with all that is needed to begin at once."""
 
     load: Load
-    target: Target
-    requests: Sequence[bytes]
+    order: dict[str, object]
+    """What a worker is told beside the timetable. Headers in it may hold secrets: it is never stored."""
+    module: str = SERVER_WORKER
+    check: Check | None = None
+    """Scores answers, where there is something to hold them against."""
 
     def measured(
         self,
@@ -61,31 +73,56 @@ class Prepared:
         is_stopped: Callable[[], bool] = lambda: False,
         watch_chunk: WatchChunk | None = None,
     ) -> LoadResult:
-        bounds = bounds_of(self.load.objectives)
         tally = carry_out(
             self.load,
-            self.target,
-            self.requests,
+            self.order,
             watch,
-            bounds=bounds,
+            module=self.module,
+            bounds=bounds_of(self.load.objectives),
             is_stopped=is_stopped,
             watch_chunk=watch_chunk,
         )
-        return summarised(tally, self.load)
+        found = summarised(tally, self.load)
+        return found if self.check is None else replace(found, quality=self.check(tally.answers))
 
     def at(self, load: Load) -> Prepared:
         """The same requests, put in another way."""
         return replace(self, load=load)
 
 
-def prepared(options: LoadOptions, target: Target | None = None) -> Prepared:
+Check = Callable[[Sequence[tuple[int, str]]], Quality | None]
+
+
+def prepared(options: LoadOptions, target: Target | None = None, data: Data | None = None) -> Prepared:
     """Everything is checked here, before the first byte is sent."""
     found = target or target_for(options)
     check_allowed(found.url, options.allow_host)
     load, asks = load_for(options)
-    if found.dialect != "http" or options.prompt or options.dataset or asks:
+    if data is not None:
+        asks = [Ask(str(prompt)) for prompt in data.prompts]
+    elif found.dialect != "http" or options.prompt or options.dataset or asks:
         asks = asks or [Ask(prompt) for prompt in prompts_of(options)]
-    return Prepared(load, found, requests_for(found, asks, options.max_tokens))
+    requests = requests_for(found, asks, options.max_tokens)
+    order = order_for(found, requests, keeps_answers=data is not None)
+    return Prepared(load, order, check=data.check if data else None)
+
+
+def prepared_agent(
+    options: LoadOptions, use: AgentUse, files: Sequence[str], data: Data | None = None
+) -> Prepared:
+    """Of an agent without a server: it is asked through its own code."""
+    load, asks = load_for(options)
+    prompts = data.prompts if data is not None else [ask.prompt for ask in asks] or prompts_of(options)
+    order = order_for_agent(use, prompts, options.max_tokens, files, keeps_answers=data is not None)
+    return Prepared(load, order, AGENT_WORKER, data.check if data else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Cases of a suite as a data set: what is asked, and how answers are held against what is right."""
+
+    prompts: Sequence[object]
+    check: Check
 
 
 def target_for(options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:

@@ -10,12 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import IO
 
 from assay.errors import PlanError
 from assay.execute.load.record import Chunk, Unpacker
-from assay.execute.load.request import Place, Target, place_of
+from assay.execute.load.request import Target, place_of
 from assay.execute.load.tally import Bounds, Pulse, Tally
+from assay.model import AgentUse
 from assay.model.load import Load
 
 HEAD_START = 0.05
@@ -30,10 +32,9 @@ Watch = Callable[[Pulse, Tally], None]
 WatchChunk = Callable[[Chunk], None]
 
 
-def order_for(
-    load: Load, target: Target, place: Place, requests: Sequence[bytes], keeps_answers: bool
-) -> dict[str, object]:
-    """All that a worker has to know; the number of the worker is added for each."""
+def order_for(target: Target, requests: Sequence[bytes], keeps_answers: bool = False) -> dict[str, object]:
+    """All that a worker has to know of the server; when to ask is added for each load."""
+    place = place_of(target.url)
     tls = {"name": place.host, "is_checked": target.is_checked} if place.is_tls else None
     return {
         "address": [place.family, place.address],
@@ -43,7 +44,23 @@ def order_for(
         "is_json": target.dialect != "http",
         "stamps": True,
         "keeps_answers": keeps_answers,
-        **timetable_of(load),
+    }
+
+
+def order_for_agent(
+    use: AgentUse,
+    prompts: Sequence[object],
+    max_tokens: int | None,
+    files: Sequence[str],
+    keeps_answers: bool = False,
+) -> dict[str, object]:
+    """The same for an agent that is asked through its own code; `files` define what it needs by name."""
+    return {
+        "agent": asdict(use),
+        "prompts": list(prompts),
+        "max_tokens": max_tokens,
+        "load": list(files),
+        "keeps_answers": keeps_answers,
     }
 
 
@@ -72,21 +89,22 @@ def _ahead(load: Load) -> int:
     return min(load.concurrency or MOST_AHEAD, MOST_AHEAD, max(1, int(highest * 0.25 / load.workers)))
 
 
+SERVER_WORKER, AGENT_WORKER = "assay.execute.load.worker", "assay.execute.load.agent_worker"
+
+
 def carry_out(
     load: Load,
-    target: Target,
-    requests: Sequence[bytes],
+    order: dict[str, object],
     watch: Watch,
     *,
+    module: str = SERVER_WORKER,
     bounds: Bounds = Bounds(),  # noqa: B008  (frozen)
-    keeps_answers: bool = False,
     is_stopped: Callable[[], bool] = lambda: False,
     watch_chunk: WatchChunk | None = None,
 ) -> Tally:
     """Returns when every request has ended, or soon after `is_stopped`; then with what there was."""
-    order = order_for(load, target, place_of(target.url), requests, keeps_answers)
-    with _Crew("assay.execute.load.worker", order, load.workers) as crew:
-        return crew.work(Tally(bounds), watch, is_stopped, watch_chunk, load)
+    with _Crew(module, {**order, **timetable_of(load)}, load.workers) as crew:
+        return crew.work(Tally(bounds), watch, is_stopped, watch_chunk)
 
 
 class _Crew:
@@ -131,7 +149,6 @@ class _Crew:
         watch: Watch,
         is_stopped: Callable[[], bool],
         watch_chunk: WatchChunk | None,
-        load: Load,
     ) -> Tally:
         self._begin()
         stop_at = float("inf")

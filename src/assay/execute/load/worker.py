@@ -18,6 +18,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Any
 
 from assay.execute.load.alarm import Alarm
@@ -86,7 +87,7 @@ class Worker:
     def run(self, begin: float) -> None:
         """`begin` on the monotonic clock."""
         self._begin = begin
-        self._due = self._timetable()
+        self._due = timetable(self._order)
         self._next = next(self._due, None)
         self._poll.register(0, _IN)
         if self._alarm.fd >= 0:
@@ -111,20 +112,6 @@ class Worker:
                 self._idle.append(self._opened())
             except OSError:
                 return
-
-    def _timetable(self) -> Iterator[tuple[int, float]]:
-        """Numbers of requests and when they are due, in seconds from the start; of a closed loop only the first of each place."""
-        order = self._order
-        if order["stages"] is not None:
-            table = arrivals([Stage(*one) for one in order["stages"]], order["is_poisson"], order["seed"])
-            timetable: Iterator[float] = table
-        elif order["moments"] is not None:
-            timetable = iter(order["moments"])
-        else:
-            timetable = iter([0.0] * order["concurrency"])
-        turns = share(timetable, order["worker"], order["workers"])
-        most = order["count"]
-        return turns if most is None else ((n, at) for n, at in turns if n < most)
 
     @property
     def _is_closed(self) -> bool:
@@ -443,6 +430,19 @@ class Worker:
         }
         self._answers = []
         _say(chunk)
+
+
+def timetable(order: dict[str, Any]) -> Iterator[tuple[int, float]]:
+    """Numbers of requests and when they are due, in seconds from the start; of a closed loop the first of each place."""
+    if order["stages"] is not None:
+        moments = arrivals([Stage(*one) for one in order["stages"]], order["is_poisson"], order["seed"])
+    elif order["moments"] is not None:
+        moments = iter(order["moments"])
+    else:
+        moments = iter([0.0] * order["concurrency"])
+    turns = share(moments, order["worker"], order["workers"])
+    most = order["count"]
+    return turns if most is None else takewhile(lambda turn: turn[0] < most, turns)
 
 
 def _say(chunk: Chunk) -> None:

@@ -1,0 +1,225 @@
+"""A worker for agents that have no server: they are asked through their own code, by the same timetable.
+
+It tells the same columns as the worker for servers. An agent that computes while it is asked shares this process with the
+timetable; then the delay of requests shows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import signal
+import sys
+import time
+from array import array
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from assay.execute.agents import make_agent
+from assay.execute.load.record import OK, Chunk, columns_of, packed
+from assay.execute.load.worker import timetable
+from assay.model import AgentUse, Answer, Request
+from assay.plugin import lookup
+from assay.plugin.agent import Agent, InvalidAnswer
+
+_TICK = 0.1
+_NOT_KNOWN = float("nan")
+
+
+class AgentWorker:
+    def __init__(self, order: dict[str, Any], agent: Agent, loop: asyncio.AbstractEventLoop) -> None:
+        self._order, self._agent, self._loop = order, agent, loop
+        self._rows: list[tuple[float, ...]] = []
+        self._gaps = array("d")
+        self._kinds: dict[str, int] = {"ok": OK}
+        self._answers: list[list[object]] = []
+        self._sent = 0
+        self._in_flight = 0
+        self._begin = 0.0
+        self._lag = 0.0
+        """How late this process last was to wake: what an agent that computes in it does to the others."""
+        self._stopping = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._threads: ThreadPoolExecutor | None = None
+        if not inspect.iscoroutinefunction(agent.answer):
+            self._threads = ThreadPoolExecutor(min(order["in_flight"], 64))
+
+    async def run(self, begin: float) -> None:
+        self._begin = begin
+        ticking = asyncio.create_task(self._tick())
+        watching = asyncio.create_task(self._watch_for_the_end())
+        if self._order["concurrency"] is not None:
+            await self._closed_loop()
+        else:
+            await self._by_timetable()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        for task in (ticking, watching):
+            task.cancel()
+        self._tell(is_last=True)
+
+    async def _watch_for_the_end(self) -> None:
+        reader = asyncio.StreamReader()
+        await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        await reader.read()
+        self._stopping.set()
+        for task in self._tasks:
+            task.cancel()
+
+    def _turns(self) -> Iterator[tuple[int, float]]:
+        return timetable(self._order)
+
+    async def _by_timetable(self) -> None:
+        most = asyncio.Semaphore(self._order["in_flight"])
+        for number, due in self._turns():
+            await self._sleep_until(self._begin + due)
+            await most.acquire()
+            if self._stopping.is_set():
+                return
+            task = asyncio.create_task(self._ask(number, self._begin + due))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(lambda _: most.release())
+
+    async def _closed_loop(self) -> None:
+        for number, _ in self._turns():
+            task = asyncio.create_task(self._one_place(number))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        await asyncio.wait(self._tasks)
+
+    async def _one_place(self, number: int) -> None:
+        order = self._order
+        await self._sleep_until(self._begin)
+        while not self._stopping.is_set() and time.monotonic() - self._begin < order["seconds"]:
+            if order["count"] is not None and number >= order["count"]:
+                return
+            await self._ask(number, time.monotonic())
+            number += order["concurrency"]
+            if order["think_seconds"]:
+                await asyncio.sleep(order["think_seconds"])
+
+    async def _sleep_until(self, at: float) -> None:
+        if (left := at - time.monotonic()) > 0:
+            await asyncio.sleep(left)
+
+    async def _ask(self, number: int, due: float) -> None:
+        self._in_flight += 1
+        self._sent += 1
+        begun = time.monotonic()
+        answer, kind = None, None
+        try:
+            prompts = self._order["prompts"]
+            request = Request(
+                str(number), prompts[number % len(prompts)], max_tokens=self._order["max_tokens"]
+            )
+            answer = await asyncio.wait_for(self._answer(request), self._order["seconds_each"])
+        except TimeoutError:
+            kind = "timeout"
+        except asyncio.CancelledError:
+            kind = "cut_off"
+        except InvalidAnswer:
+            kind = "invalid_answer"
+        except Exception:
+            kind = "failed"
+        self._write_down(number, due, begun, answer, kind)
+        self._in_flight -= 1
+
+    async def _answer(self, request: Request) -> Answer:
+        if self._threads is not None:
+            answer: Any = await self._loop.run_in_executor(self._threads, self._agent.answer, request)
+        else:
+            answer = self._agent.answer(request)
+        found: Answer = await answer if inspect.isawaitable(answer) else answer
+        return found
+
+    def _write_down(
+        self, number: int, due: float, begun: float, answer: Answer | None, kind: str | None
+    ) -> None:
+        now, begin = time.monotonic(), self._begin
+        first = output = given = _NOT_KNOWN
+        if answer is not None:
+            if answer.first_token_seconds is not None:
+                first = begun + answer.first_token_seconds - begin
+            if answer.usage is not None:
+                output = _number(answer.usage.output_tokens)
+                given = _number(answer.usage.input_tokens)
+            if self._order["keeps_answers"]:
+                self._answers.append([number, json.dumps({"output": str(answer.output)})])
+        outcome = OK if kind is None else self._kinds.setdefault(kind, len(self._kinds))
+        times = (due - begin, begun - begin, begun - begin, first, now - begin)
+        self._rows.append((number, *times, output, given, outcome, self._lag, 0))
+
+    async def _tick(self) -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(_TICK)
+            self._lag = max(0.0, time.monotonic() - before - _TICK)
+            self._tell(is_last=False)
+
+    def _tell(self, is_last: bool) -> None:
+        chunk = Chunk(columns_of(self._rows), self._gaps)
+        self._rows, self._gaps = [], array("d")
+        chunk.facts = {
+            "at": time.monotonic() - self._begin,
+            "in_flight": self._in_flight,
+            "sent": self._sent,
+            "cpu": time.thread_time(),
+            "kinds": list(self._kinds),
+            "reconnects": 0,
+            "coalesced": 0,
+            "counted": False,
+            "simulated": bool(getattr(self._agent, "is_simulated", False)),
+            "answers": self._answers,
+            "is_last": is_last,
+        }
+        self._answers = []
+        data = memoryview(packed(chunk))
+        try:
+            while data:
+                data = data[os.write(1, data) :]
+        except BrokenPipeError:
+            os._exit(0)
+
+
+def _number(value: int | None) -> float:
+    return _NOT_KNOWN if value is None else float(value)
+
+
+async def _worked(order: dict[str, Any], agent: Agent, begin: float) -> None:
+    await AgentWorker(order, agent, asyncio.get_running_loop()).run(begin)
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    order = json.loads(sys.stdin.buffer.readline())
+    sys.path.append(str(Path.cwd()))
+    for file in order["load"]:
+        lookup.load_file(Path(file))
+    use = AgentUse(**order["agent"])
+    with asyncio.Runner() as runner:
+        agent = make_agent(use, min(order["in_flight"], 64))
+        opening: Any = agent.open()
+        if inspect.isawaitable(opening):
+            runner.run(_awaited(opening))
+        os.write(1, b"ready\n")
+        begin = sys.stdin.buffer.readline()
+        try:
+            if begin:
+                runner.run(_worked(order, agent, float(begin)))
+        finally:
+            closing: Any = agent.close()
+            if inspect.isawaitable(closing):
+                runner.run(_awaited(closing))
+
+
+async def _awaited(what: Any) -> None:
+    await what
+
+
+if __name__ == "__main__":
+    main()
