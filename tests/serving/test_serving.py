@@ -158,7 +158,7 @@ def test_options_are_sent_as_they_were_asked_for_and_nothing_else(assay_inline: 
 
 
 def test_the_profiles_are_those_of_the_seed() -> None:
-    baseline, chimera = (ServingParams(model="m", profile=name) for name in ("baseline", "chimera"))  # type: ignore[arg-type]
+    baseline, chimera = (ServingParams(model="m", profile=name) for name in ("baseline", "chimera"))
 
     assert {name: getattr(chimera, name) for name in PROFILES["chimera"]} == {
         "num_gpu": 80,

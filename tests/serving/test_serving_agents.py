@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from assay.model import AgentUse
 from assay.plugin.agent import BadAgent
 
 
-def agents(folder: Path, *definitions: dict[str, object]) -> None:
+def agents(folder: Path, *definitions: Mapping[str, object]) -> None:
     (folder / "agents.yaml").write_text(json.dumps({"agents": list(definitions)}))
     (folder / "assay.toml").write_text('[assay]\nagents = ["agents.yaml"]\n')
 

@@ -180,10 +180,12 @@ def _twice(every: list[tuple[dict[str, Any], Any]], swept: list[Point]) -> str:
 
 
 def _agent(reference: str, member: Any, use: AgentUse | None, params: Mapping[str, Any]) -> Agent:
+    if use is not None:
+        return Agent(use.name, use.version)
     agent_of = getattr(experiment_class(member), "agent_of", None)
     if agent_of is not None:
         found: Agent = agent_of(params)
-        return found if use is None else Agent(use.name, use.version or found.version)
+        return found
     origins = {source.name: source.origin for source in lookup.sources("experiments")}
     is_installed = reference in origins and not origins[reference].endswith(".py")
     return code_base(member, origins[reference] if is_installed else None)

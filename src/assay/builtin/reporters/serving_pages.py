@@ -94,7 +94,10 @@ def _compared(report: Report, pair: Pair) -> tuple[Comparison, ...]:
     if pair.candidate is None:
         return ()
     interleaved = report.run.order == Order.INTERLEAVED
-    return compare_trials(pair.reference.trial, pair.candidate.trial, interleaved=interleaved)
+    a, b = pair.reference.trial, pair.candidate.trial
+    # Few, because each further metric that is tested makes all of them harder to establish.
+    shared = [name for name in (pair.throughput, *_HEADS) if name in a.series and name in b.series]
+    return compare_trials(a, b, interleaved=interleaved, metrics=shared)
 
 
 def conclusions(report: Report, pair: Pair, compared: Sequence[Comparison]) -> Iterator[str]:
@@ -107,10 +110,8 @@ def conclusions(report: Report, pair: Pair, compared: Sequence[Comparison]) -> I
     if spoilt:
         yield f"None: the two points are not what they were to be. {text(spoilt[0].message)}"
         return
-    by_name = {one.metric.name: one for one in compared}
-    heads = [by_name[name] for name in (pair.throughput, *_HEADS) if name in by_name]
-    yield from (_sentence(one) for one in heads)
-    yield f"**{_together([one.verdict for one in heads])}**"
+    yield from (_sentence(one) for one in compared)
+    yield f"**{_together([one.verdict for one in compared])}**"
 
 
 def _sentence(one: Comparison) -> str:
