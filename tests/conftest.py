@@ -1,17 +1,25 @@
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 from tests.command import Assay, AssayInline
 
 from assay.plugin import lookup
 
-# How long an example takes says nothing on a machine that others use as well.
-settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes says nothing on a machine that others use as well. Where the folder may not be written to,
+# an example that failed is not kept for the next time.
+settings.register_profile(
+    "shared machine",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=DirectoryBasedExampleDatabase(".hypothesis/examples") if os.access(".", os.W_OK) else None,
+)
 settings.load_profile("shared machine")
 
 
