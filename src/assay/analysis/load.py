@@ -49,8 +49,7 @@ def held(objective: Objective, result: LoadResult) -> Held:
     figure = _figure(objective, result)
     if figure is None:
         return Held(objective, None, None)
-    is_met = figure.value < objective.limit if objective.is_upper else figure.value > objective.limit
-    return Held(objective, figure, is_met)
+    return Held(objective, figure, objective.is_met_by(figure.value))
 
 
 def _figure(objective: Objective, result: LoadResult) -> Span | None:

@@ -29,6 +29,13 @@ class Objective:
     """Whether the figure must stay below the limit."""
     limit: float
     """In base units."""
+    is_inclusive: bool = False
+    """Whether the limit itself is still within it: `<=`."""
+
+    def is_met_by(self, value: float) -> bool:
+        if value == self.limit:
+            return self.is_inclusive
+        return value < self.limit if self.is_upper else value > self.limit
 
 
 @dataclass(frozen=True, slots=True)

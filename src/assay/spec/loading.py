@@ -8,20 +8,25 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 
 from assay.errors import Mistake, SpecError
 from assay.model.load import Objective
 
 HIGHEST_RATE = 1_000_000.0
+MOST_TOKENS = 1_000_000
+_MOST_TOLD = 20
+"""Mistakes of one file; a file that is wrong throughout would bury them."""
 _TIMES = ("ttft", "itl", "tpot", "latency", "schedule_delay")
 _RATES = ("error_rate", "throughput", "goodput", "tokens")
 _STATISTICS = ("mean", "max", "p50", "p90", "p95", "p99", "p999")
+_NUMBER = r"(?:\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d{1,2})?"
 _OBJECTIVE = re.compile(
-    r"\s*([a-z_]+?)(?:_(mean|max|p\d+))?\s*(<=?|>=?)\s*([\d.]+(?:e-?\d+)?)\s*(us|µs|ms|s|%|/s)?\s*"
+    rf"\s*([a-z_]+?)(?:_(mean|max|p\d+))?\s*(<=?|>=?)\s*({_NUMBER})\s*(us|µs|ms|s|%|/s)?\s*", re.A
 )
-_DURATION = re.compile(r"(\d*\.?\d+(?:e-?\d+)?)\s*(us|ms|s|m|min|h)?")
+_DURATION = re.compile(rf"({_NUMBER})\s*(us|ms|s|m|min|h)?", re.A)
 _UNITS = {
     "us": 1e-6,
     "µs": 1e-6,
@@ -33,7 +38,7 @@ _UNITS = {
     "%": 0.01,
     "/s": 1.0,
 }
-_STAGE = re.compile(r"([^@]+)@\s*([\d.]+(?:e\d+)?)\s*(?:\.\.\s*([\d.]+(?:e\d+)?))?\s*(?:/s)?")
+_STAGE = re.compile(rf"([^@]+)@\s*({_NUMBER})\s*(?:/s)?\s*(?:\.\.\s*({_NUMBER})\s*(?:/s)?)?", re.A)
 _MOMENT = ("timestamp", "time", "arrived_at", "arrival_time", "offset", "seconds")
 _INPUT = (
     "contexttokens",
@@ -58,7 +63,7 @@ def seconds_of(text: str, option: str) -> float:
     >>> seconds_of("10", "--duration"), seconds_of("200ms", "--duration"), seconds_of("2m", "--duration")
     (10.0, 0.2, 120.0)
     """
-    found = _DURATION.fullmatch(text.strip())
+    found = _DURATION.fullmatch(text.strip().lower())
     if found is None:
         raise _wrong(option, f"'{text}' is not a time. Write 10, 10s, 200ms or 2m.")
     return float(found[1]) * _UNITS[found[2] or "s"]
@@ -110,10 +115,15 @@ def _objective(text: str, option: str) -> Objective:
     if metric in _TIMES and unit not in ("us", "µs", "ms", "s"):
         raise _wrong(option, f"'{text.strip()}' lacks a unit: us, ms or s.")
     if metric in _RATES and (statistic or unit in ("us", "µs", "ms", "s")):
-        raise _wrong(option, f"'{metric}' is a rate: write {metric}<1% or {metric}>50.")
-    return Objective(
-        text.strip(), metric, statistic, sign.startswith("<"), float(number) * _UNITS.get(unit or "", 1.0)
-    )
+        raise _wrong(option, f"'{metric}' is a rate: write {_example(metric)}.")
+    if unit == ("/s" if metric == "error_rate" else "%"):
+        raise _wrong(option, f"'{text.strip()}': write {_example(metric)}.")
+    limit = float(number) * _UNITS.get(unit or "", 1.0)
+    return Objective(text.strip(), metric, statistic, sign.startswith("<"), limit, sign.endswith("="))
+
+
+def _example(metric: str) -> str:
+    return "error_rate<1%" if metric == "error_rate" else f"{metric}>50"
 
 
 def stages_of(text: str, option: str = "--stages") -> tuple[tuple[float, float, float], ...]:
@@ -123,7 +133,7 @@ def stages_of(text: str, option: str = "--stages") -> tuple[tuple[float, float, 
     ((10.0, 50.0, 50.0), (5.0, 50.0, 200.0))
     """
     stages = tuple(_stage(part, option) for part in text.split(",") if part.strip())
-    if not stages or not any(first + last for _, first, last in stages):
+    if not any(first + last for _, first, last in stages):
         raise _wrong(option, "No stage sends anything. Write for instance: 10s@50,20s@200,10s@50")
     return stages
 
@@ -160,20 +170,39 @@ def read_trace(path: Path) -> list[Traced]:
     """
     mistakes: list[Mistake] = []
     rows = list(_trace_rows(path, mistakes))
-    if mistakes:
-        raise SpecError(mistakes)
+    _refuse(mistakes)
     if not rows:
         raise SpecError([Mistake(str(path), None, "", "the trace has no requests")])
     begin = rows[0].due
     return [Traced(row.due - begin, row.input_tokens, row.output_tokens) for row in rows]
 
 
-def _trace_rows(path: Path, mistakes: list[Mistake]) -> Iterator[Traced]:
+def _refuse(mistakes: Sequence[Mistake]) -> None:
+    if not mistakes:
+        return
+    left = len(mistakes) - _MOST_TOLD
+    more = [Mistake(mistakes[0].file, None, "", f"and {left} more lines are wrong")] if left > 0 else []
+    raise SpecError([*mistakes[:_MOST_TOLD], *more])
+
+
+def _text_of(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError([Mistake(str(path), None, "", f"cannot be read: {error}")]) from None
-    reader = csv.DictReader(text.splitlines())
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise SpecError([Mistake(str(path), None, "", f"cannot be read: {error.strerror}")]) from None
+    except UnicodeDecodeError:
+        raise SpecError([Mistake(str(path), None, "", "cannot be read: it is not text in UTF-8")]) from None
+
+
+def _trace_rows(path: Path, mistakes: list[Mistake]) -> Iterator[Traced]:
+    reader = csv.DictReader(StringIO(_text_of(path), newline=""))
+    try:
+        yield from _rows(reader, path, mistakes)
+    except csv.Error as error:
+        mistakes.append(Mistake(str(path), reader.line_num, "", f"cannot be read as CSV: {error}"))
+
+
+def _rows(reader: csv.DictReader[str], path: Path, mistakes: list[Mistake]) -> Iterator[Traced]:
     names = {(name or "").strip().lower(): name for name in reader.fieldnames or ()}
     when = next((names[name] for name in _MOMENT if name in names), None)
     if when is None:
@@ -201,12 +230,17 @@ def _moment(text: str | None) -> float:
         moment = float(written)
     except ValueError:
         try:
-            moment = datetime.fromisoformat(_short_fraction(written)).timestamp()
-        except ValueError:
+            moment = _utc(datetime.fromisoformat(_short_fraction(written))).timestamp()
+        except (ValueError, OverflowError):
             raise ValueError(f"'{written}' is neither seconds nor a date and time") from None
     if not math.isfinite(moment):
         raise ValueError(f"'{written}' is not a time")
     return moment
+
+
+def _utc(moment: datetime) -> datetime:
+    """Without a zone it is taken for UTC: a clock that is put forward would tear a hole into the trace."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _short_fraction(text: str) -> str:
@@ -224,17 +258,14 @@ def _tokens(row: Mapping[str, str | None], column: str | None) -> int | None:
         number = int(float(written))
     except (ValueError, OverflowError):
         raise ValueError(f"'{written}' is not a number of tokens") from None
-    if number < 0:
-        raise ValueError(f"{written} tokens cannot be")
+    if not 0 <= number <= MOST_TOKENS:
+        raise ValueError(f"{written} tokens cannot be asked for; the most is {MOST_TOKENS}")
     return number
 
 
 def read_prompts(path: Path) -> list[str]:
     """One a line of a text file; of a .jsonl file the `prompt`, `input`, `question` or `text` of each line."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError([Mistake(str(path), None, "", f"cannot be read: {error}")]) from None
+    lines = _text_of(path).split("\n")
     is_json = path.suffix in (".jsonl", ".ndjson")
     mistakes: list[Mistake] = []
     prompts = []
@@ -242,20 +273,40 @@ def read_prompts(path: Path) -> list[str]:
         if not line.strip():
             continue
         try:
-            prompts.append(_prompt(line) if is_json else line)
+            prompts.append(_sendable(_prompt(line) if is_json else line.rstrip("\r")))
         except ValueError as error:
             mistakes.append(Mistake(str(path), number, "", str(error)))
     if not prompts and not mistakes:
         mistakes.append(Mistake(str(path), None, "", "there is no prompt in it"))
-    if mistakes:
-        raise SpecError(mistakes)
+    _refuse(mistakes)
     return prompts
+
+
+def _sendable(prompt: str) -> str:
+    """
+    >>> _sendable("hello")
+    'hello'
+    """
+    try:
+        prompt.encode()
+    except UnicodeEncodeError:
+        raise ValueError("has half a character, which cannot be sent") from None
+    if not prompt.strip():
+        raise ValueError("has an empty prompt")
+    return prompt
+
+
+def checked_prompt(prompt: str, option: str = "--prompt") -> str:
+    try:
+        return _sendable(prompt)
+    except ValueError as error:
+        raise _wrong(option, str(error)) from None
 
 
 def _prompt(line: str) -> str:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"not JSON: {error}") from None
     if isinstance(row, str):
         return row

@@ -26,7 +26,7 @@ _BUCKETS = (_MOST - _LEAST) * _PARTS + 1
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Sparse: only buckets that hold something."""
+    """Sparse: only buckets that hold something. Values below 0 count as 0."""
 
     buckets: NDArray[np.int32]
     counts: Counts
@@ -47,19 +47,11 @@ class Histogram:
         """
         if not self.n:
             return math.nan
-        rank = max(1, math.ceil(share * self.n - 1e-9))
+        rank = min(max(1, math.ceil(share * self.n - 1e-9)), self.n)
+        if rank in (1, self.n):
+            return self.most if rank == self.n else self.least
         place = int(np.searchsorted(np.cumsum(self.counts), rank))
         return float(min(max(_middle(int(self.buckets[place])), self.least), self.most))
-
-    def share_below(self, limit: float) -> float:
-        """
-        >>> histogram(np.array([1.0, 2.0, 3.0, 4.0])).share_below(2.5)
-        0.5
-        """
-        if not self.n:
-            return math.nan
-        below = self.buckets < _bucket(np.array([limit]))[0]
-        return float(self.counts[below].sum() / self.n)
 
     def curve(self) -> tuple[Array, Array]:
         """Values and the share of all that each is not exceeded by."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -26,12 +26,12 @@ _MARKS = tuple(f'"{name}":{space}"'.encode() for name in _NAMES for space in (""
 """What stands before a piece of content, in every dialect; searching for each of them is faster than one expression for all."""
 _TAIL = 2048
 """Bytes at the end of a stream among which it says that it is over, and how many tokens there were."""
-_OUTPUT_TOKENS = re.compile(rb'"(?:completion_tokens|output_tokens|eval_count)"\s*:\s*(\d+)')
-_INPUT_TOKENS = re.compile(rb'"(?:prompt_tokens|input_tokens|prompt_eval_count)"\s*:\s*(\d+)')
-_ERROR = re.compile(rb'(?:\A|\n)(?:data:\s*)?\{\s*"error"\s*:\s*(?!null)')
+_OUTPUT_TOKENS = re.compile(rb'"(?:completion_tokens|output_tokens|eval_count)"\s*:\s*(\d{1,15})')
+_INPUT_TOKENS = re.compile(rb'"(?:prompt_tokens|input_tokens|prompt_eval_count)"\s*:\s*(\d{1,15})')
+_ERROR = re.compile(rb'"error"\s*:(?!\s*null)|"(?:type|object)"\s*:\s*"error"')
 _OVER = re.compile(rb'"finish_reason"\s*:\s*"|"done"\s*:\s*true|"message_stop"|"output"\s*:')
 _FIELD = re.compile(rb"\s*(?:(?:data|event|id|retry)?:)")
-_LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)\s*\r\n", re.I)
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([^\r]*)", re.I)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked\s*\r\n", re.I)
 _CLOSES = re.compile(rb"\r\nconnection:[^\r]*close", re.I)
 _TYPE = re.compile(rb"\r\ncontent-type:\s*([^;\r]*)", re.I)
@@ -71,17 +71,32 @@ def head_of(text: bytes) -> Head:
 
 def _parsed_head(text: bytes) -> Head:
     line = text[: text.find(b"\r\n")].split(b" ", 2)
-    if len(line) < 2 or not line[0].startswith(b"HTTP/1.") or not line[1].isdigit():
+    if len(line) < 2 or not line[0].startswith(b"HTTP/1.") or not _is_number(line[1], most=3):
         raise BadReply("malformed_http")
-    length, kind = _LENGTH.search(text), _TYPE.search(text)
+    kind = _TYPE.search(text)
     return Head(
         status=int(line[1]),
-        length=int(length[1]) if length else None,
+        length=_length_in(text),
         is_chunked=_CHUNKED.search(text) is not None,
         closes=_CLOSES.search(text) is not None or line[0] == b"HTTP/1.0",
         type=kind[1].strip().lower() if kind else b"",
         is_simulated=b"x-assay-simulated" in text.lower(),
     )
+
+
+def _length_in(text: bytes) -> int | None:
+    """Said twice, it must be the same twice, or nobody knows where the answer ends."""
+    told = {length.strip() for length in _LENGTH.findall(text)}
+    if not told:
+        return None
+    length = told.pop()
+    if told or not _is_number(length, most=15):
+        raise BadReply("malformed_http")
+    return int(length)
+
+
+def _is_number(text: bytes, most: int) -> bool:
+    return text.isdigit() and len(text) <= most
 
 
 class Reply:
@@ -128,17 +143,17 @@ class Reply:
     def _begin(self, data: bytes) -> tuple[bytes, Head] | None:
         if self._rest:
             data, self._rest = self._rest + data, b""
-        end = data.find(b"\r\n\r\n")
-        if end < 0:
-            if len(data) > _LARGEST_HEAD or not b"HTTP/1.".startswith(data[:7]):
-                raise BadReply("malformed_http")
-            self._rest = data
-            return None
-        head = head_of(data[: end + 2])
-        if 100 <= head.status < 200:
-            return self._begin(data[end + 4 :])
-        self.head = head
-        return data[end + 4 :], head
+        at = 0
+        while (end := data.find(b"\r\n\r\n", at)) >= 0:
+            head = head_of(data[at : end + 2])
+            at = end + 4
+            if not 100 <= head.status < 200:
+                self.head = head
+                return data[at:], head
+        if len(data) - at > _LARGEST_HEAD or not b"HTTP/1.".startswith(data[at : at + 7]):
+            raise BadReply("malformed_http")
+        self._rest = data[at:]
+        return None
 
     def _plain(self, data: bytes, head: Head) -> bool:
         self._keep(data)
@@ -181,7 +196,10 @@ class Reply:
         return self._trails and self._has_trailed(data[at:])
 
     def _has_trailed(self, data: bytes) -> bool:
-        if data.endswith(b"\r\n\r\n"):
+        end = data.find(b"\r\n\r\n")
+        if end >= 0:
+            if end + 4 < len(data):
+                raise BadReply("malformed_http")
             return True
         if len(data) > _LARGEST_HEAD:
             raise BadReply("malformed_http")
@@ -209,6 +227,8 @@ class Reply:
         self._early = self._tokens(text[:cut])
         self._pieces = [text[cut:]]
         self._gone += cut
+        seen = bisect_right(self.reach, self._gone)
+        del self.reads[:seen], self.reach[:seen]
 
     def _tokens(self, text: bytes) -> Tokens:
         so_far = self._early or Tokens([])
@@ -230,9 +250,15 @@ class Reply:
 
 def _chunk_size(line: bytes) -> int:
     try:
-        return int(line, 16)
+        size = int(line, 16)
     except ValueError:
-        pass
+        size = _size_before_extension(line)
+    if size < 0:
+        raise BadReply("malformed_http")
+    return size
+
+
+def _size_before_extension(line: bytes) -> int:
     try:
         return int(line.partition(b";")[0], 16)
     except ValueError:
@@ -247,7 +273,7 @@ def _unfinished_line(text: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Tokens:
-    """Pieces of content that a stream brought, by the time of the read that ended each."""
+    """Pieces of content that a stream brought, by the time of the read that brought the first byte of each."""
 
     stamps: list[float]
     output: int | None = None
@@ -261,15 +287,35 @@ class Tokens:
             self.stamps.extend(reads * len(ends))
         else:
             last = len(reads) - 1
-            self.stamps.extend([reads[min(bisect_left(reach, end + offset), last)] for end in ends])
-        self.is_error = self.is_error or (b'"error"' in text and _ERROR.search(text) is not None)
-        tail = text[-_TAIL:]
+            self.stamps.extend([reads[min(bisect_right(reach, end + offset), last)] for end in ends])
+        self.is_error = self.is_error or (b'"error"' in text and _tells_error(text))
+        tail = text[min(max(0, len(text) - _TAIL), _last_line(text)) :]
         if found := _OUTPUT_TOKENS.findall(tail):
             self.output = int(found[-1])
         if found := _INPUT_TOKENS.findall(tail) or _INPUT_TOKENS.findall(text[:_TAIL]):
             self.input = int(found[-1])
         self.is_over = self.is_over or b"[DONE]" in tail or _OVER.search(tail) is not None
         return self
+
+
+def _last_line(text: bytes) -> int:
+    """Where the last line that is not empty begins: Ollama's last may be longer than any tail."""
+    return text.rfind(b"\n", 0, len(text.rstrip())) + 1
+
+
+def _tells_error(text: bytes) -> bool:
+    """Whether an object in a line of its own, not a part of one, is an error."""
+    for found in _ERROR.finditer(text):
+        line = _line_at(text, found.start())
+        try:
+            told = _decode(line[max(0, line.find(b"{")) :].decode().strip())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(told, dict) and (
+            told.get("error") or "error" in (told.get("type"), told.get("object"))
+        ):
+            return True
+    return False
 
 
 def _ends(text: bytes) -> list[int]:
@@ -304,13 +350,13 @@ def _one_a_line(text: bytes, ends: list[int]) -> list[int]:
 def _check_lines(text: bytes, head: Head | None) -> None:
     """The first line that holds an object and the last must be what they claim to be."""
     is_sse = head is not None and head.type == b"text/event-stream"
-    if is_sse and not _FIELD.match(text):
+    if is_sse and text.strip() and not _FIELD.match(text):
         raise BadReply("malformed_stream")
-    first, last = text.find(b"{"), text.rfind(b"}")
-    for line in (_line_at(text, first), _line_at(text, last)):
+    places = (text.find(b"{"), text.rfind(b"}"))
+    for line in [_line_at(text, place) for place in places if place >= 0]:
         try:
             _decode((line.partition(b":")[2] if is_sse else line).decode().strip())
-        except ValueError:
+        except (ValueError, RecursionError):
             raise BadReply("malformed_stream") from None
 
 

@@ -31,6 +31,8 @@ class Stage:
         >>> Stage(10, 0, 20).time_of(25)
         5.0
         """
+        if not arrivals:
+            return 0.0
         slope = (self.last - self.first) / self.seconds
         if slope == 0:
             return arrivals / self.first
