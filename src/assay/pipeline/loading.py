@@ -158,7 +158,7 @@ def execution_of(result: LoadResult, trial: int, repetition: int, started: float
         repetition=repetition,
         status=Status.OK if is_ok else Status.FAILED,
         started=started,
-        measurements=load_metrics(result) if is_ok else {"seconds": result.duration},
+        measurements=load_metrics(result) if is_ok else {},
         output=load_document(result),
         error=None if is_ok else next(iter(result.warnings), "no request was answered"),
         detail={"simulated": True} if result.is_simulated else None,

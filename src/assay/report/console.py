@@ -84,6 +84,10 @@ def print_report(report: Report, console: Console) -> None:
     console.print()
     for contest in contests(report):
         print_contest(contest, console)
+    if any(trial.stored.trial.experiment == "load" for trial in report.trials):
+        from assay.report.console_loads import print_stored_loads
+
+        print_stored_loads(report, console)
     if report.teams:
         from assay.report.console_teams import print_teams
 

@@ -18,12 +18,14 @@ from typing import Any
 
 from assay.model import Estimate, Kind, Report, TrialReport
 from assay.report import contests, figures
+from assay.report import load as loading
 from assay.report import teams as teaming
 from assay.report.charts import POINTS, labels, run_charts, trial_charts
 from assay.report.contests import Contest
 from assay.report.document import run_document, strict_json
 from assay.report.gallery import Gallery, Place
 from assay.report.html_contests import contest_views, details
+from assay.report.load_charts import charts_of, load_charts, shown, stored_loads
 from assay.report.team_charts import team_charts
 from assay.report.theme import config
 from assay.report.tiles import tiles
@@ -61,7 +63,7 @@ def page(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(seconds=seconds, size=size, count=count, fact=fact, show=show)
-    environment.globals.update(figures=figures, words=contests, teaming=teaming)
+    environment.globals.update(figures=figures, words=contests, teaming=teaming, loading=loading)
     return environment.get_template("report.html.j2").render(_context(report))
 
 
@@ -70,6 +72,7 @@ def _context(report: Report) -> dict[str, Any]:
     held = contests.contests(report)
     views = contest_views(report, held, gallery)
     teams = _teams(report, gallery)
+    loads = _loads(report, gallery)
     of_run = [gallery.hang(chart) for chart in run_charts(report)]
     trials = _sections(report, held, gallery)
     parts = {"specs": packed(gallery.specs), "runtime": b64encode(_runtime()).decode()}
@@ -82,6 +85,7 @@ def _context(report: Report) -> dict[str, Any]:
         "tiles": tiles(report, held),
         "contests": views,
         "teams": teams,
+        "loads": loads,
         "trials": trials,
         "unrated": [section for section in trials if section.trial.ratings is None],
         "open": 0 if views else _OPEN,
@@ -95,6 +99,27 @@ def _context(report: Report) -> dict[str, Any]:
         "css": (_TEMPLATES / "report.css").read_text(encoding="utf-8"),
         "script": script,
         "script_hashes": [_hash(script.encode()), _hash(gzip.decompress(_runtime()))],
+    }
+
+
+def _loads(report: Report, gallery: Gallery) -> dict[str, Any] | None:
+    """Loads of the run, with the pictures of all and those of each."""
+    loads = stored_loads(report)
+    if not loads:
+        return None
+    return {
+        "all": loads,
+        "simulated": any(load.document["simulated"] for load in loads),
+        "charts": [gallery.hang(chart) for chart in load_charts(loads)],
+        "views": [
+            {
+                "label": load.label,
+                "document": load.document,
+                "warnings": load.document["warnings"],
+                "charts": [gallery.hang(chart) for chart in charts_of(load, number)],
+            }
+            for number, load in enumerate(shown(loads), 1)
+        ],
     }
 
 

@@ -28,7 +28,6 @@ _NAMES = {
 def load_metrics(result: LoadResult) -> dict[str, float]:
     """What is stored with an execution and can be compared: base units."""
     metrics = {
-        "seconds": result.duration,
         "throughput_rps": result.throughput.value,
         "output_tokens_per_s": result.output_tokens.value,
         "error_rate": result.error_rate.value,
@@ -250,4 +249,54 @@ def _give_or_take(span: Span) -> str:
 
 def document_of(output: object) -> Mapping[str, Any] | None:
     """The load that a stored execution tells of, if it does."""
-    return output if isinstance(output, Mapping) and "latency_curve_ms" in output else None
+    if not isinstance(output, Mapping):
+        return None
+    found = output.get("load", output)
+    return found if isinstance(found, Mapping) and "latency_curve_ms" in found else None
+
+
+COLUMNS = (
+    "Load",
+    "requests/s",
+    "tokens/s",
+    "in flight",
+    "TTFT P50",
+    "TTFT P99",
+    "latency P50",
+    "latency P99",
+    "failed",
+    "score",
+)
+
+
+def row(label: str, document: Mapping[str, Any], *, brief: bool = False) -> list[str]:
+    """One stored load for a table."""
+    quality = document.get("quality")
+
+    def ms(name: str, statistic: str) -> str:
+        times = document[name]
+        return seconds(times[statistic] / 1e3) if times else "–"
+
+    ends = document["intervals"]["throughput_rps"]
+    throughput = Span(document["throughput_rps"], *(ends or (None, None)))
+    return [
+        label,
+        _give_or_take(throughput) if brief else _spanned(throughput),
+        significant(document["output_tokens_per_s"]),
+        significant(document["concurrency"]),
+        ms("ttft_ms", "p50"),
+        ms("ttft_ms", "p99"),
+        ms("latency_ms", "p50"),
+        ms("latency_ms", "p99"),
+        percent(document["error_rate"]),
+        significant(quality["score"]) if quality else "–",
+    ]
+
+
+def time_rows(document: Mapping[str, Any]) -> list[list[str]]:
+    """Each kind of time of one stored load, with its percentiles."""
+    return [
+        [title, *(seconds(times[s] / 1e3) for s in ("p50", "p90", "p95", "p99", "p999", "max"))]
+        for name, title in _NAMES.items()
+        if (times := document.get(f"{name}_ms"))
+    ]

@@ -10,6 +10,7 @@ from assay.report.cases import case_rows
 from assay.report.charts import run_charts, trial_charts
 from assay.report.contest_charts import contest_charts
 from assay.report.contests import contests
+from assay.report.load_charts import charts_of, load_charts, shown, stored_loads
 from assay.report.names import safe_name
 from assay.report.vega import Chart, themed
 
@@ -37,6 +38,10 @@ def _charts(report: Report) -> Iterator[Chart]:
     for contest in contests(report):
         yield from contest_charts(contest, case_rows(contest))
     yield from run_charts(report)
+    loads = stored_loads(report)
+    yield from load_charts(loads)
+    for number, load in enumerate(shown(loads), 1):
+        yield from charts_of(load, number)
     if len(report.trials) <= _IN_FULL:
         for trial in report.trials:
             yield from trial_charts(trial)

@@ -11,8 +11,9 @@ from assay.model.team import TeamFinding
 from assay.report import figures
 from assay.report.charts import labels
 from assay.report.contests import Contest, Entry, marked, rating_doubts, rating_text, usd_text
+from assay.report.load_charts import StoredLoad, stored_loads
 from assay.report.teams import contention_note, figure_text, share_text, times_text
-from assay.units import count, significant
+from assay.units import count, seconds, significant
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
     """What the page leads with, all of it computed from the figures below."""
     if report.teams:
         return [*_of_teams(report.teams), _completion(report), _caution(report, held)]
+    if loads := stored_loads(report):
+        return [*_of_loads(loads), _completion(report), _caution(report, held)]
     if held:
         return [*_of_contests(held), _completion(report), _caution(report, held)]
     shown = [
@@ -37,6 +40,20 @@ def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
     ]
     findings = _one(shown[0][1]) if len(shown) == 1 else list(_several(shown))
     return [*findings, _completion(report), _caution(report, held)]
+
+
+def _of_loads(loads: Sequence[StoredLoad]) -> Iterator[Tile]:
+    """Of the load that brought the most answers."""
+    best = max(loads, key=lambda load: float(load.document["throughput_rps"])).document
+    mark = " (simulated)" if best["simulated"] else ""
+    most = "highest " if len(loads) > 1 else ""
+    ends = best["intervals"]["throughput_rps"]
+    interval = f" [{significant(ends[0])}, {significant(ends[1])}]" if ends else ""
+    note = f"{significant(best['concurrency'])} in flight{mark}"
+    yield Tile(f"{most}answers per second", f"{significant(best['throughput_rps'])}{interval}", note)
+    if best["latency_ms"]:
+        low, high = (seconds(end / 1e3) for end in best["latency_ms"]["intervals"]["p95"])
+        yield Tile("latency P95, then", seconds(best["latency_ms"]["p95"] / 1e3), f"{low} to {high}{mark}")
 
 
 def _of_teams(teams: Sequence[TeamFinding]) -> Iterator[Tile]:

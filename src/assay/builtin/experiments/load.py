@@ -44,7 +44,10 @@ class Load(Experiment):
         insecure: bool = False
         seed: int = 1
 
-    metrics: ClassVar[Mapping[str, Metric]] = {"error_rate": Metric("error_rate", "", Better.LOWER)}
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "throughput_rps": Metric("throughput_rps", "1/s", Better.HIGHER),
+        "error_rate": Metric("error_rate", "", Better.LOWER),
+    }
     params: Params
 
     def setup(self, context: ExperimentContext) -> None:

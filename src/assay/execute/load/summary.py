@@ -20,7 +20,7 @@ from assay.stats.means import t_quantile
 from assay.stats.verdicts import wilson
 
 _BLOCKS = 20
-_FEWEST_BLOCKS = 5
+_FEWEST_BLOCKS = 4
 _FAR = 4.0
 """Robust deviations from the level of the second half below which a slice belongs to the rise."""
 _SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -44,6 +44,10 @@ def summarised(tally: Tally, load: Load) -> LoadResult:
     inside = tally.between(window.begin, window.end)
     seconds = max(window.seconds, 1e-9)
     failed = inside.failed
+    # Where the rate was meant to change, its ups and downs are no measure of what is not known about it.
+    is_level = len(load.stages) < 2 and load.arrivals is not Arrivals.TRACE
+    latency = inside.times["latency_from_send"].mean if inside.times["latency_from_send"].n else 0.0
+    latency = latency if is_level else math.inf
     return LoadResult(
         requests_sent=sum(tally.sent.values()),
         requests_completed=tally.completed,
@@ -52,10 +56,10 @@ def summarised(tally: Tally, load: Load) -> LoadResult:
         measured_from=window.begin,
         measured_seconds=window.seconds,
         is_steady=window.is_steady,
-        throughput=_rate(tally, window, [s.completed for s in _slices(tally, window)]),
-        output_tokens=_rate(tally, window, [s.output for s in _slices(tally, window)]),
+        throughput=_rate(tally, window, [s.completed for s in _slices(tally, window)], latency),
+        output_tokens=_rate(tally, window, [s.output for s in _slices(tally, window)], latency),
         error_rate=_share(failed, failed + inside.completed),
-        goodput=_rate(tally, window, [s.good for s in _slices(tally, window)]),
+        goodput=_rate(tally, window, [s.good for s in _slices(tally, window)], latency),
         offered_rate=load.offered,
         achieved_rate=_achieved(tally, load),
         concurrency=inside.busy_seconds / seconds,
@@ -142,10 +146,11 @@ def _slices(tally: Tally, window: Window) -> list[Slice]:
     return [tally.slices.get(place, Slice()) for place in range(first, last)]
 
 
-def _rate(tally: Tally, window: Window, counts: Sequence[float]) -> Span:
+def _rate(tally: Tally, window: Window, counts: Sequence[float], latency: float) -> Span:
     seconds = max(len(counts) * tally.width, 1e-9)
     value = sum(counts) / seconds
-    blocks = [sum(part) / (len(part) * tally.width) for part in _blocks(counts)]
+    shortest = math.ceil(2 * latency / tally.width) if math.isfinite(latency) else len(counts)
+    blocks = [sum(part) / (len(part) * tally.width) for part in _blocks(counts, shortest)]
     if len(blocks) < _FEWEST_BLOCKS:
         return Span(value)
     error = float(np.std(blocks, ddof=1)) / math.sqrt(len(blocks))
@@ -153,9 +158,12 @@ def _rate(tally: Tally, window: Window, counts: Sequence[float]) -> Span:
     return Span(value, max(0.0, value - half), value + half)
 
 
-def _blocks(counts: Sequence[float]) -> list[Sequence[float]]:
-    """Up to twenty of equal length; what does not fill one is left out."""
-    size = max(1, len(counts) // _BLOCKS)
+def _blocks(counts: Sequence[float], shortest: int) -> list[Sequence[float]]:
+    """Up to twenty of equal length; what does not fill one is left out.
+
+    Answers of a closed loop come in waves as long as the latency: a block must be longer to even them out.
+    """
+    size = max(1, len(counts) // _BLOCKS, shortest)
     return [counts[at : at + size] for at in range(0, len(counts) - size + 1, size)]
 
 
