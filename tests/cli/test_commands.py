@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import jsonschema
 import pytest
@@ -213,7 +214,7 @@ def test_the_store_says_where_it_is_and_what_it_holds(project: AssayInline) -> N
     facts = project("db", "info", "--json").json
 
     assert facts["rows"]["runs"] == 3
-    assert str(project.folder) in facts["url"]
+    assert str(project.folder) in unquote(facts["url"])
 
 
 def test_a_store_that_is_up_to_date_stays_as_it_is(project: AssayInline) -> None:
