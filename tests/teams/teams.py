@@ -15,7 +15,7 @@ import time
 
 def answer(request):
     time.sleep(0.05)
-    return {"output": f"{request}!", "usage": {"input_tokens": 1, "output_tokens": 10}}
+    return {"output": f"{request.input}!", "usage": {"input_tokens": 1, "output_tokens": 10}}
 """
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from tests.teams.teams import Legs
 
@@ -27,7 +29,7 @@ CONTENDING = [("first", "a", 0.0, 2.0, 0.2), ("second", "a", 0.0, 2.0, 0.2)]
 """All is lost: both take twice as long."""
 
 
-def many(concurrent: list[tuple[str, str, float, float, float | None]], pairs: int = 8) -> Legs:
+def many(concurrent: Sequence[tuple[str, str, float, float, float | None]], pairs: int = 8) -> Legs:
     legs = Legs()
     for _ in range(pairs):
         legs.add(SEQUENTIAL, concurrent)
