@@ -21,7 +21,7 @@ from typing import Any
 
 from assay.execute.agents import make_agent
 from assay.execute.load.record import OK, Chunk, columns_of, packed
-from assay.execute.load.worker import timetable
+from assay.execute.load.worker import pause_after, timetable
 from assay.model import AgentUse, Answer, Request
 from assay.plugin import lookup
 from assay.plugin.agent import Agent, InvalidAnswer
@@ -43,7 +43,7 @@ class AgentWorker:
         self._lag = 0.0
         """How late this process last was to wake: what an agent that computes in it does to the others."""
         self._stopping = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._threads: ThreadPoolExecutor | None = None
         if not inspect.iscoroutinefunction(agent.answer):
             self._threads = ThreadPoolExecutor(min(order["in_flight"], 64))
@@ -51,23 +51,24 @@ class AgentWorker:
     async def run(self, begin: float) -> None:
         self._begin = begin
         ticking = asyncio.create_task(self._tick())
-        watching = asyncio.create_task(self._watch_for_the_end())
-        if self._order["concurrency"] is not None:
-            await self._closed_loop()
-        else:
-            await self._by_timetable()
+        is_closed = self._order["concurrency"] is not None
+        sending = asyncio.create_task(self._closed_loop() if is_closed else self._by_timetable())
+        watching = asyncio.create_task(self._watch_for_the_end(sending))
+        await asyncio.wait([sending])
         if self._tasks:
             await asyncio.wait(self._tasks)
+        if not sending.cancelled():
+            sending.result()
         for task in (ticking, watching):
             task.cancel()
         self._tell(is_last=True)
 
-    async def _watch_for_the_end(self) -> None:
+    async def _watch_for_the_end(self, sending: asyncio.Task[None]) -> None:
         reader = asyncio.StreamReader()
         await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         await reader.read()
         self._stopping.set()
-        for task in self._tasks:
+        for task in (sending, *self._tasks):
             task.cancel()
 
     def _turns(self) -> Iterator[tuple[int, float]]:
@@ -75,10 +76,11 @@ class AgentWorker:
 
     async def _by_timetable(self) -> None:
         most = asyncio.Semaphore(self._order["in_flight"])
+        give_up_at = self._begin + self._order["seconds"] + self._order["seconds_each"]
         for number, due in self._turns():
             await self._sleep_until(self._begin + due)
             await most.acquire()
-            if self._stopping.is_set():
+            if self._stopping.is_set() or time.monotonic() > give_up_at:
                 return
             task = asyncio.create_task(self._ask(number, self._begin + due))
             self._tasks.add(task)
@@ -90,24 +92,26 @@ class AgentWorker:
             task = asyncio.create_task(self._one_place(number))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        await asyncio.wait(self._tasks)
 
     async def _one_place(self, number: int) -> None:
         order = self._order
+        failures = 0
         await self._sleep_until(self._begin)
         while not self._stopping.is_set() and time.monotonic() - self._begin < order["seconds"]:
             if order["count"] is not None and number >= order["count"]:
                 return
-            await self._ask(number, time.monotonic())
+            is_answered = await self._ask(number, time.monotonic())
             number += order["concurrency"]
-            if order["think_seconds"]:
-                await asyncio.sleep(order["think_seconds"])
+            failures = 0 if is_answered else failures + 1
+            pause = max(order["think_seconds"], pause_after(failures) if failures else 0.0)
+            if pause and not self._stopping.is_set():
+                await asyncio.sleep(pause)
 
     async def _sleep_until(self, at: float) -> None:
         if (left := at - time.monotonic()) > 0:
             await asyncio.sleep(left)
 
-    async def _ask(self, number: int, due: float) -> None:
+    async def _ask(self, number: int, due: float) -> bool:
         self._in_flight += 1
         self._sent += 1
         begun = time.monotonic()
@@ -128,6 +132,7 @@ class AgentWorker:
             kind = "failed"
         self._write_down(number, due, begun, answer, kind)
         self._in_flight -= 1
+        return kind is None
 
     async def _answer(self, request: Request) -> Answer:
         if self._threads is not None:
@@ -181,7 +186,7 @@ class AgentWorker:
         data = memoryview(packed(chunk))
         try:
             while data:
-                data = data[os.write(1, data) :]
+                data = data[os.write(self._order["told_to"], data) :]
         except BrokenPipeError:
             os._exit(0)
 
@@ -196,7 +201,10 @@ async def _worked(order: dict[str, Any], agent: Agent, begin: float) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    order = json.loads(sys.stdin.buffer.readline())
+    order = json.loads(sys.stdin.buffer.readline() or sys.exit())
+    order["told_to"] = os.dup(1)
+    # What the agent prints must not get among what is told.
+    os.dup2(2, 1)
     sys.path.append(str(Path.cwd()))
     for file in order["load"]:
         lookup.load_file(Path(file))
@@ -206,7 +214,7 @@ def main() -> None:
         opening: Any = agent.open()
         if inspect.isawaitable(opening):
             runner.run(_awaited(opening))
-        os.write(1, b"ready\n")
+        os.write(order["told_to"], b"ready\n")
         begin = sys.stdin.buffer.readline()
         try:
             if begin:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from typing import IO
+from typing import IO, Any
 
 from assay.errors import PlanError
 from assay.execute.load.record import Chunk, Unpacker
@@ -25,7 +25,10 @@ HEAD_START = 0.05
 MOST_IN_FLIGHT = 20_000
 MOST_AHEAD = 256
 _PIPE_BYTES = 2**20
-_SECONDS_TO_START = 30.0
+_SECONDS_TO_START = 600.0
+"""An agent may have a model to read first."""
+_SECONDS_OF_SILENCE = 30.0
+"""Workers tell something ten times a second; one that is silent for so long beyond a request's limit is stuck."""
 _GRACE = 2.0
 
 Watch = Callable[[Pulse, Tally], None]
@@ -82,11 +85,20 @@ def timetable_of(load: Load) -> dict[str, object]:
 
 
 def _ahead(load: Load) -> int:
-    """Connections to open before the start, in each worker: all of a closed loop, or those of a quarter of a second."""
+    """Connections that workers open before the start: all of a closed loop, or those of a quarter of a second."""
     if not load.is_open:
-        return -(-(load.concurrency or 1) // load.workers)
+        return load.concurrency or 1
     highest = max((max(first, last) for _, first, last in load.stages[:1]), default=4.0)
-    return min(load.concurrency or MOST_AHEAD, MOST_AHEAD, max(1, int(highest * 0.25 / load.workers)))
+    return min(load.concurrency or MOST_AHEAD, MOST_AHEAD, max(1, int(highest * 0.25)))
+
+
+def part_of(whole: int, worker: int, workers: int) -> int:
+    """Of so many, how many one of several workers has.
+
+    >>> [part_of(5, worker, 2) for worker in (0, 1)]
+    [3, 2]
+    """
+    return (whole + workers - 1 - worker) // workers
 
 
 SERVER_WORKER, AGENT_WORKER = "assay.execute.load.worker", "assay.execute.load.agent_worker"
@@ -103,16 +115,23 @@ def carry_out(
     watch_chunk: WatchChunk | None = None,
 ) -> Tally:
     """Returns when every request has ended, or soon after `is_stopped`; then with what there was."""
-    with _Crew(module, {**order, **timetable_of(load)}, load.workers) as crew:
+    workers = min(load.workers, load.concurrency or load.workers)
+    orders = [_order_of_one({**order, **timetable_of(load)}, worker, workers) for worker in range(workers)]
+    with _Crew(module, orders, _SECONDS_OF_SILENCE + load.seconds_each) as crew:
         return crew.work(Tally(bounds), watch, is_stopped, watch_chunk)
+
+
+def _order_of_one(order: dict[str, Any], worker: int, workers: int) -> dict[str, Any]:
+    shared = {name: part_of(order[name], worker, workers) for name in ("in_flight", "ahead")}
+    return {**order, **shared, "worker": worker, "workers": workers}
 
 
 class _Crew:
     """The worker processes of one load."""
 
-    def __init__(self, module: str, order: dict[str, object], workers: int) -> None:
-        self._orders = [json.dumps({**order, "worker": number}).encode() + b"\n" for number in range(workers)]
-        self._module = module
+    def __init__(self, module: str, orders: Sequence[dict[str, Any]], longest_silence: float) -> None:
+        self._orders = [json.dumps(order).encode() + b"\n" for order in orders]
+        self._module, self._longest_silence = module, longest_silence
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> _Crew:
@@ -150,7 +169,8 @@ class _Crew:
         is_stopped: Callable[[], bool],
         watch_chunk: WatchChunk | None,
     ) -> Tally:
-        self._begin()
+        if not self._begin(is_stopped):
+            return tally
         stop_at = float("inf")
         for worker, chunk in self._chunks():
             if chunk is not None:
@@ -164,17 +184,25 @@ class _Crew:
                 stop_at = now + _GRACE
             if now > stop_at:
                 break
+        tally.end(len(self._processes), is_stopped=stop_at < float("inf"))
         return tally
 
-    def _begin(self) -> None:
+    def _begin(self, is_stopped: Callable[[], bool]) -> bool:
+        """Whether the load has begun; not if it was stopped before all workers were ready."""
+        deadline = time.monotonic() + _SECONDS_TO_START
         for process in self._processes:
             _widen(_stdout(process))
-            if _stdout(process).readline() != b"ready\n":
+            while not _is_readable(_stdout(process)) and time.monotonic() < deadline:
+                if is_stopped():
+                    return False
+            if time.monotonic() >= deadline or _stdout(process).readline() != b"ready\n":
                 raise PlanError("A worker of the load engine could not be started; its message is above.")
         begin = time.monotonic() + HEAD_START
         for process in self._processes:
-            _stdin(process).write(f"{begin!r}\n".encode())
-            _stdin(process).flush()
+            with contextlib.suppress(BrokenPipeError):
+                _stdin(process).write(f"{begin!r}\n".encode())
+                _stdin(process).flush()
+        return True
 
     def _stop(self) -> None:
         for process in self._processes:
@@ -182,7 +210,8 @@ class _Crew:
                 _stdin(process).close()
 
     def _chunks(self) -> Iterator[tuple[int, Chunk | None]]:
-        """Chunks as they come; now and then nothing, so that whoever waits may look around."""
+        """Chunks as they come, until each worker told its last or is gone; now and then nothing, so that whoever waits may look around."""
+        heard = [time.monotonic()] * len(self._processes)
         with selectors.DefaultSelector() as selector:
             for number, process in enumerate(self._processes):
                 selector.register(_stdout(process), selectors.EVENT_READ, (number, Unpacker()))
@@ -192,11 +221,20 @@ class _Crew:
                     yield 0, None
                 for key, _ in ready:
                     number, unpacker = key.data
+                    heard[number] = time.monotonic()
                     data = os.read(key.fd, _PIPE_BYTES)
-                    if not data:
-                        selector.unregister(key.fileobj)
+                    is_done = not data
                     for chunk in unpacker.feed(data):
+                        is_done = is_done or bool(chunk.facts["is_last"])
                         yield number, chunk
+                    if is_done:
+                        selector.unregister(key.fileobj)
+                self._end_the_stuck(heard)
+
+    def _end_the_stuck(self, heard: Sequence[float]) -> None:
+        for process, last in zip(self._processes, heard, strict=True):
+            if time.monotonic() - last > self._longest_silence and process.poll() is None:
+                process.kill()
 
 
 def _stdin(process: subprocess.Popen[bytes]) -> IO[bytes]:
@@ -207,6 +245,12 @@ def _stdin(process: subprocess.Popen[bytes]) -> IO[bytes]:
 def _stdout(process: subprocess.Popen[bytes]) -> IO[bytes]:
     assert process.stdout is not None
     return process.stdout
+
+
+def _is_readable(pipe: IO[bytes]) -> bool:
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        return bool(selector.select(0.1))
 
 
 def _widen(pipe: IO[bytes]) -> None:

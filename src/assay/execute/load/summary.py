@@ -197,8 +197,8 @@ def _curve(times: Histogram) -> tuple[tuple[float, float], ...]:
     return tuple((float(values[i]), float(shares[i])) for i in keep)
 
 
-def _cpu_share(told: Sequence[tuple[float, float]]) -> float:
-    (first, used_first), (last, used_last) = told[0], told[-1]
+def _cpu_share(told: tuple[tuple[float, float], tuple[float, float]]) -> float:
+    (first, used_first), (last, used_last) = told
     return (used_last - used_first) / (last - first) if last > first else 0.0
 
 

@@ -16,6 +16,8 @@ from assay.stats.histogram import NOTHING, Histogram, added, histogram
 
 SHORTEST = 0.25
 MOST_SLICES = 256
+UNFINISHED = ("cut_off", "worker_lost")
+"""Kinds of requests of which nobody knows how they would have ended: no failures of the server."""
 TIMES = ("ttft", "latency", "ttft_from_send", "latency_from_send", "tpot", "itl", "schedule_delay")
 
 
@@ -35,7 +37,7 @@ class Slice:
 
     @property
     def failed(self) -> int:
-        return sum(self.errors.values())
+        return sum(number for kind, number in self.errors.items() if kind not in UNFINISHED)
 
     def plus(self, other: Slice) -> Slice:
         return Slice(
@@ -79,7 +81,13 @@ class Tally:
         self.completed = 0
         self.sent: dict[int, int] = {}
         self.in_flight: dict[int, int] = {}
-        self.cpu: dict[int, list[tuple[float, float]]] = {}
+        self.cpu: dict[int, tuple[tuple[float, float], tuple[float, float]]] = {}
+        """When a worker first told how much CPU time it had used, and when last."""
+        self.done: set[int] = set()
+        self.lost = 0
+        """Workers that ended before they had told all."""
+        self.stopped_at: float | None = None
+        """When the load was cut short, if it was."""
         self.lag = NOTHING
         self.last_end = 0.0
         self.reconnects: dict[int, int] = {}
@@ -98,7 +106,10 @@ class Tally:
         self.coalesced[worker] = int(str(facts["coalesced"]))
         self.counts_pieces = self.counts_pieces or bool(facts["counted"])
         self.is_simulated = self.is_simulated or bool(facts["simulated"])
-        self.cpu.setdefault(worker, []).append((self.seconds, float(str(facts["cpu"]))))
+        told = (float(str(facts["at"])), float(str(facts["cpu"])))
+        self.cpu[worker] = (self.cpu.get(worker, (told, told))[0], told)
+        if facts["is_last"]:
+            self.done.add(worker)
         answers = facts["answers"]
         if isinstance(answers, list):
             self.answers += [(int(number), str(text)) for number, text in answers]
@@ -106,9 +117,22 @@ class Tally:
         if len(chunk) and isinstance(kinds, list):
             self._fold(chunk, kinds)
         if len(chunk.gaps):
-            here = self._at(max(0.0, self.seconds - 1e-9))
+            # They are those of the answers in this chunk.
+            here = self._at(max(chunk.columns["end"], default=self.seconds))
             here.times["itl"] = added([here.times["itl"], histogram(np.frombuffer(chunk.gaps))])
         self._shorten()
+
+    def end(self, workers: int, is_stopped: bool) -> None:
+        """Nothing more will be told; what a worker that did not come to its end had under way is counted as well."""
+        for worker in set(range(workers)) - self.done:
+            if left := self.in_flight.get(worker, 0):
+                kind = "cut_off" if is_stopped else "worker_lost"
+                self.errors[kind] += left
+                self._at(self.seconds).errors[kind] += left
+            self.in_flight[worker] = 0
+            self.lost += not is_stopped
+        if is_stopped:
+            self.stopped_at = self.seconds
 
     def _at(self, seconds: float) -> Slice:
         return self.slices.setdefault(max(0, int(seconds / self.width)), Slice())

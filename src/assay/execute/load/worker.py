@@ -7,6 +7,7 @@ It imports next to nothing, so that it is there in a moment and small.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import heapq
 import json
@@ -28,7 +29,8 @@ from assay.execute.load.record import OK, Chunk, columns_of, packed
 from assay.execute.load.schedule import Stage, arrivals, share
 
 _TICK = 0.1
-_LONGEST_BACKOFF = 1.0
+_MOST_IN_A_ROW = 64
+"""Requests started before a look at what came back; whoever is late all the time would otherwise look at nothing else."""
 _NOT_KNOWN = float("nan")
 _NEVER = float("inf")
 _IN, _OUT, _GONE = 1, 4, 8 | 16
@@ -87,6 +89,7 @@ class Worker:
     def run(self, begin: float) -> None:
         """`begin` on the monotonic clock."""
         self._begin = begin
+        self._give_up_at = begin + self._order["seconds"] + self._limit
         self._due = timetable(self._order)
         self._next = next(self._due, None)
         self._poll.register(0, _IN)
@@ -129,8 +132,12 @@ class Worker:
     def _start_what_is_due(self, now: float) -> None:
         if self._is_stopping:
             return
+        if now > self._give_up_at:
+            self._next = None
         since = now - self._begin
-        while self._next is not None and self._next[1] <= since and self._in_flight < self._most:
+        left = _MOST_IN_A_ROW
+        while self._next is not None and self._next[1] <= since and self._in_flight < self._most and left:
+            left -= 1
             number, due = self._next
             self._next = next(self._due, None)
             self._start(number, self._begin + due)
@@ -236,7 +243,6 @@ class Worker:
         """The other side has closed the connection."""
         if channel.number >= 0 and channel.reply.is_whole_at_close():
             self._whole(channel, time.monotonic())
-            self._drop(channel)
         else:
             self._broken(channel, "disconnected")
 
@@ -272,7 +278,7 @@ class Worker:
         head = channel.reply.head
         assert head is not None
         self._finish(channel, None, at)
-        if head.closes:
+        if head.closes or channel.reply.is_whole_at_close():
             self._drop(channel)
         elif channel.fd in self._channels:
             channel.rest()
@@ -335,7 +341,7 @@ class Worker:
         if self._order["is_json"]:
             try:
                 json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise BadReply("malformed_json") from None
         output, given = usage_in(text)
         return (
@@ -396,7 +402,7 @@ class Worker:
         failures = 0
         if kind is not None:
             failures = self._failures.get(place, 0) + 1
-            pause = max(pause, min(_LONGEST_BACKOFF, 0.01 * 2 ** min(failures, 10)))
+            pause = max(pause, pause_after(failures))
         self._failures[place] = failures
         if (most is not None and following >= most) or now + pause - self._begin >= self._order["seconds"]:
             return
@@ -430,6 +436,15 @@ class Worker:
         }
         self._answers = []
         _say(chunk)
+
+
+def pause_after(failures: int) -> float:
+    """Seconds that a place of a closed loop waits after so many failures in a row: a server that is away is not hammered.
+
+    >>> [pause_after(n) for n in (1, 2, 20)]
+    [0.02, 0.04, 1.0]
+    """
+    return float(min(1.0, 0.01 * 2 ** min(failures, 10)))
 
 
 def timetable(order: dict[str, Any]) -> Iterator[tuple[int, float]]:
@@ -467,9 +482,19 @@ def poller() -> Any:
     return Poll()
 
 
+def raise_limit_of_files() -> None:
+    """As far as the system lets everybody: each request under way needs a descriptor."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    order = json.loads(sys.stdin.buffer.readline())
+    order = json.loads(sys.stdin.buffer.readline() or sys.exit())
+    raise_limit_of_files()
     worker = Worker(order)
     os.write(1, b"ready\n")
     begin = sys.stdin.buffer.readline()
