@@ -15,6 +15,7 @@ _CONCURRENCY_OFF = 0.02
 _SATURATED_BELOW = 0.98
 _FEW = 30
 _OWN = ("no_descriptors", "no_ports")
+_UNFINISHED = ("cut_off", "worker_lost")
 
 
 def judged(result: LoadResult, load: Load) -> LoadResult:
@@ -38,11 +39,12 @@ def generator_is_limit(result: LoadResult) -> bool:
 
 def is_saturated(result: LoadResult, load: Load) -> bool:
     """Offered more than came back, while we ourselves had time to spare."""
-    if not load.is_open or load.offered is None or generator_is_limit(result):
+    offered = result.offered_rate
+    if not load.is_open or offered is None or generator_is_limit(result) or result.error_rate.value >= 1:
         return False
     ended = result.throughput.value / max(1e-9, 1 - result.error_rate.value)
     top = result.throughput.high if result.throughput.high is not None else ended
-    return ended < _SATURATED_BELOW * load.offered and top < load.offered
+    return ended < _SATURATED_BELOW * offered and top < offered
 
 
 def held(objective: Objective, result: LoadResult) -> Held:
@@ -88,12 +90,12 @@ def _busy(result: LoadResult, load: Load) -> str | None:
 
 
 def _rate_off(result: LoadResult, load: Load) -> str | None:
-    offered = load.offered
+    offered = result.offered_rate
     if not load.is_open or not offered or abs(result.achieved_rate / offered - 1) <= _RATE_OFF:
         return None
     if (
         load.arrivals == "poisson"
-        and abs(result.achieved_rate - offered) * load.seconds < 3 * (offered * load.seconds) ** 0.5
+        and abs(result.achieved_rate - offered) * result.duration < 3 * (offered * result.duration) ** 0.5
     ):
         return None
     return (
@@ -131,6 +133,16 @@ def _own_limits(result: LoadResult, load: Load) -> str | None:
     )
 
 
+def _lost(result: LoadResult, load: Load) -> str | None:
+    if not result.workers_lost:
+        return None
+    lost = result.errors.get("worker_lost", 0)
+    return (
+        f"{count(result.workers_lost)} of {count(load.workers)} workers of the load generator ended before their time: "
+        f"what they had told is counted, {count(lost)} requests that they had under way are lost."
+    )
+
+
 def _not_steady(result: LoadResult, load: Load) -> str | None:
     if result.is_steady:
         return None
@@ -144,12 +156,11 @@ def _few(result: LoadResult, load: Load) -> str | None:
 
 
 def _errors(result: LoadResult, load: Load) -> str | None:
-    if not result.errors:
+    failed = {kind: number for kind, number in result.errors.items() if kind not in _UNFINISHED}
+    if not failed:
         return None
-    kinds = ", ".join(
-        f"{kind} {count(n)}" for kind, n in sorted(result.errors.items(), key=lambda one: -one[1])
-    )
-    return f"{count(sum(result.errors.values()))} of {count(result.requests_sent)} requests failed: {kinds}."
+    kinds = ", ".join(f"{kind} {count(n)}" for kind, n in sorted(failed.items(), key=lambda one: -one[1]))
+    return f"{count(sum(failed.values()))} of {count(result.requests_sent)} requests failed: {kinds}."
 
 
 def _pieces(result: LoadResult, load: Load) -> str | None:
@@ -159,14 +170,14 @@ def _pieces(result: LoadResult, load: Load) -> str | None:
 
 
 def _saturation(result: LoadResult, load: Load) -> str | None:
-    if not is_saturated(result, load) or load.offered is None:
+    if not is_saturated(result, load) or result.offered_rate is None:
         return None
     return (
-        f"The server is saturated: {significant(result.throughput.value)} answers/s of {significant(load.offered)} "
+        f"The server is saturated: {significant(result.throughput.value)} answers/s of {significant(result.offered_rate)} "
         "requests/s offered. Times from when requests were due grow as long as this goes on."
     )
 
 
 Judge = Callable[[LoadResult, Load], str | None]
-_DOUBTS: tuple[Judge, ...] = (_late, _busy, _rate_off, _concurrency_off, _own_limits)
+_DOUBTS: tuple[Judge, ...] = (_lost, _late, _busy, _rate_off, _concurrency_off, _own_limits)
 _REMARKS: tuple[Judge, ...] = (_saturation, _errors, _not_steady, _few, _pieces)

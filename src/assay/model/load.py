@@ -176,6 +176,8 @@ class LoadResult:
     """Whether tokens had to be counted by pieces, as the server did not tell them."""
     warnings: tuple[str, ...]
     quality: Quality | None = None
+    workers_lost: int = 0
+    """Workers of the generator that ended before their time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class Window:
 
 def summarised(tally: Tally, load: Load) -> LoadResult:
     """The figures alone; `analysis.load` says what to make of them."""
+    if tally.stopped_at is not None:
+        load = until(load, tally.stopped_at)
     window = measured_window(tally, load)
     inside = tally.between(window.begin, window.end)
     seconds = max(window.seconds, 1e-9)
@@ -74,7 +76,24 @@ def summarised(tally: Tally, load: Load) -> LoadResult:
         is_simulated=tally.is_simulated,
         counts_pieces=tally.counts_pieces,
         warnings=(),
+        workers_lost=tally.lost,
     )
+
+
+def until(load: Load, seconds: float) -> Load:
+    """The part of a load that was carried out before it was cut short.
+
+    >>> until(Load(Arrivals.CONSTANT, stages=((10, 0, 20), (10, 20, 20)), seconds=20), 5).stages
+    ((5.0, 0, 10.0),)
+    """
+    stages, begin = [], 0.0
+    for length, first, last in load.stages:
+        part = min(length, seconds - begin)
+        if part > 0:
+            stages.append((part, first, first + (last - first) * part / length))
+        begin += length
+    moments = tuple(moment for moment in load.moments if moment <= seconds)
+    return replace(load, seconds=min(load.seconds, seconds), stages=tuple(stages), moments=moments)
 
 
 def _achieved(tally: Tally, load: Load) -> float:
@@ -89,26 +108,22 @@ def measured_window(tally: Tally, load: Load) -> Window:
     """Without what came before the load had settled; whole if its rate was meant to change."""
     end = _sending_ends(tally, load)
     if load.warmup is not None:
-        return Window(min(load.warmup, end), end, True)
+        begin = math.ceil(load.warmup / tally.width - 1e-9) * tally.width
+        return Window(begin if begin < end else 0.0, end, True)
     if len(load.stages) > 1 or load.arrivals is Arrivals.TRACE:
         return Window(0.0, end, True)
-    places = tally.places(0.0, end)
-    counts = [
-        tally.slices[p].completed + tally.slices[p].failed for p in range_of(places) if p in tally.slices
-    ]
-    begin, is_steady = settled(counts)
+    counts = [s.completed + s.failed for s in _slices(tally, Window(0.0, end, True))]
+    begin, is_steady = settled(counts[: max(1, int(end / tally.width + 1e-9))])
     return Window(begin * tally.width, end, is_steady)
 
 
-def range_of(places: Sequence[int]) -> range:
-    return range(places[0], places[-1] + 1) if places else range(0)
-
-
 def _sending_ends(tally: Tally, load: Load) -> float:
-    """Afterwards only what was under way comes to its end."""
+    """Afterwards only what was under way comes to its end. Of a counted load no request is left out."""
     end = min(load.seconds, tally.last_end) if load.count is None else tally.last_end
     if load.is_open and load.count is not None and load.offered:
         end = min(tally.last_end, load.count / load.offered)
+    if load.count is not None and end > 0:
+        return end
     whole = math.floor(end / tally.width) * tally.width
     return whole if whole > 0 else max(end, tally.width)
 
@@ -141,14 +156,12 @@ def settled(counts: Sequence[float]) -> tuple[int, bool]:
 
 def _slices(tally: Tally, window: Window) -> list[Slice]:
     """Every slice of the window, also those in which nothing happened."""
-    first = round(window.begin / tally.width)
-    last = max(round(window.end / tally.width), first + 1)
-    return [tally.slices.get(place, Slice()) for place in range(first, last)]
+    return [tally.slices.get(place, Slice()) for place in tally.range_of(window.begin, window.end)]
 
 
 def _rate(tally: Tally, window: Window, counts: Sequence[float], latency: float) -> Span:
-    seconds = max(len(counts) * tally.width, 1e-9)
-    value = sum(counts) / seconds
+    value = sum(counts) / max(window.seconds, 1e-9)
+    counts = counts[: int(window.seconds / tally.width + 1e-9)]
     shortest = math.ceil(2 * latency / tally.width) if math.isfinite(latency) else len(counts)
     blocks = [sum(part) / (len(part) * tally.width) for part in _blocks(counts, shortest)]
     if len(blocks) < _FEWEST_BLOCKS:
@@ -203,10 +216,9 @@ def _cpu_share(told: tuple[tuple[float, float], tuple[float, float]]) -> float:
 
 
 def _moments(tally: Tally) -> list[Moment]:
-    places = sorted(tally.slices)
     return [
         _moment(place * tally.width, tally.width, tally.slices.get(place, Slice()))
-        for place in range_of(places)
+        for place in range(max(tally.slices, default=-1) + 1)
     ]
 
 

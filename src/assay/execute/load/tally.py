@@ -5,6 +5,7 @@ A slice is a quarter of a second at first; when there are too many, neighbours a
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -201,8 +202,12 @@ class Tally:
         return together(self.slices[place] for place in self.places(begin, end))
 
     def places(self, begin: float, end: float) -> list[int]:
-        first, last = round(begin / self.width), max(round(end / self.width), round(begin / self.width) + 1)
-        return [place for place in sorted(self.slices) if first <= place < last]
+        wanted = self.range_of(begin, end)
+        return [place for place in sorted(self.slices) if place in wanted]
+
+    def range_of(self, begin: float, end: float) -> range:
+        first = int(begin / self.width + 1e-9)
+        return range(first, max(math.ceil(end / self.width - 1e-9), first + 1))
 
 
 def together(slices: Iterable[Slice]) -> Slice:
