@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from assay.analysis.axes import same_value
 from assay.analysis.replication import Observed, observed
 from assay.analysis.treatment import treatment_failure
-from assay.analysis.verdict import FEWEST_PAIRS, FEWEST_UNITS, Contrast, judged
+from assay.analysis.verdict import FEWEST_PAIRS, FEWEST_UNITS, Contrast, Floors, judged
 from assay.errors import LookupFailed, no_such
 from assay.model import Comparison, Metric, Report, TrialReport
 from assay.model.metric import is_score
@@ -29,11 +29,12 @@ def compare_reports(
     *,
     metrics: Sequence[str] | None = None,
     tolerance: float | None = None,
-    noise_floor: float | None = None,
+    noise_floor: float | Floors | None = None,
 ) -> tuple[Comparison, ...]:
     """Trials of the same benchmark and params, or the only trial of each side; the whole call is one family of tests.
 
-    A metric may be asked for by a percentile, as in `seconds.p95`; unasked, percentiles do not burden the family.
+    A metric may be asked for by a percentile, as in `seconds.p95`; unasked, percentiles do not burden the family. The
+    noise floor is one for all, or one for each trial and metric.
     """
     interleaved = a.run.id == b.run.id and a.run.order == "interleaved"
     return judged(_all_contrasts(matching_trials(a, b), interleaved, metrics), tolerance, noise_floor)
@@ -46,7 +47,7 @@ def compare_trials(
     interleaved: bool = True,
     metrics: Sequence[str] | None = None,
     tolerance: float | None = None,
-    noise_floor: float | None = None,
+    noise_floor: float | Floors | None = None,
 ) -> tuple[Comparison, ...]:
     """Two arms of one run; `interleaved` ones are paired by the round that their processes ran in."""
     return judged(_all_contrasts([(a, b)], interleaved, metrics), tolerance, noise_floor)

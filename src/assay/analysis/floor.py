@@ -8,7 +8,7 @@ of neighbours is noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import pairwise
 from statistics import median
@@ -17,7 +17,7 @@ import numpy as np
 
 from assay.analysis.compare import matching_trials
 from assay.analysis.losses import depends_on_machine, in_points, loss_of
-from assay.analysis.verdict import tolerance_of
+from assay.analysis.verdict import Floors, tolerance_of
 from assay.model import Comparison, Report, Series, TrialReport, Verdict
 from assay.model.regression import MetricHistory
 from assay.stats.means import t_quantile
@@ -31,9 +31,6 @@ _OF_MEDIANS = math.sqrt(math.pi / 2)
 """A case counts by the median of its repetitions, which varies by so much more than their mean."""
 _SIGMA = 1.4826 / math.sqrt(2)
 """From the median distance of neighbours to the standard deviation of one, where they are normal."""
-
-Floors = Mapping[tuple[str, str], float]
-"""What was measured, by name, and metric to its noise floor."""
 
 
 def noise_floor(history: MetricHistory, judged: Collection[str]) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.model import Better, Comparison, Metric, Verdict
@@ -27,6 +27,8 @@ FEWEST_PAIRS = 6
 ALPHA = 0.05
 POWER = 0.8
 TOO_MANY = 1000
+Floors = Mapping[tuple[str, str], float]
+"""What was measured, by the name of the trial on side B, and metric to its noise floor."""
 _SMALLEST, _LARGEST = sys.float_info.min, sys.float_info.max
 
 
@@ -65,17 +67,27 @@ class Ruling:
 
 
 def judged(
-    contrasts: Sequence[Contrast], tolerance: float | None = None, noise_floor: float | None = None
+    contrasts: Sequence[Contrast], tolerance: float | None = None, noise_floor: float | Floors | None = None
 ) -> tuple[Comparison, ...]:
     """Verdicts on a family: p values are corrected (Holm) for all that could become a claim."""
     family = [contrast.effect.p for contrast in contrasts if contrast.effect and contrast.can_be_claimed]
     corrected = iter(zip(holm(family).tolist(), benjamini_hochberg(family).tolist(), strict=True))
     found = []
     for contrast in contrasts:
-        width = tolerance_of(contrast.metric, noise_floor) if tolerance is None else tolerance
+        floor = _floor(contrast, noise_floor)
+        width = tolerance_of(contrast.metric, floor) if tolerance is None else tolerance
         p, q = next(corrected) if contrast.can_be_claimed else (None, None)
         found.append(_comparison(contrast, p, q, width, len(family)))
     return tuple(found)
+
+
+def _floor(contrast: Contrast, noise_floor: float | Floors | None) -> float | None:
+    """Of all, or of this trial and metric; a percentile has that of its metric, which it varies by at the least."""
+    if not isinstance(noise_floor, Mapping):
+        return noise_floor
+    name = contrast.metric.name
+    known = noise_floor.get((contrast.trial_b, name))
+    return noise_floor.get((contrast.trial_b, name.rpartition(".")[0])) if known is None else known
 
 
 def tolerance_of(metric: Metric, noise_floor: float | None = None) -> float:

@@ -214,7 +214,9 @@ def metrics_document(found: Compared | Gate) -> dict[str, Any]:
             }
             for one in found.comparisons
         ],
-        "warnings": [{"code": d.code, "message": d.message, "hint": d.hint} for d in found.doubts],
+        "warnings": [
+            {"code": d.code, "message": d.message, "hint": d.hint, "trial": d.trial} for d in found.doubts
+        ],
     }
 
 

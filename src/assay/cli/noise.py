@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 @click.argument("target")
 @click.option("--agent", metavar="A", help="Of a suite: the agent to put through it again and again.")
 @click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A param of the experiment, or an option of the agent; several times.",
+)
+@click.option("--load", metavar="FILE.py", multiple=True, help="Make what this file defines known by name.")
+@click.option(
     "--repetitions",
     "rounds",
     type=click.IntRange(min=4),
@@ -31,7 +39,15 @@ if TYPE_CHECKING:
     help="Of a suite: the first N cases of each benchmark.",
 )
 @common
-def noise(session: Session, target: str, agent: str | None, rounds: int, limit: int | None) -> int:
+def noise(
+    session: Session,
+    target: str,
+    agent: str | None,
+    settings: tuple[str, ...],
+    load: tuple[str, ...],
+    rounds: int,
+    limit: int | None,
+) -> int:
     """Run TARGET against itself, and tell how large a difference must be to mean anything.
 
     \b
@@ -39,11 +55,14 @@ def noise(session: Session, target: str, agent: str | None, rounds: int, limit: 
     assay noise bench.py::parse --repetitions 20
     """
     from assay.cli.progress import watching
+    from assay.cli.values import setting
     from assay.pipeline import precision, running
     from assay.plan.suite import CaseFilter
     from assay.plan.target import Request
 
-    request = Request(target, agents=(agent,) if agent else (), cases=CaseFilter(limit))
+    given = {"params": dict(setting(text) for text in settings), "load": list(load)}
+    changes = {key: value for key, value in given.items() if value}
+    request = Request(target, changes, agents=(agent,) if agent else (), cases=CaseFilter(limit))
     with session.store() as store:
         plan = precision.repeated(request, rounds, session.settings, store)
         with watching(session, plan) as watch:

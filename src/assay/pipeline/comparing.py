@@ -23,6 +23,7 @@ from assay.model import (
 from assay.model.showdown import Course, Showdown
 from assay.model.standing import Matrix
 from assay.pipeline.reporting import report_of, trial_report_of
+from assay.pipeline.tolerating import about_floors, about_hours, guarded, known_floors, shares_of
 from assay.report.cases import case_table
 from assay.report.document import read_result
 from assay.store.history import AgentTrial
@@ -51,8 +52,17 @@ def compared(
     suite: str | None = None,
 ) -> Compared:
     side_a, side_b = side(store, a, suite), side(store, b, suite)
-    comparisons = compare_reports(side_a, side_b, metrics=metrics, tolerance=tolerance)
-    doubts = comparable(side_a, side_b)
+    known = known_floors(store, side_a, side_b)
+    comparisons = compare_reports(
+        side_a, side_b, metrics=metrics, tolerance=tolerance, noise_floor=shares_of(known)
+    )
+    if side_a.run.id != side_b.run.id:
+        comparisons = guarded(store, comparisons, side_a, side_b, is_asked=tolerance is not None)
+    doubts = (
+        *comparable(side_a, side_b),
+        *about_hours(comparisons, side_a, side_b),
+        *about_floors(known, comparisons),
+    )
     return Compared(side_a, side_b, comparisons, doubts, showdowns(side_a, side_b, comparisons))
 
 

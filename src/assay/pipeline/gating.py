@@ -8,17 +8,17 @@ from pathlib import Path
 from assay.analysis import comparable
 from assay.analysis.compare import PERCENTILES, matching_trials
 from assay.analysis.completion import COMPLETION, inner_name, outer_name, with_completion
-from assay.analysis.floor import Floors, excused, noise_floor, replicated, steadied
+from assay.analysis.floor import excused, replicated, steadied
 from assay.analysis.gate import Tolerances, broken_trials, compare_within, judgeable, shared_metrics
 from assay.analysis.losses import depends_on_machine
-from assay.analysis.pace import moved_by, pace_of
 from assay.analysis.treatment import differing_params
+from assay.analysis.verdict import Floors
 from assay.errors import LookupFailed, Unlike, no_such
 from assay.execute.environment import machine_class
 from assay.model import Doubt, Metric, Report, RunState
 from assay.model.regression import Gate
 from assay.pipeline.comparing import side
-from assay.pipeline.record import habits_of
+from assay.pipeline.tolerating import about_floors, history_floors, known_floors, pace_between, shares_of
 from assay.report.contests import is_simulated
 from assay.store.store import Store
 
@@ -44,29 +44,26 @@ def gated(
         raise Unlike(f"Run '{b.run.id}' and the baseline '{baseline}' have no metric in common.")
     asked_widths = tolerances or Tolerances()
     comparisons = replicated(compare_within(a, b, chosen, asked_widths), a, b)
+    known = known_floors(store, a, b)
+    floors = _floors(shares_of(known), history_floors(store, b), asked_widths)
+    comparisons = excused(steadied(comparisons, floors), pace_between(a, b))
     return Gate(
         baseline=baseline.removeprefix("@"),
         a=a,
         b=b,
-        comparisons=excused(steadied(comparisons, _floors(store, b, asked_widths)), _pace(a, b)),
+        comparisons=comparisons,
         broken=broken,
         unjudged=tuple(name for name in shared if name not in chosen) if not metrics else (),
-        doubts=(*comparable(*sides), *_about_runs(a, b)),
+        doubts=(*comparable(*sides), *_about_runs(a, b), *about_floors(known, comparisons)),
     )
 
 
-def _pace(a: Report, b: Report) -> float | None:
-    before, after = (pace_of(report.run.environment.facts) for report in (a, b))
-    return moved_by([before], [after])
-
-
-def _floors(store: Store, b: Report, tolerances: Tolerances) -> Floors:
-    """Of metrics for which nobody asked for a tolerance."""
+def _floors(known: Floors, history: Floors, tolerances: Tolerances) -> Floors:
+    """The larger of both, of metrics for which nobody asked for a tolerance."""
     return {
-        (trial, history.metric.name): floor
-        for trial, history in habits_of(store, b)
-        if not tolerances.is_asked(history.metric.name)
-        and (floor := noise_floor(history, {b.run.id})) is not None
+        (trial, metric): max(known.get((trial, metric), 0.0), history.get((trial, metric), 0.0))
+        for trial, metric in {**known, **history}
+        if not tolerances.is_asked(metric)
     }
 
 

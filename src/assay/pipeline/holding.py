@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 
 from assay.analysis.compare import matching_trials
 from assay.analysis.completion import with_completion
-from assay.analysis.floor import Floors, replicated, steadied
+from assay.analysis.floor import replicated, steadied
 from assay.analysis.gate import Tolerances, compare_within, judgeable, shared_metrics
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.pace import moved_by, pace_of
 from assay.analysis.patterns import patterns_in
 from assay.analysis.regressions import Sides, by_comparison
+from assay.analysis.verdict import Floors
 from assay.execute.noise import Noise
 from assay.model import Comparison, Doubt, Report, Verdict
 from assay.model.regression import Pace, Pattern, Regression

@@ -14,11 +14,11 @@ from assay.model import Plan, Report, TrialReport
 from assay.model.precision import Need, NoiseFloor
 from assay.pipeline.reporting import report_of, trial_report_of
 from assay.pipeline.running import prepare
+from assay.pipeline.tolerating import NOISE_TAG
 from assay.plan.target import Request, find_suite
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
-NOISE_TAG = "noise"
 METRICS = ("score", "seconds", "usd")
 
 

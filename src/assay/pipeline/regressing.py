@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from assay.analysis.floor import Floors, noise_floor
+from assay.analysis.floor import noise_floor
 from assay.analysis.history import is_back, searched
 from assay.analysis.promotion import advise
 from assay.analysis.regressions import by_history, told_once
+from assay.analysis.verdict import Floors
 from assay.analysis.workflow import settled
 from assay.errors import LookupFailed, Unlike, no_such
 from assay.model import Report, Verdict

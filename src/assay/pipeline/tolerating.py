@@ -1,0 +1,134 @@
+"""What is known of how much results differ though nothing changed: from A/A runs, from the history, from the machine's pace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from assay.analysis.axes import same_value
+from assay.analysis.compare import matching_trials
+from assay.analysis.floor import excused, noise_floor, replicated, steadied
+from assay.analysis.losses import depends_on_machine
+from assay.analysis.noise import noise_floors
+from assay.analysis.pace import moved_by, pace_of
+from assay.analysis.verdict import NOISE_FLOORS, TOLERANCE, Floors
+from assay.execute.environment import machine_class
+from assay.model import Comparison, Doubt, Report, StoredTrial, Trial, TrialReport
+from assay.model.precision import NoiseFloor
+from assay.pipeline.record import habits_of
+from assay.pipeline.reporting import trial_report_of
+from assay.store.store import Store
+from assay.units import percent, seconds
+
+NOISE_TAG = "noise"
+_NEWEST = 50
+"""Of A/A runs, as many are looked through."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFloor:
+    """What an A/A run found."""
+
+    run: str
+    found: NoiseFloor
+
+
+Known = Mapping[tuple[str, str], KnownFloor]
+"""By the name of the trial on side B, and the metric."""
+
+
+def known_floors(store: Store, a: Report, b: Report) -> Known:
+    """Of either side the newest on this kind of machine; of two, the larger one."""
+    stored = _repeated(store, machine_class(b.run.environment))
+    known: dict[tuple[str, str], KnownFloor] = {}
+    for first, second in matching_trials(a, b):
+        for point in dict.fromkeys((_point(first.stored.trial), _point(second.stored.trial))):
+            for found in _floors_of(store, stored.get(point)):
+                key = second.name, found.found.metric.name
+                if key not in known or known[key].found.floor < found.found.floor:
+                    known[key] = found
+    return known
+
+
+def _repeated(store: Store, machine: str) -> dict[str, tuple[str, StoredTrial]]:
+    """The newest trial of each agent at each point that `assay noise` made."""
+    newest: dict[str, tuple[str, StoredTrial]] = {}
+    for summary in store.runs(limit=_NEWEST, tag=NOISE_TAG):
+        run = store.run(summary.id)
+        if machine_class(run.environment) == machine:
+            for stored in run.trials:
+                newest.setdefault(_point(stored.trial), (run.id, stored))
+    return newest
+
+
+def _point(trial: Trial) -> str:
+    return same_value([trial.agent.name, trial.suite, trial.benchmark, dict(trial.params)])
+
+
+def _floors_of(store: Store, found: tuple[str, StoredTrial] | None) -> list[KnownFloor]:
+    if found is None:
+        return []
+    run, stored = found
+    trial: TrialReport = trial_report_of(store, stored, store.suite_of(run))
+    return [KnownFloor(run, floor) for floor in noise_floors(trial)]
+
+
+def shares_of(known: Known) -> Floors:
+    return {key: one.found.floor for key, one in known.items()}
+
+
+def about_floors(known: Known, comparisons: Sequence[Comparison]) -> Iterator[Doubt]:
+    """Tolerances that are wider than usual, because somebody measured that they must be."""
+    for one in comparisons:
+        floor = known.get((one.trial_b, one.metric.name))
+        if (
+            floor is not None
+            and one.tolerance > TOLERANCE
+            and floor.found.floor * NOISE_FLOORS == one.tolerance
+        ):
+            yield Doubt(
+                "noise-floor",
+                f"{one.metric.name}: differences within {percent(one.tolerance)} count as none, because run {floor.run} of "
+                f"assay noise found that it varies by {percent(floor.found.floor)} though nothing changes.",
+                "A quieter machine or more repetitions bring that down; then: assay noise",
+                one.trial_b,
+            )
+
+
+def guarded(
+    store: Store, comparisons: tuple[Comparison, ...], a: Report, b: Report, *, is_asked: bool
+) -> tuple[Comparison, ...]:
+    """Claims about times of two runs, unsure where minutes, hours or the machine explain them.
+
+    Where a tolerance `is_asked` for, the history widens none.
+    """
+    steady = replicated(comparisons, a, b)
+    if not is_asked:
+        steady = steadied(steady, history_floors(store, b))
+    return excused(steady, pace_between(a, b))
+
+
+def history_floors(store: Store, b: Report) -> Floors:
+    """What runs of the past differ by, of each trial of B and each metric with enough of a past."""
+    return {
+        (trial, history.metric.name): floor
+        for trial, history in habits_of(store, b)
+        if (floor := noise_floor(history, {b.run.id})) is not None
+    }
+
+
+def pace_between(a: Report, b: Report) -> float | None:
+    before, after = (pace_of(report.run.environment.facts) for report in (a, b))
+    return moved_by([before], [after])
+
+
+def about_hours(comparisons: Sequence[Comparison], a: Report, b: Report) -> Iterator[Doubt]:
+    """Two runs: what the machine did between them is in their times, too."""
+    if a.run.id == b.run.id or not any(depends_on_machine(one.metric) for one in comparisons):
+        return
+    apart = abs((b.run.started - a.run.started).total_seconds())
+    yield Doubt(
+        "different-hours",
+        f"A and B were begun {seconds(apart)} apart and not in one run, so what the machine did meanwhile is in their times.",
+        "To be sure, put both into one run: their executions are then interleaved.",
+    )
