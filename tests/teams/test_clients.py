@@ -6,10 +6,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.resources import files
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
-from tests.command import Assay
+from tests.command import Assay, Done
 
 from assay.builtin.agents.client import RUNTIMES, Client
 from assay.model import Request
@@ -60,8 +62,8 @@ def test_the_prompts_of_a_case_are_put_at_once_and_each_is_answered(
 @pytest.mark.parametrize("client", EACH, indirect=True)
 def test_what_is_asked_arrives_and_what_is_answered_comes_back(client: Client) -> None:
     answer = client.answer(Request("1", ["What is 17 + 25?", "What is 2 * 9?"]))
-    assert [part for part in answer.output if part] == answer.output  # type: ignore[union-attr, attr-defined]
-    assert ["42" in answer.output[0], "18" in answer.output[1]] == [True, True]  # type: ignore[union-attr, index]
+    assert [part for part in answer.output if part] == answer.output  # type: ignore[union-attr]
+    assert ["42" in answer.output[0], "18" in answer.output[1]] == [True, True]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("runtime", EACH)
@@ -80,11 +82,15 @@ def test_a_runtime_that_there_is_not_is_told() -> None:
         Client("m", base_url="https://example.org/v1")
 
 
+def on(server: SimServer, assay: Assay, *arguments: str) -> Done:
+    """With both servers of the shipped teams in one."""
+    return assay(*arguments, COLLECTOR_URL=server.url, INSIGHT_URL=server.url, TEAM_MODEL="m")
+
+
 @pytest.mark.parametrize("name", ["baseline_vs_chimera", "chimera_hetero", "chimera_homo", "runtimes"])
 @needs_compiler
 def test_a_shipped_team_runs(assay: Assay, server: SimServer, name: str) -> None:
-    variables = {"COLLECTOR_URL": server.url, "INSIGHT_URL": server.url, "TEAM_MODEL": "m"}
-    done = assay("team", name, "--repetitions", "2", "--warmup", "0", "--json", **variables)
+    done = on(server, assay, "team", name, "--repetitions", "2", "--warmup", "0", "--json")
     assert done.code == 0, done.err
     teams = done.json["teams"]
     assert [team["pairs"] for team in teams] == [2] * (4 if name == "runtimes" else 1)
@@ -94,17 +100,28 @@ def test_a_shipped_team_runs(assay: Assay, server: SimServer, name: str) -> None
 
 def test_a_point_of_the_sweep_of_seed_002_runs(assay: Assay, server: SimServer) -> None:
     """All thirty take ten minutes; one pair of each of them is planned, and this one is run."""
-    variables = {"COLLECTOR_URL": server.url, "INSIGHT_URL": server.url, "TEAM_MODEL": "m"}
-    preview = assay("team", "team_sweep", "--dry-run", "--json", **variables).json
+    preview = on(server, assay, "team", "team_sweep", "--dry-run", "--json").json
     assert len(preview["trials"]) == 60
     assert preview["executions"] == 600
-    fixed = ["num_gpu=80", "num_ctx=512", "temperature=0.8"]
-    assert (
-        "makes"
-        not in assay(
-            "team", "team_sweep", "--dry-run", *(w for f in fixed for w in ("--set", f)), **variables
-        ).err
+    assay.write(
+        "point.yaml",
+        (Path(str(files("assay.builtin"))) / "teams" / "chimera_homo.yaml")
+        .read_text()
+        .replace("cases: prompts.jsonl", "cases: [{id: a, input: Say yes.}]"),
     )
+    options = (
+        "--set",
+        "num_gpu=80",
+        "--set",
+        "num_ctx=2048",
+        "--set",
+        "temperature=1.0",
+        "--repetitions",
+        "1",
+    )
+    done = on(server, assay, "team", "point.yaml", *options, "--json")
+    assert done.code == 0, done.err
+    assert done.json["trials"][0]["parameters"]["agents"][1]["options"]["params"]["num_ctx"] == 2048
 
 
 REAL = """\

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.command import AssayInline
@@ -18,6 +19,11 @@ from assay.spec.shipped import shipped_teams
 
 def planned(target: str | Path, **changes: object) -> Plan:
     return plan_target(Request(str(target), changes), Settings(Path.cwd(), "sqlite://"), Registry())
+
+
+def agents_of(plan: Plan) -> list[dict[str, Any]]:
+    agents: Any = plan.trials[0].params["agents"]
+    return list(agents)
 
 
 @pytest.fixture
@@ -41,7 +47,7 @@ def test_a_team_is_two_trials_a_point_one_for_each_leg(folder: Path) -> None:
 
 def test_options_with_a_name_are_for_that_agent_and_others_for_all() -> None:
     plan = planned("chimera_homo", params={"num_ctx": 2048, "insight.temperature": 1.0})
-    collector, insight = plan.trials[0].params["agents"]  # type: ignore[misc]
+    collector, insight = agents_of(plan)
     assert collector["options"]["params"]["num_ctx"] == insight["options"]["params"]["num_ctx"] == 2048
     assert (collector["options"]["params"]["temperature"], insight["options"]["params"]["temperature"]) == (
         0.8,
@@ -51,15 +57,15 @@ def test_options_with_a_name_are_for_that_agent_and_others_for_all() -> None:
 
 def test_cases_go_to_the_agents_that_they_name(folder: Path) -> None:
     cases = [{"id": "a", "input": "A", "agent": "first"}, {"id": "b", "input": "B"}]
-    agents = planned(written(folder, cases=cases)).trials[0].params["agents"]
-    asked = {agent["name"]: [case["id"] for case in agent["cases"]] for agent in agents}  # type: ignore[attr-defined]
+    agents = agents_of(planned(written(folder, cases=cases)))
+    asked = {agent["name"]: [case["id"] for case in agent["cases"]] for agent in agents}
     assert asked == {"first": ["a", "b"], "second": ["b"]}
 
 
 def test_the_same_agent_twice_is_two_agents(folder: Path) -> None:
     own = {"name": "one", "type": "python", "target": "agents.py:answer"}
-    agents = planned(written(folder, agents=[own, "one", "one"])).trials[0].params["agents"]
-    assert [agent["name"] for agent in agents] == ["one#1", "one#2", "one#3"]  # type: ignore[attr-defined]
+    agents = agents_of(planned(written(folder, agents=[own, "one", "one"])))
+    assert [agent["name"] for agent in agents] == ["one#1", "one#2", "one#3"]
 
 
 def test_the_legs_of_a_pair_run_next_to_each_other_in_an_order_drawn_by_the_seed(folder: Path) -> None:
@@ -95,13 +101,13 @@ def test_other_plans_are_drawn_as_before() -> None:
 
 def test_the_sweep_of_seed_002_has_thirty_configurations_in_three_phases() -> None:
     plan = planned("team_sweep")
-    points = {}
+    points: dict[str, set[str]] = {}
     for trial in plan.trials:
         points.setdefault(trial.benchmark, set()).add(
             str({k: v for k, v in trial.axes.items() if k != "leg"})
         )
     phases = {
-        phase: sum(len(p) for name, p in points.items() if name.startswith(phase))
+        phase: sum(len(found) for name, found in points.items() if name.startswith(phase))
         for phase in ("phase1", "phase2", "phase3")
     }
     assert phases == {"phase1": 18, "phase2": 9, "phase3": 3}
@@ -112,7 +118,7 @@ def test_the_sweep_of_seed_002_has_thirty_configurations_in_three_phases() -> No
 def test_a_shipped_team_can_be_planned(name: str) -> None:
     plan = planned(name)
     assert {trial.axes["leg"] for trial in plan.trials} == {"sequential", "concurrent"}
-    assert all(len(trial.params["agents"]) == 2 for trial in plan.trials)  # type: ignore[arg-type]
+    assert len(agents_of(plan)) == 2
 
 
 def test_the_runtimes_are_four_of_the_same_client() -> None:
