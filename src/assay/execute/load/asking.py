@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from assay.errors import Mistake, SpecError
+from assay.errors import Mistake, PlanError, SpecError
 from assay.execute.agents import filled_in
 from assay.execute.load.engine import (
     AGENT_WORKER,
+    MOST_IN_FLIGHT,
     SERVER_WORKER,
     Watch,
     WatchChunk,
@@ -23,10 +26,24 @@ from assay.execute.load.summary import summarised
 from assay.execute.load.tally import Bounds
 from assay.model import AgentUse
 from assay.model.load import Arrivals, Load, LoadResult, Objective, Quality
-from assay.spec.loading import objectives_of, rate_of, read_prompts, read_trace, seconds_of, stages_of, words
+from assay.spec.loading import (
+    checked_prompt,
+    objectives_of,
+    rate_of,
+    read_prompts,
+    read_trace,
+    seconds_of,
+    stages_of,
+    words,
+)
 
 PROMPT = "Say in one sentence what a benchmark is."
 _LONGEST = 7 * 24 * 3600.0
+_MOST_WORKERS = 256
+_SECRET_NAME = re.compile(
+    r"auth|cookie|token|secret|passw|credential|(?:api|access|subscription|functions)[-_]?key", re.I
+)
+_VARIABLE = re.compile(r"\$\{\w+\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +112,12 @@ Check = Callable[[Sequence[tuple[int, str]]], Quality | None]
 
 def prepared(options: LoadOptions, target: Target | None = None, data: Data | None = None) -> Prepared:
     """Everything is checked here, before the first byte is sent."""
-    found = target or target_for(options)
+    found = target_for(options) if target is None else with_options(target, options)
     check_allowed(found.url, options.allow_host)
     load, asks = load_for(options)
     if data is not None:
         asks = [Ask(str(prompt)) for prompt in data.prompts]
-    elif found.dialect != "http" or options.prompt or options.dataset or asks:
+    elif found.dialect != "http" or options.prompt is not None or options.dataset or asks:
         asks = asks or [Ask(prompt) for prompt in prompts_of(options)]
     requests = requests_for(found, asks, options.max_tokens)
     order = order_for(found, requests, keeps_answers=data is not None)
@@ -111,6 +128,10 @@ def prepared_agent(
     options: LoadOptions, use: AgentUse, files: Sequence[str], data: Data | None = None
 ) -> Prepared:
     """Of an agent without a server: it is asked through its own code."""
+    if options.header or options.insecure:
+        raise _wrong(
+            "--header", f"'{use.name}' is asked through its own code and takes neither header nor TLS."
+        )
     load, asks = load_for(options)
     prompts = data.prompts if data is not None else [ask.prompt for ask in asks] or prompts_of(options)
     order = order_for_agent(use, prompts, options.max_tokens, files, keeps_answers=data is not None)
@@ -126,30 +147,40 @@ class Data:
 
 
 def target_for(options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:
-    headers = dict(_header(text, environment) for text in options.header)
-    target = target_of(options.target, options.model, options.stream, headers)
-    if options.insecure:
-        target = replace(target, is_checked=False)
+    target = with_options(target_of(options.target, options.model, options.stream), options, environment)
     key = environment.get("OPENAI_API_KEY")
-    names = {name.lower() for name in headers}
+    names = {name.lower() for name in target.headers}
     if target.dialect == "openai" and key and "authorization" not in names and not _is_here(target.url):
         return replace(target, headers={**target.headers, "authorization": f"Bearer {key}"})
     return target
 
 
-def _is_here(url: str) -> bool:
-    from urllib.parse import urlsplit
+def with_options(target: Target, options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:
+    given = dict(_header(text, environment) for text in options.header)
+    names = {name.lower() for name in given}
+    kept = {name: value for name, value in target.headers.items() if name.lower() not in names}
+    return replace(target, headers={**kept, **given}, is_checked=target.is_checked and not options.insecure)
 
+
+def _is_here(url: str) -> bool:
     return is_loopback(urlsplit(url).hostname or "")
 
 
 def _header(text: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    name, colon, value = text.partition(":")
-    if not colon or not name.strip():
+    name, colon, value = (part.strip() for part in text.partition(":"))
+    if not colon or not name:
+        # What was meant to be a value is not repeated: it may be a secret.
+        raise _wrong("--header", "is not a header. Write 'Name: value'; ${NAME} stands for a variable.")
+    if _SECRET_NAME.search(name) and not _VARIABLE.search(value):
         raise _wrong(
-            "--header", f"'{text}' is not a header. Write 'Name: value'; ${{NAME}} stands for a variable."
+            "--header",
+            f"'{name}' looks like a secret, and what is written here is kept with the run. Put it in a variable "
+            f"and write '{name}: ${{NAME}}'.",
         )
-    return name.strip(), str(filled_in(value.strip(), environment, "--header"))
+    try:
+        return name, str(filled_in(value, environment, "--header"))
+    except PlanError:
+        raise _wrong("--header", f"'{name}' needs a variable that is not set: {value}") from None
 
 
 def prompts_of(options: LoadOptions) -> list[str]:
@@ -157,7 +188,7 @@ def prompts_of(options: LoadOptions) -> list[str]:
         raise _wrong("--dataset", "Give either --prompt or --dataset.")
     if options.dataset is not None:
         return read_prompts(Path(options.dataset))
-    return [options.prompt or PROMPT]
+    return [PROMPT if options.prompt is None else checked_prompt(options.prompt)]
 
 
 def load_for(options: LoadOptions) -> tuple[Load, list[Ask]]:
@@ -167,13 +198,13 @@ def load_for(options: LoadOptions) -> tuple[Load, list[Ask]]:
     seconds = _duration(options)
     common = Load(
         Arrivals.CLOSED,
-        concurrency=_positive(options.concurrency, "--concurrency"),
+        concurrency=_positive(options.concurrency, "--concurrency", MOST_IN_FLIGHT),
         seconds=seconds,
         count=_positive(options.requests, "--requests"),
-        warmup=None if options.warmup is None else seconds_of(options.warmup, "--warmup"),
+        warmup=_warmup(options, seconds),
         think_seconds=seconds_of(options.think, "--think") if options.think else 0.0,
-        seconds_each=seconds_of(options.timeout, "--timeout") if options.timeout else 60.0,
-        workers=_positive(options.workers, "--workers") or 1,
+        seconds_each=_timeout(options),
+        workers=_positive(options.workers, "--workers", _MOST_WORKERS) or 1,
         seed=options.seed,
         objectives=objectives_of(options.slo) if options.slo else (),
     )
@@ -196,6 +227,8 @@ def _open(common: Load, options: LoadOptions, arrivals: Arrivals, seconds: float
         raise _wrong("--think", "Think time belongs to a closed loop; with a rate the timetable decides.")
     if options.stages is not None:
         stages = stages_of(options.stages)
+        if sum(stage[0] for stage in stages) > _LONGEST:
+            raise _wrong("--stages", "All stages together may last a week at most.")
         if options.duration is not None:
             raise _wrong("--duration", "The stages say how long it takes.")
         return replace(common, arrivals=arrivals, stages=stages, seconds=sum(stage[0] for stage in stages))
@@ -206,6 +239,8 @@ def _open(common: Load, options: LoadOptions, arrivals: Arrivals, seconds: float
 
 
 def _traced(common: Load, path: Path, options: LoadOptions) -> tuple[Load, list[Ask]]:
+    if common.think_seconds:
+        raise _wrong("--think", "Think time belongs to a closed loop; a trace decides by itself.")
     if options.rate is not None or options.stages is not None:
         raise _wrong(
             "--arrivals", "A trace says itself when requests are due: leave --rate and --stages out."
@@ -241,22 +276,37 @@ def _duration(options: LoadOptions) -> float:
     return seconds
 
 
-def _positive(number: int | None, option: str) -> int | None:
+def _warmup(options: LoadOptions, seconds: float) -> float | None:
+    if options.warmup is None:
+        return None
+    warmup = seconds_of(options.warmup, "--warmup")
+    if warmup >= seconds:
+        raise _wrong("--warmup", f"'{options.warmup}' leaves nothing to measure: the load is no longer.")
+    return warmup
+
+
+def _timeout(options: LoadOptions) -> float:
+    limit = 60.0 if options.timeout is None else seconds_of(options.timeout, "--timeout")
+    if not 0 < limit <= _LONGEST:
+        raise _wrong("--timeout", f"'{options.timeout}' must be more than 0 and at most a week.")
+    return limit
+
+
+def _positive(number: int | None, option: str, most: int = 10**12) -> int | None:
     if number is not None and number < 1:
         raise _wrong(option, f"must be at least 1, not {number}")
+    if number is not None and number > most:
+        raise _wrong(option, f"must be at most {most}, not {number}")
     return number
 
 
 def bounds_of(objectives: Sequence[Objective]) -> Bounds:
     """What each single request has to keep to, to count as good."""
-    limits = {
-        objective.metric: objective.limit
-        for objective in objectives
-        if objective.is_upper and objective.metric in ("ttft", "tpot", "latency", "itl")
-    }
-    itl = limits.pop("itl", None)
-    if itl is not None:
-        limits.setdefault("tpot", itl)
+    limits: dict[str, float] = {}
+    for objective in objectives:
+        name = "tpot" if objective.metric == "itl" else objective.metric
+        if objective.is_upper and name in ("ttft", "tpot", "latency"):
+            limits[name] = min(objective.limit, limits.get(name, objective.limit))
     return Bounds(**limits)
 
 

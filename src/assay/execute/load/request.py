@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from assay.errors import PlanError
+from assay.execute.http.errors import HttpError
 from assay.execute.http.request import Prepared, prepare
 
 _SECONDS_TO_ACCEPT = 2.0
 DIALECTS = ("openai", "ollama", "anthropic", "http")
+_SECRET_IN_QUERY = re.compile(r"(?:^|[&;])[^=&;]*(?:key|token|secret|password|auth)[^=&;]*=[^&;]", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +48,52 @@ class Ask:
 
 def target_of(url: str, model: str | None, streams: bool, headers: Mapping[str, str] | None = None) -> Target:
     """Told by the address: `…/v1` is OpenAI's dialect, `…/api/generate` and `…/api/chat` Ollama's, others plain HTTP."""
-    path = urlsplit(url).path.rstrip("/")
+    parts = _checked(url)
+    path = parts.path.rstrip("/")
     sent = dict(headers or {})
     if path.endswith("/v1"):
-        return Target(url.rstrip("/") + "/chat/completions", "openai", model, sent, streams=streams)
+        url = parts._replace(path=f"{path}/chat/completions").geturl()
+        return Target(url, "openai", model, sent, streams=streams)
     if path.endswith(("/chat/completions", "/completions")):
         return Target(url, "openai", model, sent, streams=streams)
     if path.endswith("/messages"):
         return Target(url, "anthropic", model, sent, streams=streams)
     if path.endswith(("/api/generate", "/api/chat")):
         return Target(url, "ollama", model, sent, streams=streams)
-    if urlsplit(url).port == 11434 and not path:
-        return Target(url.rstrip("/") + "/api/generate", "ollama", model, sent, streams=streams)
+    if parts.port == 11434 and not path:
+        url = parts._replace(path="/api/generate").geturl()
+        return Target(url, "ollama", model, sent, streams=streams)
     return Target(url, "http", model, sent, streams=False)
+
+
+def _checked(url: str) -> SplitResult:
+    """An address that can be asked and stored: no secret in it."""
+    try:
+        prepare("GET", url, {})
+    except HttpError as error:
+        raise PlanError(str(error)) from None
+    parts = urlsplit(url)
+    if _SECRET_IN_QUERY.search(parts.query):
+        raise PlanError(
+            f"The URL for '{parts.hostname}' carries a secret, and it is kept with the run. "
+            "Send it in a header instead: --header 'NAME: ${VARIABLE}'"
+        )
+    return parts
 
 
 def requests_for(target: Target, asks: Iterable[Ask], max_tokens: int | None) -> list[bytes]:
     headers = {"content-type": "application/json", "accept": _accepted(target), **target.headers}
     if target.dialect == "http" and not (asks := list(asks)):
-        return [prepare("GET", target.url, dict(target.headers)).with_body(b"")]
-    prepared = prepare("POST", target.url, headers)
+        return [_prepared("GET", target.url, dict(target.headers)).with_body(b"")]
+    prepared = _prepared("POST", target.url, headers)
     return [_request(prepared, body_for(target, ask, ask.max_tokens or max_tokens)) for ask in asks]
+
+
+def _prepared(method: str, url: str, headers: Mapping[str, str]) -> Prepared:
+    try:
+        return prepare(method, url, headers)
+    except HttpError as error:
+        raise PlanError(str(error)) from None
 
 
 def _accepted(target: Target) -> str:
@@ -152,8 +180,9 @@ def place_of(url: str) -> Place:
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise PlanError(f"The name '{host}' is not known: {error.strerror or error}.") from None
+    except (OSError, UnicodeError) as error:
+        told = getattr(error, "strerror", None) or error
+        raise PlanError(f"The name '{host}' is not known: {told}.") from None
     family, _, _, _, address = next((one for one in found if len(found) == 1 or _accepts(one)), found[0])
     return Place(int(family), list(address), host, parts.scheme == "https")
 

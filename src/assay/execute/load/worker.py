@@ -79,7 +79,7 @@ class Worker:
 
         from assay.execute.load.tls import TlsChannel
 
-        context = ssl.create_default_context(cafile=self._order["tls"].get("ca"))
+        context = ssl.create_default_context()
         if not self._order["tls"]["is_checked"]:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
