@@ -102,6 +102,8 @@ def load(
     levels = _levels(given.pop("concurrency"))
     if len(levels) > 1 and (find_capacity or given["rate"] or given["stages"] or given["arrivals"]):
         raise click.UsageError("Several values of --concurrency are for closed loops: leave the rate out.")
+    if find_capacity:
+        _refuse_what_it_finds_itself(given, raw, repetitions)
     options = _options(target, {**given, "concurrency": levels[0] if levels else None})
     with session.store() as store:
         asked = loading.prepare_load(options, session.settings, store)
@@ -122,6 +124,15 @@ def load(
                 watch_chunk=keep,
             )
         return _finish(session, done, asked)
+
+
+def _refuse_what_it_finds_itself(given: dict[str, Any], raw: Path | None, repetitions: int) -> None:
+    names = ("rate", "stages", "arrivals", "requests", "think")
+    found = [f"--{name}" for name in names if given[name] is not None]
+    found += ["--raw"] if raw else []
+    found += ["--repetitions"] if repetitions > 1 else []
+    if found:
+        raise click.UsageError(f"--find-capacity chooses the loads itself: leave {', '.join(found)} out.")
 
 
 def _levels(text: str | None) -> tuple[int, ...]:
@@ -166,8 +177,10 @@ def _finish(session: Session, done: Any, asked: Any) -> int:
     )
     if done.is_interrupted:
         return 130
-    is_met = all(held.is_met is not False for held in last.held)
-    return 0 if last.requests_completed and is_met else 1
+    if any(result.workers_lost for result in done.results):
+        return 2
+    is_met = all(held.is_met for result in done.results for held in result.held)
+    return 0 if is_met and all(result.requests_completed for result in done.results) else 1
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from assay.execute.load.capacity import Search, breach
 from assay.execute.runner import interruptible
 from assay.model import Artifact, Batch, RunState
 from assay.model.load import Capacity, Load, LoadResult, Step
-from assay.pipeline.loading import execution_of, plan_load
+from assay.pipeline.loading import execution_of, finished_at_all_events, plan_load
 from assay.pipeline.ownership import owner
 from assay.report.capacity import capacity_document
 from assay.spec.settings import Settings
@@ -46,7 +46,7 @@ def find_capacity(
     plan = plan_load(options, settings, MOST_STEPS, (*tags, "capacity"))
     begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), datetime.now(UTC), owner())
     done = 0
-    with interruptible() as interrupt:
+    with interruptible() as interrupt, finished_at_all_events(store, begun.id):
 
         def probe(load: Load) -> LoadResult:
             nonlocal done

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,6 +21,7 @@ from assay.execute.load.agents import KINDS, target_of_agent
 from assay.execute.load.asking import Data, LoadOptions, Prepared, prepared, prepared_agent
 from assay.execute.load.engine import Watch, WatchChunk
 from assay.execute.load.quality import quality_of
+from assay.execute.load.record import Chunk
 from assay.execute.runner import interruptible
 from assay.model import AgentUse, Batch, Execution, Phase, Plan, RunState, Status
 from assay.model.load import LoadResult
@@ -94,10 +96,11 @@ def run_load(
     begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), now, owner())
     results: list[LoadResult] = []
     loads = [replace(asked.load, concurrency=level) for level in levels] or [asked.load]
-    with interruptible() as interrupt:
+    with interruptible() as interrupt, finished_at_all_events(store, begun.id):
         for repetition, (trial, load) in product(range(repetitions), enumerate(loads)):
             started = time.time()
-            result = judged(asked.at(load).measured(watch, interrupt, watch_chunk), load)
+            keep = None if watch_chunk is None else partial(_numbered, watch_chunk, len(results))
+            result = judged(asked.at(load).measured(watch, interrupt, keep), load)
             results.append(result)
             store.add(begun.id, Batch((execution_of(result, trial, repetition, started),)))
             if interrupt():
@@ -105,6 +108,22 @@ def run_load(
         state = _state(results, interrupt)
         store.finish(begun.id, state, datetime.now(UTC))
     return Loaded(begun.id, tuple(results), interrupt())
+
+
+@contextlib.contextmanager
+def finished_at_all_events(store: Store, run: str) -> Iterator[None]:
+    """A load that breaks off by an error is not left as one that still runs."""
+    try:
+        yield
+    except BaseException as error:
+        state = RunState.INTERRUPTED if isinstance(error, KeyboardInterrupt) else RunState.FAILED
+        store.finish(run, state, datetime.now(UTC))
+        raise
+
+
+def _numbered(watch_chunk: WatchChunk, number: int, chunk: Chunk) -> None:
+    chunk.facts["load"] = number
+    watch_chunk(chunk)
 
 
 def _state(results: list[LoadResult], is_interrupted: Callable[[], bool]) -> RunState:

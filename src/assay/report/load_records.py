@@ -4,60 +4,69 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+import numpy as np
 
 from assay.errors import MissingExtra, ReportError
 
-_ROW = ("number", "due", "begun", "sent", "first", "end", "output", "input", "lag", "reads")
+_COLUMNS = {
+    "number": "number",
+    "due_s": "due",
+    "begun_s": "begun",
+    "sent_s": "sent",
+    "first_token_s": "first",
+    "end_s": "end",
+    "output_tokens": "output",
+    "input_tokens": "input",
+    "read_lag_s": "lag",
+    "reads": "reads",
+}
+"""What a column is called in a file, and by the engine. Seconds count from the start of the load."""
+_WHOLE = ("number", "output", "input", "reads")
 
 
 @contextlib.contextmanager
 def recording(path: Path) -> Iterator[Callable[[Any], None]]:
     """A function that takes the chunks of a load; rows are written as they come, so that memory stays small."""
-    if path.suffix == ".csv":
-        with _opened(path) as file:
-            yield _csv_writer(file)
-    elif path.suffix == ".parquet":
-        with _parquet(path) as keep:
-            yield keep
-    else:
+    if path.suffix not in (".csv", ".parquet"):
         raise ReportError(f"'{path.name}' must end in .csv or .parquet.")
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8", newline="") as file:
-            yield file
+        file = path.open("wb")
     except OSError as error:
         raise ReportError(f"'{path}' cannot be written: {error.strerror}.") from None
-
-
-def _csv_writer(file: Any) -> Callable[[Any], None]:
-    writer = csv.writer(file)
-    writer.writerow(["number", "due_s", "begun_s", "sent_s", "first_token_s", "end_s", "output_tokens", "input_tokens",
-                     "read_lag_s", "reads", "outcome"])  # fmt: skip
-
-    def keep(chunk: Any) -> None:
-        kinds = chunk.facts["kinds"]
-        columns = [chunk.columns[name] for name in _ROW]
-        for place, kind in enumerate(chunk.columns["kind"]):
-            writer.writerow([*(_plain(column[place]) for column in columns), kinds[int(kind)]])
-
-    return keep
-
-
-def _plain(value: float) -> float | int | str:
-    if value != value:
-        return ""
-    return int(value) if value == int(value) and abs(value) >= 1 else round(value, 9)
+    with file, _csv(file) if path.suffix == ".csv" else _parquet(file) as keep:
+        yield keep
 
 
 @contextlib.contextmanager
-def _parquet(path: Path) -> Iterator[Callable[[Any], None]]:
+def _csv(file: IO[bytes]) -> Iterator[Callable[[Any], None]]:
+    with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
+        writer = csv.writer(text)
+        writer.writerow(["load", *_COLUMNS, "outcome"])
+
+        def keep(chunk: Any) -> None:
+            kinds, load = chunk.facts["kinds"], chunk.facts.get("load", 0)
+            columns = [(chunk.columns[name], name in _WHOLE) for name in _COLUMNS.values()]
+            for place, kind in enumerate(chunk.columns["kind"]):
+                row = (_plain(column[place], is_whole) for column, is_whole in columns)
+                writer.writerow([load, *row, kinds[int(kind)]])
+
+        yield keep
+
+
+def _plain(value: float, is_whole: bool) -> float | int | str:
+    if value != value:
+        return ""
+    return int(value) if is_whole else round(value, 9)
+
+
+@contextlib.contextmanager
+def _parquet(file: IO[bytes]) -> Iterator[Callable[[Any], None]]:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -65,17 +74,21 @@ def _parquet(path: Path) -> Iterator[Callable[[Any], None]]:
         raise MissingExtra(
             "Parquet needs the package pyarrow: pip install 'assay[parquet]'. CSV needs none."
         ) from None
-    schema = pa.schema([*((name, pa.float64()) for name in _ROW), ("outcome", pa.string())])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(path, schema) as writer:
+    fields = [(name, pa.int64() if of in _WHOLE else pa.float64()) for name, of in _COLUMNS.items()]
+    schema = pa.schema([("load", pa.int32()), *fields, ("outcome", pa.string())])
+    with pq.ParquetWriter(file, schema) as writer:
 
         def keep(chunk: Any) -> None:
             if not len(chunk):
                 return
             kinds = chunk.facts["kinds"]
             outcomes = [kinds[int(kind)] for kind in chunk.columns["kind"]]
-            writer.write_table(
-                pa.table([*(pa.array(chunk.columns[name]) for name in _ROW), outcomes], schema=schema)
-            )
+            # Without a value, a number is missing there rather than not a number.
+            columns = [
+                pa.array(np.asarray(chunk.columns[of]), from_pandas=True).cast(kind)
+                for of, (_, kind) in zip(_COLUMNS.values(), fields, strict=True)
+            ]
+            loads = [chunk.facts.get("load", 0)] * len(chunk)
+            writer.write_table(pa.table([loads, *columns, outcomes], schema=schema))
 
         yield keep
