@@ -194,3 +194,14 @@ def test_validate_checks_team_files_and_lists_name_them(assay_inline: AssayInlin
     assert "fine, 2 trials" in assay_inline("validate", "team.yaml").out
     names = {entry["name"] for entry in assay_inline("list", "teams", "--json").json}
     assert {"baseline_vs_chimera", "chimera_hetero", "chimera_homo", "team_sweep", "runtimes"} <= names
+
+
+def test_editors_get_a_schema_that_takes_what_ships(assay_inline: AssayInline) -> None:
+    from jsonschema import Draft202012Validator
+
+    from assay.spec.document import read_document
+
+    validator = Draft202012Validator(assay_inline("schema", "team").json)
+    for path in shipped_teams().values():
+        assert [error.message for error in validator.iter_errors(read_document(path).value)] == []
+    assert list(validator.iter_errors({"team": "pair", "agents": [], "cases": [], "permit": 1}))

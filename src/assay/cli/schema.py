@@ -8,14 +8,18 @@ from assay.cli.session import Session, common
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["spec", "result"]))
+@click.argument("what", type=click.Choice(["spec", "team", "result"]))
 @common
 def schema(session: Session, what: str) -> None:
-    """Print the JSON schema of a spec file or of a result document."""
+    """Print the JSON schema of a spec file, a team file or a result document."""
     if what == "spec":
         from assay.spec.schema import SpecFile
 
         document = SpecFile.model_json_schema()
+    elif what == "team":
+        from assay.spec.team import TeamFile
+
+        document = TeamFile.model_json_schema()
     else:
         from assay.report.document import result_schema
 

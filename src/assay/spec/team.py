@@ -64,12 +64,20 @@ class TeamRunSection(Section):
     notes: str = Field("", description="Why it is run, for whoever reads the report.")
 
 
-class TeamFile(TeamRunSection, TeamSection):
+class OwnTeam(TeamSection):
+    """One of several teams; the keys of the file are its defaults."""
+
+    team: str = Field("", description="Any name.")
+    agents: list[Any] = Field(default_factory=list, description="Names or definitions of agents.")
+    cases: str | list[Any] = Field("", description="A file or the cases themselves.")
+
+
+class TeamFile(TeamRunSection, OwnTeam):
     """A team file: one team, or several under `teams` with the other keys as their defaults."""
 
     model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["team"]}, {"required": ["teams"]}]})
 
-    teams: list[Any] = Field(
+    teams: list[OwnTeam] = Field(
         default_factory=list, min_length=1, description="Several: each may have the keys of one."
     )
 
