@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from assay.model.load import Distribution, Load, LoadResult, Quality, Span
+from assay.model.load import Distribution, Held, Load, LoadResult, Quality, Span
 from assay.units import count, percent, seconds, significant
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 _STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
 _ALWAYS = ("ttft", "itl", "tpot", "latency", "schedule_delay")
@@ -134,7 +135,7 @@ def _ends(span: Span | None) -> list[float] | None:
 
 
 def print_load(result: LoadResult, load: Load, console: Console) -> None:
-    from assay.report.screen import bullet, literal, new_table
+    from assay.report.screen import bullet, new_table
 
     console.print(_headline(result))
     table = new_table()
@@ -150,11 +151,7 @@ def print_load(result: LoadResult, load: Load, console: Console) -> None:
     for line in _facts(result, load):
         console.print(line)
     for held in result.held:
-        mark, colour = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}[held.is_met]
-        figure = (
-            "nothing was measured" if held.figure is None else _figure(held.objective.metric, held.figure)
-        )
-        console.print(literal(f"{mark} {held.objective.text}  ({figure})", colour))
+        console.print(_held(held))
     for warning in result.warnings:
         console.print(bullet("!", warning, "yellow"))
 
@@ -190,8 +187,20 @@ def print_loads(results: Sequence[LoadResult], console: Console) -> None:
             *score,
         )
     console.print(table)
+    for result in results:
+        for held in result.held:
+            if not held.is_met:
+                console.print(_held(held, f"{significant(result.concurrency)} in flight: "))
     for warning in dict.fromkeys(warning for result in results for warning in result.warnings):
         console.print(bullet("!", warning, "yellow"))
+
+
+def _held(held: Held, where: str = "") -> Text:
+    from assay.report.screen import literal
+
+    mark, colour = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}[held.is_met]
+    figure = "nothing was measured" if held.figure is None else _figure(held.objective.metric, held.figure)
+    return literal(f"{mark} {where}{held.objective.text}  ({figure})", colour)
 
 
 def _headline(result: LoadResult) -> str:
