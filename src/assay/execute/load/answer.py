@@ -335,7 +335,10 @@ def _ends(text: bytes) -> list[int]:
             at = text.find(mark, end)
     if kinds > 1:
         ends.sort()
-    return _one_a_line(text, ends) if kinds > 1 or 2 * len(ends) > text.count(b"\n") else ends
+    may_share = (
+        kinds > 1 or 2 * len(ends) > text.count(b"\n") or b'"index":1' in text or b'"index": 1' in text
+    )
+    return _one_a_line(text, ends) if may_share else ends
 
 
 def _one_a_line(text: bytes, ends: list[int]) -> list[int]:
