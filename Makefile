@@ -9,7 +9,7 @@ INSIDE = PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check fix docs bench bench-stats clean
+.PHONY: help demo test check fix docs bench bench-load bench-stats clean
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,9 @@ docs: $(VENV)/.dev  ## Write the reference pages from the code
 
 bench: $(VENV)/.bench  ## Measure Assay itself against its promises
 	@$(INSIDE) python benchmarks/run.py
+
+bench-load: $(VENV)/.bench  ## Hold the load engine against its promises, beside other load generators
+	@$(INSIDE) PYTHONPATH=benchmarks python -m load.run
 
 bench-stats: $(VENV)/.dev  ## Hold the statistics against their promises by simulation
 	@$(INSIDE) PYTHONPATH=benchmarks python -m stats.run

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import load.page
 import stats.page
 from record import RESULTS, Result, in_unit, stored
 
@@ -76,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, default=PAGE)
     asked = parser.parse_args(arguments)
     text = page(stored(asked.results))
+    if under_load := stored(asked.results / "load"):
+        text = f"{text}\n{load_section(under_load)}"
     if statistics := stats.page.section(stored(asked.results / "stats")):
         text = f"{text}\n{statistics}"
     if not asked.check:
@@ -101,8 +104,22 @@ def page(results: Sequence[Result]) -> str:
     return "\n".join(sections)
 
 
-def _place(name: str) -> tuple[int, str]:
-    return (ORDER.index(name) if name in ORDER else len(ORDER), name)
+def load_section(results: Sequence[Result]) -> str:
+    ordered = sorted(results, key=lambda one: _place(one.promise.name, load.page.ORDER))
+    sections = [
+        load.page.OPENING,
+        _verdict(ordered),
+        _table(ordered),
+        _remarks(ordered),
+        load.page.READING,
+        _machines(ordered),
+        load.page.REPRODUCE,
+    ]
+    return "\n".join(sections)
+
+
+def _place(name: str, order: Sequence[str] = ORDER) -> tuple[int, str]:
+    return (order.index(name) if name in order else len(order), name)
 
 
 def _verdict(results: Sequence[Result]) -> str:

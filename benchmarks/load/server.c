@@ -4,7 +4,9 @@
  *
  * POST anything       a stream of TOKENS pieces; the first TTFT after the request arrived in the kernel, the others ITL apart;
  *                     without delays all in one write. With SLOTS only so many are served at a time, others queue.
+ * GET /arrivals       when each request since the truth was last told arrived: nanoseconds of the monotonic clock, 8 bytes each.
  * GET /truth          what it did since it was asked last, as JSON: times of its own writes, in microseconds.
+ * GET anything else   the models that there are, as tools ask before they begin; not counted.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -36,7 +38,7 @@ static int queue[CONNECTIONS], queue_head, queue_tail;
 static int heap[CONNECTIONS], heaped;
 static int alarm_fd, epoll_fd;
 static uint32_t *first_seen, *gap_seen;
-static int64_t firsts, gaps, requests;
+static int64_t firsts, gaps, requests, *arrived_at;
 
 static char head[] = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 static char role[512], piece[512], tail[1024], whole[65536];
@@ -181,6 +183,19 @@ static void tell_truth(int fd) {
     firsts = gaps = requests = 0;
 }
 
+static void tell_arrivals(int fd) {
+    char text[256];
+    int64_t size = (requests < SEEN ? requests : SEEN) * (int64_t)sizeof *arrived_at;
+    out(fd, text, sprintf(text, "HTTP/1.1 200 OK\r\ncontent-type: application/octet-stream\r\ncontent-length: %ld\r\n\r\n", (long)size));
+    out(fd, (char *)arrived_at, (int)size);
+}
+
+static void tell_models(int fd) {
+    static const char models[] = "{\"object\":\"list\",\"data\":[{\"id\":\"m\",\"object\":\"model\"}]}";
+    char text[512];
+    out(fd, text, sprintf(text, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %zu\r\n\r\n%s", sizeof models - 1, models));
+}
+
 static void leave(int fd) {
     Connection *c = connections[fd];
     drop_timer(fd);
@@ -211,13 +226,15 @@ static void take(int fd, int64_t offset) {
     if (c->used < end + 4 - c->in + body) return;
     c->used = 0;
     if (!strncmp(c->in, "GET /truth", 10)) return tell_truth(fd);
+    if (!strncmp(c->in, "GET /arrivals", 13)) return tell_arrivals(fd);
+    if (!strncmp(c->in, "GET ", 4)) return tell_models(fd);
     c->arrived = clock_of(CLOCK_MONOTONIC);
     for (struct cmsghdr *m = CMSG_FIRSTHDR(&message); m; m = CMSG_NXTHDR(&message, m))
         if (m->cmsg_level == SOL_SOCKET && m->cmsg_type == SCM_TIMESTAMPNS) {
             struct timespec *t = (struct timespec *)CMSG_DATA(m);
             c->arrived = (int64_t)t->tv_sec * 1000000000 + t->tv_nsec - offset;
         }
-    requests++;
+    arrived_at[requests++ % SEEN] = c->arrived;
     c->busy = 1;
     if (slots && serving >= slots) queue[queue_tail] = fd, queue_tail = (queue_tail + 1) % CONNECTIONS;
     else serve(fd);
@@ -245,6 +262,7 @@ int main(int count, char **given) {
     tokens = count > 4 ? atoi(given[4]) : 16;
     slots = count > 5 ? atoi(given[5]) : 0;
     first_seen = malloc(SEEN * sizeof *first_seen), gap_seen = malloc(SEEN * sizeof *gap_seen);
+    arrived_at = malloc(SEEN * sizeof *arrived_at);
     prepare();
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), one = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);

@@ -1,0 +1,13 @@
+"""Says when the engine was given a load, on the monotonic clock, and carries the load out: one request."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from assay.execute.load.asking import LoadOptions, prepared
+
+if __name__ == "__main__":
+    load = prepared(LoadOptions(f"{sys.argv[1]}/v1", model="m", concurrency=1, requests=1))
+    print(time.monotonic(), flush=True)
+    load.measured()

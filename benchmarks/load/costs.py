@@ -1,0 +1,117 @@
+"""What a load needs before its first request, and how much memory it takes and keeps."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from arms import PYTHON, CommandFailed, elsewhere, fresh_folder, interleaved
+from record import Bound, Promise, Result, figure
+
+from assay.units import count
+from load.server import Answers, Server, pinned, serving
+from load.tools import CLIENTS, assay_words, ran
+
+FIRST = Promise("first-request", "From the start of the engine to its first request", Bound.AT_MOST, 0.5, "s")
+IN_FLIGHT = 1000
+WORKER = Promise(
+    "memory-worker", "Peak memory of the worker, 1,000 requests in flight", Bound.BELOW, 100e6, "bytes"
+)
+PARENT = Promise("memory-command", "That of the command, which stores and shows", Bound.BELOW, 100e6, "bytes")
+GROWTH = Promise(
+    "memory-growth", "Growth of either from 30,000 to 300,000 requests", Bound.WITHIN, 10e6, "bytes"
+)
+
+# An answer takes two seconds: then a thousand at a time are some five hundred a second.
+_SLOW = Answers(ttft=1.0, itl=0.05, tokens=20)
+
+Peaks = dict[str, float]
+
+
+def start(quick: bool) -> list[Result]:
+    with serving(Answers()) as server:
+        arms: dict[str, Callable[[], float]] = {
+            "engine": partial(_first_request, server),
+            "python -c pass": _bare,
+        }
+        found = interleaved(arms, 3 if quick else 7)
+    taken, bare = found["engine"], {"python -c pass": figure(found["python -c pass"])}
+    detail = (
+        "A worker is started, says that it is ready, and begins 50 ms later, so that several begin together."
+    )
+    return [Result(FIRST, "s", figure(taken), figure(taken), bare, detail, {"seconds": taken})]
+
+
+def _first_request(server: Server) -> float:
+    with fresh_folder() as folder:
+        done = ran(server, [PYTHON, str(CLIENTS / "first_request.py"), server.url], folder)
+    return done.truth.arrivals[0] - float(done.end.stdout)
+
+
+def _bare() -> float:
+    return elsewhere(*pinned((PYTHON, "-c", "pass"), 1)).seconds
+
+
+def memory(quick: bool) -> list[Result]:
+    if sys.platform != "linux":
+        return []
+    sizes = (10_000, 40_000) if quick else (30_000, 300_000)
+    with serving(_SLOW) as server:
+        crowd = _peaks(server, "--concurrency", str(IN_FLIGHT), "--duration", "4s" if quick else "10s")
+    with serving(Answers()) as server:
+        few, many = (
+            _peaks(server, "--concurrency", "64", "--duration", "10m", "--requests", str(n)) for n in sizes
+        )
+    growth = max((many[which] - few[which] for which in many), key=abs)
+    ends = "; ".join(
+        f"{count(n)} requests: worker {peaks['worker'] / 1e6:.1f} MB, command {peaks['command'] / 1e6:.1f} MB"
+        for n, peaks in zip(sizes, (few, many), strict=True)
+    )
+    whole, grown = figure([max(many.values())]), figure([growth])
+    worker, command = figure([crowd["worker"]]), figure([crowd["command"]])
+    return [
+        Result(WORKER, "bytes", worker, worker),
+        Result(PARENT, "bytes", command, command),
+        Result(GROWTH, "bytes", whole, grown, detail=f"{ends}."),
+    ]
+
+
+def _peaks(server: Server, *options: str) -> Peaks:
+    """The highest resident size of each process, as the kernel keeps it."""
+    with fresh_folder() as folder:
+        words = pinned(assay_words(server.url, *options), 1)
+        process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        peaks: Peaks = {"worker": 0.0, "command": 0.0}
+        while process.poll() is None:
+            peaks["command"] = max(peaks["command"], _peak(process.pid))
+            workers = [_peak(child) for child in _children(process.pid)]
+            peaks["worker"] = max([peaks["worker"], *workers])
+            time.sleep(0.05)
+        assert process.stderr is not None
+        said = process.stderr.read().decode(errors="replace")
+        process.stderr.close()
+    if process.returncode:
+        raise CommandFailed(f"'{' '.join(words)}' ended with {process.returncode}:\n{said[-2000:]}")
+    return peaks
+
+
+def _children(pid: int) -> Sequence[int]:
+    try:
+        return [
+            int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        ]
+    except OSError:
+        return []
+
+
+def _peak(pid: int) -> float:
+    """Zero for a process that is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0.0
+    return next((float(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0.0)

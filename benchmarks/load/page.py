@@ -1,0 +1,62 @@
+"""What the load engine promises and keeps, as a part of docs/benchmarks.md: its words; `page` puts them together."""
+
+from __future__ import annotations
+
+import record
+
+RESULTS = record.RESULTS / "load"
+ORDER = (
+    "rate-wrk",
+    "rate-aiohttp",
+    "rate-locust",
+    "rate-vllm",
+    "rate-inference-perf",
+    "rate-aiperf",
+    "rate-guidellm",
+    "cpu",
+    "ttft-p50",
+    "ttft-p99",
+    "itl-p99",
+    "schedule",
+    "lost",
+    "kept-rate",
+    "capacity",
+    "first-request",
+    "memory-worker",
+    "memory-command",
+    "memory-growth",
+)
+OPENING = """\
+# What the load engine bears
+
+`assay load` put to a server whose times are known, beside other load generators in the same run. The server is a small program in C
+(`benchmarks/load/server.c`) with a core of its own and keeps its own record: when each request arrived, by the kernel's stamp, and when
+each token was written. Rates and errors below are held against that record, not against what a tool says of itself. Tool and server each
+have one core, where there are two. A figure is the median over the rounds; in brackets their extremes.
+"""
+READING = """\
+## How the load engine is measured
+
+- **Rates**: whole answers of 16 tokens without any delay, 64 at a time; requests per second at the server between its first and its last
+  tenth, so that how a tool starts and stops does not count. All tools take turns. wrk is the floor: it counts bytes and looks at nothing.
+  The client on aiohttp and the user of locust parse every event. vLLM's package is too big to be installed for a function, so a
+  client that does the same work for a request, written anew, stands in for it. guidellm may start one process instead of ten, which
+  on one core is to its advantage. A peer that cannot be installed is left out, and the remarks say so.
+- **CPU time**: of all processes of the command; a long run less a short one, divided by the requests that it makes more.
+- **Exactness**: first token after 50 ms, then one every 5 ms, 20 in all; one at a time, 32 at a time, and 200 a second. What is judged is the
+  reported percentile less the server's, at the load where it is worst; the peers are judged alike. A request's time counts from when it
+  was due. Lateness is how far requests reach the server behind an even timetable through the most punctual of them.
+- **A minute at 1,000 a second**: against the same server; 20,000 tokens a second come back, each with its time.
+- **Capacity**: a server that serves so many at a time, each for a known time, bears the quotient of the two.
+- **Memory**: the highest resident size of each process, as the kernel keeps it.
+"""
+REPRODUCE = """\
+## Reproduce the load engine's figures
+
+    make bench-load                                             # everything, some minutes; exit code 1 when a promise is missed
+    PYTHONPATH=benchmarks python -m load.run --only exactness   # one part: rates, exactness, sustained, capacity, start, memory
+    PYTHONPATH=benchmarks python -m load.run --quick            # a trial with fewer and shorter runs; stores nothing
+
+It takes a C compiler, and wrk where it is to be compared with (`apt-get install wrk`). Each of the other peers gets a virtual environment of
+its own, `.venv-NAME`, from `benchmarks/load/peers`.
+"""

@@ -1,0 +1,71 @@
+"""Holds `assay load` against its promises, beside its peers, stores what was found and writes the page anew."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date
+
+import page
+from arms import ASSAY, CommandFailed, elsewhere, tell
+from record import Result, machine, save
+
+from load import bearing, costs, exactness, rates
+from load.page import RESULTS
+
+PARTS: dict[str, Callable[[bool], list[Result]]] = {
+    "rates": rates.measure,
+    "exactness": exactness.measure,
+    "sustained": bearing.sustained,
+    "capacity": bearing.capacity,
+    "start": costs.start,
+    "memory": costs.memory,
+}
+
+
+def main() -> int:
+    asked = _asked()
+    try:
+        # Once before anything is timed: the first use of a fresh checkout also writes its bytecode.
+        elsewhere(ASSAY, "load", "--help")
+        results = [one for name in asked.only or PARTS for one in _part(name, asked.quick)]
+    except CommandFailed as error:
+        tell(str(error))
+        return 2
+    return 0 if all(one.holds for one in results) else 1
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", choices=PARTS, help="a part; may be given several times")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="fewer and shorter runs, without the peers that take gigabytes; stores nothing",
+    )
+    return parser.parse_args()
+
+
+def _part(name: str, quick: bool) -> Sequence[Result]:
+    """Stored as soon as it is measured: a later part that fails takes nothing with it."""
+    state, started = machine(), time.perf_counter()
+    tell(f"{name} (load {state['load']})")
+    results = [replace(one, machine=state, date=date.today().isoformat()) for one in PARTS[name](quick)]
+    tell(f"{name}: {time.perf_counter() - started:.0f} s")
+    for one in results:
+        verdict = "holds " if one.holds else "MISSED"
+        print(
+            f"{verdict}  {one.promise.name}: {page.measured(one)}, promised {one.promise.shown()}", flush=True
+        )
+    if not quick:
+        for one in results:
+            save(one, RESULTS)
+        page.main([])
+    return results
+
+
+if __name__ == "__main__":
+    sys.exit(main())
