@@ -13,7 +13,14 @@ import click
 from assay import errors
 from assay.cli.main import COMMANDS, assay
 from assay.plugin import lookup
-from assay.spec.schema import Entry, IterationsSection, LimitsSection, RunSection, UntilSection
+from assay.spec.schema import (
+    Entry,
+    IterationsSection,
+    LimitsSection,
+    RunSection,
+    UntilDecidedSection,
+    UntilSection,
+)
 
 FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generate.py (make docs). Changes belong in the code. -->\n"
@@ -69,6 +76,7 @@ def spec_page() -> str:
     for title, model in (
         ("What to run", Entry),
         ("The run as a whole", RunSection),
+        ("until", UntilDecidedSection),
         ("iterations", IterationsSection),
         ("iterations.until", UntilSection),
         ("limits", LimitsSection),

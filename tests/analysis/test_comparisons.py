@@ -281,7 +281,13 @@ def test_nothing_within_two_noise_floors_is_claimed(lab) -> None:
     a, b = against(lab, 1.08, spread=0.005)
     assert one(compare_reports(a, b)).verdict is Verdict.WORSE
     noisy = one(compare_reports(a, b, noise_floor=0.05))
-    assert (noisy.verdict, noisy.tolerance) == (Verdict.SAME, 0.1)
+    assert (noisy.verdict, noisy.tolerance) == (Verdict.UNSURE, 0.1)
+    assert "noise floor of 5 %" in noisy.reason
+    of_trial = {(b.trials[0].name, "seconds"): 0.05}
+    assert one(compare_reports(a, b, noise_floor=of_trial)).tolerance == 0.1
+    assert one(compare_reports(a, b, noise_floor={("another", "seconds"): 0.05})).tolerance == 0.03
+    same = one(compare_reports(*against(lab, 1.0, spread=0.05), noise_floor=0.2))
+    assert same.verdict is Verdict.SAME
     assert one(compare_reports(a, b, noise_floor=0.001)).tolerance == 0.03
 
 

@@ -56,9 +56,23 @@ def test_a_measured_noise_floor_becomes_the_tolerance_and_is_told(project: Assay
     comparison, doubts = compared(project)
     assert comparison["tolerance"] == pytest.approx(2 * floor["noise_floor"])
     assert comparison["tolerance"] > 0.1
-    assert "varies by" in doubts["noise-floor"]["message"]
+    assert "found a noise floor of" in doubts["noise-floor"]["message"]
     assert "noise-floor" not in compared(project, "--tolerance", "2%")[1]
     assert compared(project, "--tolerance", "2%")[0]["tolerance"] == 0.02
+
+
+def test_a_difference_within_the_noise_floor_is_unsure_and_not_called_the_same(project: AssayInline) -> None:
+    run(project, "noise", spread=0.15)
+    quiet = NOISY.replace("random.Random(os.getpid()).gauss(0, 1)", "0")
+    project.write("noisy.py", quiet)
+    run(project, spread=0.15)
+    project("baseline", "set", "a", "last")
+    project.write("noisy.py", quiet.replace("10 *", "11 *"))
+    run(project, spread=0.15)
+    comparison, _ = compared(project)
+    assert comparison["ratio"] == pytest.approx(1.1, abs=0.01)
+    assert comparison["verdict"] == "unsure"
+    assert "noise floor" in comparison["reason"]
 
 
 def test_a_quiet_noise_floor_leaves_the_tolerance_as_it_is(project: AssayInline) -> None:

@@ -104,14 +104,21 @@ def _contrasts(
 ) -> Iterator[Contrast]:
     refusal = treatment_failure(a, b)
     shared = {metric.name: metric for metric in _shared(a, b)}
+    lone = lone_part(shared)
     for metric in shared.values():
-        if metrics is None or metric.name in metrics:
+        if metric.name != lone if metrics is None else metric.name in metrics:
             yield _contrast(metric, a, b, interleaved, refusal or _mixed_kinds(metric, b))
     for name in metrics or ():
         if name not in shared and (asked := _asked_percentile(name, shared)):
             metric = shared[asked[0]]
             tail = _Tail(metric, name, asked[1])
             yield tail.contrast(a, b, interleaved, refusal or _mixed_kinds(metric, b))
+
+
+def lone_part(names: Collection[str]) -> str | None:
+    """The score of the only scorer, which is the score: one of both is enough, unless somebody asks."""
+    parts = [name for name in names if name.startswith("score.")]
+    return parts[0] if len(parts) == 1 and "score" in names else None
 
 
 def _mixed_kinds(metric: Metric, b: TrialReport) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from assay.analysis.compare import compare_trials
+from assay.analysis.compare import compare_trials, lone_part
 from assay.model import Estimate, Series, TrialReport, Verdict
 from assay.model.metric import is_score
 from assay.model.precision import NoiseFloor
@@ -21,10 +21,11 @@ FEWEST_ROUNDS = 4
 def noise_floors(trial: TrialReport) -> Iterator[NoiseFloor]:
     """Of each metric that the trial leads with and that varies at all."""
     verdicts = _against_itself(trial)
+    lone = lone_part(trial.series)
     for estimate in trial.estimates:
         name = estimate.metric.name
         series = trial.series.get(name)
-        if series is None or name in trial.watched or estimate.metric.better == "unknown":
+        if series is None or name in trial.watched or name == lone or estimate.metric.better == "unknown":
             continue
         floor = _floor(trial.name, estimate, series, verdicts.get(name, Verdict.UNSURE))
         if floor is not None:

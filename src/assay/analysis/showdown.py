@@ -9,12 +9,14 @@ import numpy as np
 
 from assay.analysis.compare import matching_trials
 from assay.analysis.leaderboard import mean_overall, mean_rating
+from assay.analysis.losses import dimension_of
 from assay.analysis.pairing import Pairing, certainly_better, shared_dimensions
 from assay.model import Comparison, Report, TrialReport, Verdict
 from assay.model.showdown import Flips, Showdown
 from assay.model.standing import Contender
 
 _PASSED = 0.5
+_OF_MACHINE = ("speed", "efficiency")
 _NAMED = 3
 
 
@@ -35,9 +37,11 @@ def _showdown(
         first, second = (replace(one, agent=_named(one, run)) for one, run in ((first, a), (second, b)))
     winners, ratings = _winners(first, second)
     flips = tuple(_flips(x, y) for x, y in pairs)
-    made = Showdown(first.agent, second.agent, winners, ratings, flips, ())
     names = {x.name for x, _ in pairs}
     own = [one for one in comparisons if one.trial_a in names]
+    if a.run.id != b.run.id:
+        winners = _held_back(winners, own)
+    made = Showdown(first.agent, second.agent, winners, ratings, flips, ())
     return replace(made, advice=tuple(_advice(made, b, own)))
 
 
@@ -73,6 +77,19 @@ def _winners(
     }
     overall = tuple(mean_overall(one, shared, 0.0).value or 0.0 for one in (a, b))
     return winners, {**ratings, "overall": (overall[0], overall[1])}
+
+
+def _held_back(
+    winners: Mapping[str, str | None], comparisons: Sequence[Comparison]
+) -> Mapping[str, str | None]:
+    """Of two runs: ratings of time are no surer than the times, which the machine may explain; and so is the whole."""
+    kept = dict(winners)
+    for name in _OF_MACHINE:
+        verdicts = [one.verdict for one in comparisons if dimension_of(one.metric) == name]
+        if verdicts and not {Verdict.BETTER, Verdict.WORSE} & set(verdicts):
+            kept[name] = None
+    others = [who for name, who in kept.items() if name != "overall"]
+    return {**kept, "overall": kept["overall"] if kept.get("overall") in others else None}
 
 
 def _flips(a: TrialReport, b: TrialReport) -> Flips:

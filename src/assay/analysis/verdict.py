@@ -5,22 +5,17 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.model import Better, Comparison, Metric, Verdict
 from assay.model.metric import is_score
+from assay.model.precision import NOISE_FLOORS, SCORE_TOLERANCE, TOLERANCE
 from assay.stats.correction import benjamini_hochberg, holm
 from assay.stats.effect import Effect
 from assay.stats.nulls import fewest_units
 from assay.stats.sample import Scale, quantile
 from assay.units import percent, show, significant
 
-SCORE_TOLERANCE = 0.01
-"""Of scores, which are compared by their difference: one percentage point."""
-TOLERANCE = 0.03
-"""Processes of one and the same program differ by 2.4 to 3 % on an ordinary machine."""
-NOISE_FLOORS = 2
-"""On a machine that is known to be noisier, nothing within so many noise floors is claimed."""
 FEWEST_UNITS = 5
 FEWEST_PAIRS = 6
 """Five pairs have no interval at 95 %: all signs alike happen once in sixteen times by chance."""
@@ -78,7 +73,22 @@ def judged(
         width = tolerance_of(contrast.metric, floor) if tolerance is None else tolerance
         p, q = next(corrected) if contrast.can_be_claimed else (None, None)
         found.append(_comparison(contrast, p, q, width, len(family)))
+        if tolerance is None and floor is not None:
+            found[-1] = _not_called_the_same(found[-1], contrast, floor)
     return tuple(found)
+
+
+def _not_called_the_same(comparison: Comparison, contrast: Contrast, floor: float) -> Comparison:
+    """Noise may explain a difference that is there, but does not make both sides equal."""
+    effect, usual = contrast.effect, tolerance_of(contrast.metric)
+    is_there = effect is not None and effect.excludes_neutral and _is_beyond(contrast, effect, usual)
+    if comparison.verdict is not Verdict.SAME or comparison.tolerance <= usual or not is_there:
+        return comparison
+    reason = (
+        f"The difference is no more than twice the measured noise floor of {percent(floor)}, so noise alone may be all of it; "
+        "run both sides together in one run, or on a quieter machine."
+    )
+    return replace(comparison, verdict=Verdict.UNSURE, reason=reason)
 
 
 def _floor(contrast: Contrast, noise_floor: float | Floors | None) -> float | None:
@@ -188,8 +198,8 @@ def _too_few(contrast: Contrast) -> str:
 
 
 def _difference(metric: Metric, effect: Effect) -> str:
-    """Said in words where there is no ratio."""
-    if effect.scale is Scale.RATIO:
+    """Said in words where there is no ratio, and something to say."""
+    if effect.scale is Scale.RATIO or effect.low == effect.high == 0:
         return ""
     value, low, high = (show(number, metric.unit) for number in (effect.value, effect.low, effect.high))
     return f"Not all values are positive, so there is no ratio; B − A is {value} ({low} to {high})."

@@ -12,6 +12,7 @@ from assay.cli.session import Session, common
 from assay.cli.shares import share_of
 
 if TYPE_CHECKING:
+    from assay.model import Report
     from assay.model.regression import Gate
     from assay.model.showdown import Course, Showdown
     from assay.pipeline.comparing import Compared
@@ -96,6 +97,9 @@ def _compare_two(
         from assay.report.console_showdown import print_showdown
 
         console = session.console()
+        for letter, ref, report in (("A", sides[0], found.a), ("B", sides[1], found.b)):
+            console.print(f"{letter}  {_named(ref, report)}", markup=False, highlight=False)
+        console.print()
         print_comparisons(found.comparisons, found.doubts, console)
         for one in found.showdowns:
             print_showdown(one, console)
@@ -103,6 +107,13 @@ def _compare_two(
             f"assay report {found.b.run.id} --format html", f"assay baseline set main {found.b.run.id}"
         )
     return 1 if fail_on and any(one.verdict is Verdict.WORSE for one in found.comparisons) else 0
+
+
+def _named(ref: str, report: Report) -> str:
+    """What was asked for, and which run that is."""
+    run = report.run
+    told = "" if run.id.startswith(ref) else f"{ref}, "
+    return f"{told}run {run.id} of {run.name}, {run.started:%Y-%m-%d %H:%M}"
 
 
 def _compare_all(session: Session, sides: tuple[str, ...], suite: str | None) -> int:

@@ -3,7 +3,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.model.estimate import Verdict
-from assay.model.metric import Metric
+from assay.model.metric import Metric, is_score
+
+SCORE_TOLERANCE = 0.01
+"""Of scores, which are compared by their difference: one percentage point."""
+TOLERANCE = 0.03
+"""Processes of one and the same program differ by 2.4 to 3 % on an ordinary machine."""
+NOISE_FLOORS = 2
+"""On a machine that is known to be noisier, nothing within so many noise floors is claimed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +34,8 @@ class NoiseFloor:
 
     @property
     def tolerance(self) -> float:
-        """Differences below it are not to be claimed."""
-        return 2 * self.floor
+        """Differences below it are not to be claimed: never less than what counts as the same anyway."""
+        return SCORE_TOLERANCE if is_score(self.metric) else max(TOLERANCE, NOISE_FLOORS * self.floor)
 
 
 @dataclass(frozen=True, slots=True)

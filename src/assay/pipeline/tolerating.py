@@ -11,10 +11,10 @@ from assay.analysis.floor import excused, noise_floor, replicated, steadied
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.noise import noise_floors
 from assay.analysis.pace import moved_by, pace_of
-from assay.analysis.verdict import NOISE_FLOORS, TOLERANCE, Floors
+from assay.analysis.verdict import Floors
 from assay.execute.environment import machine_class
 from assay.model import Comparison, Doubt, Report, StoredTrial, Trial, TrialReport
-from assay.model.precision import NoiseFloor
+from assay.model.precision import NOISE_FLOORS, TOLERANCE, NoiseFloor
 from assay.pipeline.record import habits_of
 from assay.pipeline.reporting import trial_report_of
 from assay.store.store import Store
@@ -88,9 +88,9 @@ def about_floors(known: Known, comparisons: Sequence[Comparison]) -> Iterator[Do
         ):
             yield Doubt(
                 "noise-floor",
-                f"{one.metric.name}: differences within {percent(one.tolerance)} count as none, because run {floor.run} of "
-                f"assay noise found that it varies by {percent(floor.found.floor)} though nothing changes.",
-                "A quieter machine or more repetitions bring that down; then: assay noise",
+                f"{one.metric.name}: differences within {percent(one.tolerance)} are not claimed: assay noise (run {floor.run}) "
+                f"found a noise floor of {percent(floor.found.floor)}.",
+                "",
                 one.trial_b,
             )
 

@@ -296,7 +296,8 @@ def _groups(comparisons: Sequence[Comparison], *, by_trial: bool) -> dict[str, l
 def _comparison_table(group: Sequence[Comparison], *, by_trial: bool, narrow: bool) -> Table:
     table = new_table()
     table.add_column("Trial" if by_trial else "Metric", overflow="fold")
-    for title in ("A", "B", "B ÷ A [interval]", *(() if narrow else ("p (Holm)", "q"))):
+    against = "B ÷ A or ± B − A" if any(one.difference is not None for one in group) else "B ÷ A"
+    for title in ("A", "B", f"{against} [interval]", *(() if narrow else ("p (Holm)", "q"))):
         table.add_column(literal(title), justify="right", no_wrap=True)
     table.add_column("Verdict", no_wrap=True)
     for comparison in group:

@@ -16,27 +16,39 @@ if TYPE_CHECKING:
 
 FEWEST_PAIRS = 6
 """Below it no signed-rank test can reach five in a hundred."""
-_VERDICTS = {"same": "dim", "unsure": "dim", "better": "yellow", "worse": "yellow"}
+_UNITS = {"case": "Cases", "process": "Processes"}
+_ALARMS = ("better", "worse")
 
 
 def print_noise(report: Report, floors: Sequence[NoiseFloor], console: Console) -> None:
-    table = new_table(tight=console.width < NARROW)
+    """What varies, and where that comes from; on a wide screen also what half of the rounds says of the other half."""
+    is_wide = console.width >= NARROW
+    table = new_table(tight=not is_wide)
     table.add_column("Trial", overflow="fold")
     table.add_column("Metric", no_wrap=True)
-    for title in ("Noise floor", "Do not claim below", "Case", "Machine", "Repetition"):
-        table.add_column(title, justify="right")
-    table.add_column("Against itself")
+    for title in ("Noise floor", "Claim above", "By case", "By machine", "By repetition"):
+        table.add_column(title if is_wide else title.replace("By repetition", "By rep."), justify="right")
+    if is_wide:
+        table.add_column("Odd against even rounds")
     for floor in floors:
+        is_alarm = floor.verdict in _ALARMS
+        itself = [literal("false alarm" if is_alarm else "no alarm", "yellow" if is_alarm else "dim")]
         table.add_row(
             literal(floor.trial),
             literal(floor.metric.name),
             literal(_size(floor.metric, floor.floor), "bold"),
             literal(_size(floor.metric, floor.tolerance)),
             *(literal(_share(share), "dim") for share in _shares(floor)),
-            literal(floor.verdict, _VERDICTS[floor.verdict]),
+            *(itself if is_wide else ()),
         )
     if floors:
         console.print(table)
+        console.print(
+            literal(
+                "Noise floor: what one round varies by; the rest is the shares of where that comes from",
+                "dim",
+            )
+        )
     for text in _remarks(report, floors):
         console.print(bullet("!", text, "yellow"))
 
@@ -53,7 +65,10 @@ def _share(share: float | None) -> str:
 
 
 def _size(metric: Metric, size: float) -> str:
-    return f"{size * 100:.2g} points" if is_score(metric) else percent(size)
+    if not is_score(metric):
+        return percent(size)
+    points = f"{size * 100:.2g}"
+    return f"{points} point{'s' * (points != '1')}"
 
 
 def _remarks(report: Report, floors: Sequence[NoiseFloor]) -> list[str]:
@@ -62,7 +77,7 @@ def _remarks(report: Report, floors: Sequence[NoiseFloor]) -> list[str]:
             "Nothing can be told: no metric has a value in four rounds or more. See: assay show "
             + report.run.id
         ]
-    alarms = [floor for floor in floors if floor.verdict in ("better", "worse")]
+    alarms = [floor for floor in floors if floor.verdict in _ALARMS]
     found = [
         f"{floor.trial}: {floor.metric.name} differed between odd and even rounds, though both are the same: one such "
         "alarm in twenty is chance; more than that is a machine that changes while it is measured."
@@ -75,36 +90,34 @@ def print_needs(needs: Sequence[Need], console: Console) -> None:
     table = new_table(tight=console.width < NARROW)
     table.add_column("Benchmark", overflow="fold")
     table.add_column("Metric", no_wrap=True)
-    for title in ("To find", "There are", "Needed", "Or repetitions", "Executions", "Time", "Cost"):
+    unit = _UNITS[needs[0].unit] if len({need.unit for need in needs}) == 1 else "Units"
+    done = "Executions" if console.width >= NARROW else "Exec."
+    for title in ("To find", f"{unit} there", "needed", "or times each", done, "Time", "Cost"):
         table.add_column(title, justify="right")
     for need in needs:
         table.add_row(
             literal(need.benchmark),
             literal(need.metric.name),
             literal(_size(need.metric, need.effect)),
-            literal(_units(need, need.there)),
-            literal(_units(need, need.units), "green" if need.units <= need.there else "bold"),
+            literal(count(need.there)),
+            literal(count(need.units), "green" if need.units <= need.there else "bold"),
             literal(_repetitions(need)),
             literal(count(need.executions)),
             literal("unknown" if need.minutes is None else seconds(need.minutes * 60)),
             literal("unknown" if need.usd is None else usd(need.usd)),
         )
     console.print(table)
+    console.print(literal("Executions, time and cost are those of both sides together", "dim"))
     for need in needs:
         console.print(
             bullet("·", f"{need.benchmark}, {need.metric.name}: {need.basis}; {_said(need)}", "dim")
         )
 
 
-def _units(need: Need, number: int) -> str:
-    one, many = ("case", "cases") if need.unit == "case" else ("process", "processes")
-    return f"{count(number)} {one if number == 1 else many}"
-
-
 def _repetitions(need: Need) -> str:
     if need.unit != "case":
         return "–"
-    return "not enough" if need.more_repetitions is None else count(need.more_repetitions)
+    return "–" if need.more_repetitions is None else count(need.more_repetitions)
 
 
 def _said(need: Need) -> str:
