@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -91,6 +92,12 @@ def _written(stream: io.TextIOWrapper) -> str:
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: os.environ[name] for name in KEPT if name in os.environ} | dict(variables)
+
+
+def heeding_signals() -> None:
+    """For a process that a test interrupts: tests that run in the background were told to ignore what a terminal sends."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

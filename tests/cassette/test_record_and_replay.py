@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.command import COMMAND, Assay, AssayInline, Done, environment
+from tests.command import COMMAND, Assay, AssayInline, Done, environment, heeding_signals
 
 from assay.testing.sim_llm import SimOptions, SimServer
 
@@ -207,6 +207,7 @@ def test_a_signal_ends_the_program_and_the_recording(assay: Assay, number: signa
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heeding_signals,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "waiting\n"

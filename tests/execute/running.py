@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.command import heeding_signals
 from tests.execute.carrying import SUBJECTS
 
 COMMAND = (str(Path(sys.executable).with_name("assay")),)
@@ -47,6 +48,7 @@ class Running:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
+            preexec_fn=heeding_signals,
         )
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,7 @@ import sys
 import urllib.request
 
 import pytest
-from tests.command import COMMAND, AssayInline
+from tests.command import COMMAND, AssayInline, heeding_signals
 
 from assay.errors import AssayError
 from assay.testing.sim_llm import SimOptions, SimServer
@@ -20,6 +20,7 @@ def started(*arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heeding_signals,
     )
 
 

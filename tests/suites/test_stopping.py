@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.command import COMMAND, Assay, AssayInline, environment
+from tests.command import COMMAND, Assay, AssayInline, environment, heeding_signals
 from tests.suites.project import Stored, numbers, python_agent, suite
 
 from assay.model import RunState, Status
@@ -55,6 +55,7 @@ def started(assay: Assay, *options: str) -> subprocess.Popen[bytes]:
         env=environment({}),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
+        preexec_fn=heeding_signals,
     )
 
 
