@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -52,7 +53,7 @@ def kind_of(answer: bytes) -> str:
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
     edges = [0, *sorted({place % len(data) for place in places} - {0}), len(data)]
-    return [data[begin:end] for begin, end in zip(edges, edges[1:], strict=False)]
+    return [data[begin:end] for begin, end in pairwise(edges)]
 
 
 WORDS = ("one", " two", " three", " four")
@@ -74,9 +75,17 @@ DIALECTS = {
         [b": hello\r\n\r\n", *(one.replace(b"\n", b"\r\n") for one in openai(WORDS))]
     ),
     "openai's completions": streamed(
-        [*(event({"choices": [{"text": word, "finish_reason": None}]}) for word in WORDS),
-         event({"choices": [{"text": "", "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 4}}), DONE]
-    ),  # fmt: skip
+        [
+            *(event({"choices": [{"text": word, "finish_reason": None}]}) for word in WORDS),
+            event(
+                {
+                    "choices": [{"text": "", "finish_reason": "stop"}],
+                    "usage": {"prompt_tokens": 9, "completion_tokens": 4},
+                }
+            ),
+            DONE,
+        ]
+    ),
     "anthropic": streamed(ANTHROPIC),
     "ollama": head(NDJSON, CHUNKED) + b"".join(chunk(line) for line in OLLAMA) + END,
     "with a length": with_length(b"".join(openai(WORDS)), SSE),
@@ -87,9 +96,11 @@ DIALECTS = {
     + head(b"link: </x>\r\n", status=b"103 Early Hints")
     + streamed(openai(WORDS)),
     "chunks that care for nothing": head(SSE, CHUNKED)
-    + b"".join(chunk(b"".join(openai(WORDS))[at : at + 7]) for at in range(0, len(b"".join(openai(WORDS))), 7))
+    + b"".join(
+        chunk(b"".join(openai(WORDS))[at : at + 7]) for at in range(0, len(b"".join(openai(WORDS))), 7)
+    )
     + END,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -255,7 +266,7 @@ def test_a_long_stream_is_counted_whole_but_not_kept() -> None:
     assert reply.feed(END, 20_001.0)
     tokens = reply.tokens()
     assert tokens.stamps == [float(number) for number in range(20_000)]
-    assert tokens.output == 20_000  # fmt: skip
+    assert tokens.output == 20_000
 
 
 @pytest.mark.parametrize("size", range(0, 3000, 37))
@@ -269,16 +280,10 @@ def test_a_long_stream_may_be_looked_at_anywhere(size: int) -> None:
 
 def test_an_answer_without_end_is_cut_where_it_is_too_large() -> None:
     piece = chunk(delta(content="x" * 60_000))
-    reply = Reply()
-    reply.feed(head(SSE, CHUNKED), 0.0)
     with pytest.raises(BadReply, match="too_large"):
-        for _ in range(2 * LARGEST_ANSWER // len(piece)):
-            reply.feed(piece, 0.0)
-    reply = Reply()
-    reply.feed(head(JSON, b"content-length: 1073741824\r\n"), 0.0)
+        fed(head(SSE, CHUNKED), *[piece] * (2 * LARGEST_ANSWER // len(piece)))
     with pytest.raises(BadReply, match="too_large"):
-        for _ in range(2 * LARGEST_PIECE // 65536):
-            reply.feed(b" " * 65536, 0.0)
+        fed(head(JSON, b"content-length: 1073741824\r\n"), *[b" " * 65536] * (2 * LARGEST_PIECE // 65536))
 
 
 def test_answers_without_a_body_end_with_their_head() -> None:

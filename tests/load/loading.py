@@ -1,0 +1,24 @@
+"""Loads as tests carry them out: the real engine with its worker processes, without the command around it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.analysis.load import judged
+from assay.execute.load.asking import LoadOptions, prepared
+from assay.model.load import LoadResult
+
+
+def load(url: str, **given: Any) -> LoadResult:
+    given.setdefault("timeout", "30s")
+    if "duration" not in given and "stages" not in given:
+        given.setdefault("requests", 4)
+    asked = prepared(LoadOptions(url, **given))
+    return judged(asked.measured(), asked.load)
+
+
+def kinds(url: str, **given: Any) -> dict[str, int]:
+    """How often each kind of error came up; all else was answered."""
+    result = load(url, **given)
+    assert result.requests_sent == result.requests_completed + sum(result.errors.values())
+    return dict(result.errors)
