@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +22,13 @@ _LARGEST_HEAD = 64 * 2**10
 _LOOKED_AT_BEYOND = 256 * 2**10
 
 _NAMES = ("content", "response", "text", "delta", "reasoning_content", "reasoning", "thinking", "arguments")
-_MARKS = tuple(f'"{name}":{space}"'.encode() for name in _NAMES for space in ("", " "))
-"""What stands before a piece of content, in every dialect; searching for each of them is faster than one expression for all."""
+_PIECE = re.compile(rb'"(?:%b)": ?"(?!")' % "|".join(_NAMES).encode())
+"""What stands before a piece of content, in every dialect."""
 _TAIL = 2048
 """Bytes at the end of a stream among which it says that it is over, and how many tokens there were."""
-_OUTPUT_TOKENS = re.compile(rb'"(?:completion_tokens|output_tokens|eval_count)"\s*:\s*(\d{1,15})')
-_INPUT_TOKENS = re.compile(rb'"(?:prompt_tokens|input_tokens|prompt_eval_count)"\s*:\s*(\d{1,15})')
+_OUTPUT_TOKENS = (b'"completion_tokens":', b'"output_tokens":', b'"eval_count":')
+_INPUT_TOKENS = (b'"prompt_tokens":', b'"input_tokens":', b'"prompt_eval_count":')
+_NUMBER = re.compile(rb"\s*(\d+)")
 _ERROR = re.compile(rb'"error"\s*:(?!\s*null)|"(?:type|object)"\s*:\s*"error"')
 _OVER = re.compile(rb'"finish_reason"\s*:\s*"|"done"\s*:\s*true|"message_stop"|"output"\s*:')
 _FIELD = re.compile(rb"\s*(?:(?:data|event|id|retry)?:)")
@@ -173,8 +174,32 @@ class Reply:
         """`_left` counts what is missing of the chunk at hand, its line end included."""
         if self._rest:
             data, self._rest = self._rest + data, b""
-        at, end, left = 0, len(data), self._left
         pieces: list[bytes] = []
+        at = self._unchunk_rest(data, self._whole_chunks(data, pieces), pieces)
+        if pieces:
+            self._keep(b"".join(pieces))
+        return self._trails and self._has_trailed(data[at:])
+
+    def _whole_chunks(self, data: bytes, pieces: list[bytes]) -> int:
+        """The usual case, fast: chunks that are here from end to end, up to the first that is not plain."""
+        at, end = 0, len(data)
+        if self._left or self._trails:
+            return at
+        find, take = data.find, pieces.append
+        try:
+            while (line := find(b"\r\n", at)) >= 0:
+                size = int(data[at:line], 16)
+                stop = line + 2 + size
+                if size <= 0 or stop + 2 > end:
+                    break
+                take(data[line + 2 : stop])
+                at = stop + 2
+        except ValueError:
+            pass
+        return at
+
+    def _unchunk_rest(self, data: bytes, at: int, pieces: list[bytes]) -> int:
+        end, left = len(data), self._left
         while at < end and not self._trails:
             if not left:
                 line = data.find(b"\r\n", at)
@@ -191,9 +216,7 @@ class Reply:
             left = stop - end if stop > end else 0
             at = stop
         self._left = left
-        if pieces:
-            self._keep(b"".join(pieces))
-        return self._trails and self._has_trailed(data[at:])
+        return at
 
     def _has_trailed(self, data: bytes) -> bool:
         end = data.find(b"\r\n\r\n")
@@ -282,18 +305,20 @@ class Tokens:
     is_error: bool = False
 
     def with_more(self, text: bytes, reads: list[float], reach: list[int], offset: int) -> Tokens:
-        ends = _ends(text)
         if len(reads) == 1:
-            self.stamps.extend(reads * len(ends))
+            self.stamps.extend(reads * _pieces_in(text))
         else:
+            ends = _ends(text)
             last = len(reads) - 1
             self.stamps.extend([reads[min(bisect_right(reach, end + offset), last)] for end in ends])
         self.is_error = self.is_error or (b'"error"' in text and _tells_error(text))
         tail = text[min(max(0, len(text) - _TAIL), _last_line(text)) :]
-        if found := _OUTPUT_TOKENS.findall(tail):
-            self.output = int(found[-1])
-        if found := _INPUT_TOKENS.findall(tail) or _INPUT_TOKENS.findall(text[:_TAIL]):
-            self.input = int(found[-1])
+        if (output := _last_number(tail, _OUTPUT_TOKENS)) is not None:
+            self.output = output
+        if (given := _last_number(tail, _INPUT_TOKENS)) is not None:
+            self.input = given
+        elif self.input is None:
+            self.input = _last_number(text[:_TAIL], _INPUT_TOKENS)
         self.is_over = self.is_over or b"[DONE]" in tail or _OVER.search(tail) is not None
         return self
 
@@ -318,27 +343,35 @@ def _tells_error(text: bytes) -> bool:
     return False
 
 
+def _last_number(text: bytes, names: Sequence[bytes]) -> int | None:
+    """The number after the last of these names."""
+    for name in names:
+        place = text.rfind(name)
+        if place >= 0 and (found := _NUMBER.match(text, place + len(name))):
+            return int(found[1])
+    return None
+
+
 def _ends(text: bytes) -> list[int]:
     """Where pieces of content begin that are not empty."""
-    ends: list[int] = []
-    kinds = 0
-    for mark in _MARKS:
-        at = text.find(mark)
-        if at < 0:
-            continue
-        kinds += 1
-        size = len(mark)
-        while at >= 0:
-            end = at + size
-            if text[end : end + 1] != b'"':
-                ends.append(end)
-            at = text.find(mark, end)
-    if kinds > 1:
-        ends.sort()
-    may_share = (
-        kinds > 1 or 2 * len(ends) > text.count(b"\n") or b'"index":1' in text or b'"index": 1' in text
+    ends = [piece.end() for piece in _PIECE.finditer(text)]
+    return _one_a_line(text, ends) if _may_share_a_line(text, len(ends)) else ends
+
+
+def _pieces_in(text: bytes) -> int:
+    """How many there are, where it does not matter at which place."""
+    pieces = len(_PIECE.findall(text))
+    return len(_ends(text)) if _may_share_a_line(text, pieces) else pieces
+
+
+def _may_share_a_line(text: bytes, pieces: int) -> bool:
+    """Whether a line may hold several: of choices, or thoughts that a server gives under two names."""
+    return (
+        b'"index":1' in text
+        or b'"reasoning' in text
+        or b'"index": 1' in text
+        or 2 * pieces > text.count(b"\n")
     )
-    return _one_a_line(text, ends) if may_share else ends
 
 
 def _one_a_line(text: bytes, ends: list[int]) -> list[int]:
@@ -373,8 +406,7 @@ def _line_at(text: bytes, place: int) -> bytes:
 
 def usage_in(text: bytes) -> tuple[int | None, int | None]:
     """Output and input tokens that an answer in one piece tells."""
-    output, given = _OUTPUT_TOKENS.search(text), _INPUT_TOKENS.search(text)
-    return (int(output[1]) if output else None, int(given[1]) if given else None)
+    return _last_number(text, _OUTPUT_TOKENS), _last_number(text, _INPUT_TOKENS)
 
 
 def text_of(payload: str) -> str:

@@ -115,8 +115,13 @@ class Channel:
 
     def _send_all(self) -> None:
         self.sent = time.monotonic()
-        self._unsent = memoryview(self.payload)
-        self.send_rest()
+        try:
+            sent = self.socket.send(self.payload)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(self.payload):
+            self._unsent = memoryview(self.payload)[sent:]
+            self.send_rest()
 
     @property
     def wants_to_write(self) -> bool:

@@ -355,6 +355,10 @@ class Worker:
         """Pieces that came in one read share the time since the read before: when each was sent cannot be known."""
         gaps = self._gaps
         before = stamps[0]
+        if before == stamps[-1]:
+            gaps.extend([0.0] * (len(stamps) - 1))
+            self._coalesced += len(stamps) - 1
+            return 1
         reads, together = 1, 0
         for stamp in stamps[1:]:
             together += 1
