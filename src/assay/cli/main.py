@@ -35,6 +35,10 @@ COMMANDS = {
     "power": ("assay.cli.power:power", "How much must be run to find an effect, and what does that cost?"),
     "noise": ("assay.cli.noise:noise", "What do results differ by though nothing changes?"),
     "load": ("assay.cli.load:load", "How much does it bear? A load against a server or an agent."),
+    "stress": (
+        "assay.cli.stress:stress",
+        "How does it stand pressure? Eight scenarios, and how resilient it is.",
+    ),
     "sim-llm": ("assay.cli.sim_llm:sim_llm", "A simulated LLM server with known timing, faults and skill."),
     "leaderboard": ("assay.cli.leaderboard:leaderboard", "Who leads, and who is really apart?"),
     "matrix": ("assay.cli.matrix:matrix", "Every agent on every dimension, with ranks; head to head."),

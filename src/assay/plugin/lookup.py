@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from assay.errors import AssayError, LookupFailed, MissingExtra, no_such
 from assay.plugin.installed import EntryPoint, entry_points
 
-KINDS = ("agents", "experiments", "instruments", "scorers", "executors", "reporters")
+KINDS = ("agents", "experiments", "instruments", "scorers", "executors", "reporters", "scenarios")
 
 T = TypeVar("T")
 

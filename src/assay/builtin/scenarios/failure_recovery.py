@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import psutil
+
+from assay.builtin.scenarios.outcome import Load as Borne
+from assay.builtin.scenarios.outcome import Recovery, finding, numbered
+from assay.execute.load.fault import NOTHING, REFUSING, RESETTING, STALLING, Change, Fault, Kind, Traffic
+from assay.execute.load.proxy import FaultProxy
+from assay.execute.load.request import check_allowed
+from assay.execute.stress.resources import started_by_us
+from assay.model.load import Arrivals, Load
+from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
+from assay.plugin.scenario import Bench
+from assay.units import count, seconds
+
+FAULTS = (REFUSING, Fault.failing(), RESETTING, STALLING)
+_NAMES = {Kind.REFUSE: "refused connections", Kind.ANSWER: "503s", Kind.RESET: "resets", Kind.STALL: "stalls"}
+_CALM_TIMES = 10.0
+_MOST_LOST = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRecovery:
+    """A program is killed and has to be there again; what depends on a server loses it in four ways and has to come back."""
+
+    name: ClassVar[str] = "failure_recovery"
+
+    seconds: float = 10.0
+    """Of each fault, and of the calm after it."""
+    rounds: int = 3
+    most_per_second: float = 50.0
+
+    @classmethod
+    def quick(cls) -> FailureRecovery:
+        return cls(seconds=1.0, rounds=1)
+
+    def not_for(self, bench: Bench) -> str:
+        if bench.subject.is_command or bench.subject.is_server:
+            return ""
+        return "it has neither a process nor a server of its own that could fail"
+
+    def run(self, bench: Bench) -> ScenarioFinding:
+        return self._killed(bench) if bench.subject.is_command else self._cut_off(bench)
+
+    def _load(self, bench: Bench, length: float) -> Load:
+        rate = min(bench.base, self.most_per_second)
+        patience = max(self.seconds, _CALM_TIMES * bench.calm.p95)
+        return Load(
+            Arrivals.CONSTANT,
+            concurrency=max(64, int(2 * rate * patience)),
+            stages=((length, rate, rate),),
+            seconds=length,
+            seconds_each=patience,
+        )
+
+    def _killed(self, bench: Bench) -> ScenarioFinding:
+        times = [self.seconds * (2 * number + 1) for number in range(self.rounds)]
+        lasted = self.seconds * (2 * self.rounds + 1)
+        killing = _Killing(times)
+        objectives = () if bench.is_derived else bench.objectives
+        load = self._load(bench, lasted)
+        stretch = bench.put(load, during=killing, objectives=objectives)
+        took = [next((end - at for end in stretch.ends if end > at), None) for at in killing.done]
+        judgements = [_first_success("it was killed", took), lost(stretch)]
+        return self._finding(bench, [stretch], took, lasted, judgements, "kills", stretch.offered)
+
+    def _cut_off(self, bench: Bench) -> ScenarioFinding:
+        subject = bench.subject
+        upstream = subject.target.url
+        check_allowed(upstream, subject.options.allow_host)
+        timetable = [
+            (self.seconds * (2 * number + 1 + end), NOTHING if end else fault)
+            for number, fault in enumerate(FAULTS * self.rounds)
+            for end in (0, 1)
+        ]
+        lasted = timetable[-1][0] + self.seconds
+        objectives = () if bench.is_derived else bench.objectives
+        load = self._load(bench, lasted)
+        prompts = numbered(subject.prompts, int(lasted * (load.offered or 1)) + 1)
+        with FaultProxy(upstream, seed=subject.options.seed) as proxy:
+            if subject.use is None:
+                asked = subject.loaded(prompts if subject.takes_input else (), via=proxy.url)
+            else:
+                asked = subject.through_its_own_code(prompts, subject.with_upstream_at(proxy.url))
+            switching = _Switching(proxy, timetable)
+            stretch = bench.put(
+                load, asked=asked, during=switching, objectives=objectives, grace=load.seconds_each
+            )
+            traffic = proxy.traffic()
+        lifted = [change for change in traffic.changes if change.fault == NOTHING]
+        took = [_first_after(traffic, change) for change in lifted]
+        offered, warnings = stretch.offered, []
+        if subject.use is None:
+            ours = injected(traffic, stretch)
+            offered -= ours
+            warnings = [f"{count(ours)} requests that our own faults ended do not count against the server."]
+        judgements = [_first_success("the fault had ended", took, _worst(traffic, took))]
+        if subject.use is not None:
+            judgements += [lost(stretch), doubled(traffic)] if subject.takes_input else [lost(stretch)]
+        return self._finding(bench, [stretch], took, lasted, judgements, "faults", offered, warnings)
+
+    def _finding(
+        self,
+        bench: Bench,
+        stretches: Sequence[Stretch],
+        took: Sequence[float | None],
+        lasted: float,
+        judgements: Sequence[Judgement],
+        unit: str,
+        offered: int,
+        warnings: Sequence[str] = (),
+    ) -> ScenarioFinding:
+        back = [one for one in took if one is not None]
+        breach = None
+        if len(back) < len(took):
+            why = (
+                f"after {count(len(took) - len(back))} of {count(len(took))} {unit} nothing more was answered"
+            )
+            breach = Breach(self.seconds, float(len(back) + 1), unit, "errors", why)
+        worst = max(back, default=None) if len(back) == len(took) else lasted
+        recovery = Recovery(worst, is_seen=len(back) == len(took), is_dead=not back and bool(took))
+        found = finding(
+            self,
+            stretches,
+            Borne(float(len(took)), float(len(back)), unit),
+            breach,
+            lasted=lasted,
+            recovery=recovery,
+            judgements=judgements,
+            warnings=warnings,
+        )
+        return replace(found, offered=offered)
+
+
+class _Switching:
+    """Imposes each fault when its time has come."""
+
+    def __init__(self, proxy: FaultProxy, timetable: Sequence[tuple[float, Fault]]) -> None:
+        self._proxy, self._left = proxy, list(timetable)
+
+    def __call__(self, seconds: float) -> None:
+        while self._left and seconds >= self._left[0][0]:
+            self._proxy.impose(self._left.pop(0)[1])
+
+
+class _Killing:
+    """Kills every process of the agent as soon as there is one after each of the times."""
+
+    def __init__(self, times: Sequence[float]) -> None:
+        self._left = list(times)
+        self._begun: float | None = None
+        self.done: list[float] = []
+
+    def __call__(self, seconds: float) -> None:
+        now = time.monotonic()
+        if self._begun is None:
+            self._begun = now - seconds
+        if not self._left or seconds < self._left[0]:
+            return
+        processes = started_by_us()
+        for process in processes:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        if processes:
+            self._left.pop(0)
+            self.done.append(time.monotonic() - self._begun)
+
+
+def _first_after(traffic: Traffic, change: Change) -> float | None:
+    """A fault that followed before anything was answered is the next one's matter."""
+    later = [other.at for other in traffic.changes if other.at > change.at]
+    took = traffic.first_success_after(change.at)
+    return None if took is None or (later and change.at + took > later[0]) else took
+
+
+def _worst(traffic: Traffic, took: Sequence[float | None]) -> str:
+    imposed = [change.fault.kind for change in traffic.changes if change.fault != NOTHING]
+    known = [(one, kind) for one, kind in zip(took, imposed, strict=False) if one is not None]
+    return f", longest after {_NAMES.get(max(known)[1], 'the last')}" if known else ""
+
+
+def _first_success(since: str, took: Sequence[float | None], worst: str = "") -> Judgement:
+    known = [one for one in took if one is not None]
+    if not known:
+        return Judgement("first_success", f"Nothing was answered any more after {since}", is_fine=False)
+    text = f"The first answer came {seconds(max(known))} after {since}, at the latest of {count(len(took))} times{worst}"
+    return Judgement("first_success", text, max(known), unit="s", is_fine=len(known) == len(took))
+
+
+def lost(stretch: Stretch) -> Judgement:
+    gone = stretch.offered - stretch.completed
+    text = f"{count(gone)} of {count(stretch.offered)} requests were lost"
+    share = gone / stretch.offered if stretch.offered else 0.0
+    return Judgement("lost", text, float(gone), is_fine=share <= _MOST_LOST)
+
+
+def doubled(traffic: Traffic) -> Judgement:
+    times = traffic.doubled
+    return Judgement(
+        "doubled",
+        f"{count(times)} requests reached the server more than once",
+        float(times),
+        is_fine=not times,
+    )
+
+
+def injected(traffic: Traffic, stretch: Stretch) -> int:
+    """Requests that ended by our own doing: those a fault was chosen for, that found nobody, or were cut off when we left."""
+    cut = sum(passage.fault is Kind.NONE and passage.ended is None for passage in traffic.passages)
+    ours = traffic.faulted + cut + stretch.errors.get("refused", 0)
+    return min(ours, max(0, stretch.offered - stretch.completed))

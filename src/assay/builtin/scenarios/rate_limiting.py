@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from assay.builtin.scenarios.outcome import Load as Borne
+from assay.builtin.scenarios.outcome import Recovery, finding, numbered
+from assay.execute.load.fault import Fault, Traffic
+from assay.execute.load.proxy import FaultProxy
+from assay.execute.load.request import check_allowed
+from assay.model.load import Arrivals, Load
+from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
+from assay.plugin.scenario import Bench
+from assay.units import count, percent, significant
+
+_MOST_LOST = 0.05
+_STORM = 1.5
+"""Times the requests that cannot be done without: more is a storm."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimiting:
+    """Half of its calls to the model are refused for now: does it wait as it is told to, and finish its work?"""
+
+    name: ClassVar[str] = "rate_limiting"
+
+    share: float = 0.5
+    retry_after: float = 1.0
+    seconds: float = 60.0
+    most_per_second: float = 5.0
+    patience: float = 60.0
+    """Seconds after the last request for the work to be finished; then nothing is refused any more."""
+
+    @classmethod
+    def quick(cls) -> RateLimiting:
+        return cls(seconds=5.0, most_per_second=2.0, patience=10.0)
+
+    def not_for(self, bench: Bench) -> str:
+        if bench.subject.use is None:
+            return "a URL is a server: the retries to judge are those of an agent that calls one"
+        if bench.subject.upstream() is None:
+            return "nothing tells where its model is (for a program: OPENAI_BASE_URL or the like in its env)"
+        return ""
+
+    def run(self, bench: Bench) -> ScenarioFinding:
+        subject = bench.subject
+        upstream = subject.upstream()
+        check_allowed(upstream, subject.options.allow_host)
+        rate = min(bench.base, self.most_per_second)
+        stages = ((self.seconds, rate, rate),)
+        load = Load(Arrivals.CONSTANT, stages=stages, seconds=self.seconds)
+        # A wait that was ordered is no fault of the agent's: a limit derived from the calm does not hold here.
+        objectives = () if bench.is_derived else bench.objectives
+        with FaultProxy(upstream, seed=subject.options.seed) as proxy:
+            proxy.impose(Fault.rate_limited(self.share, self.retry_after))
+            lifting = _Lifting(proxy, self.seconds)
+            asked = subject.through_its_own_code(
+                numbered(subject.prompts, int(self.seconds * rate) + 1), subject.with_upstream_at(proxy.url)
+            )
+            stretch = bench.put(load, asked=asked, during=lifting, objectives=objectives, grace=self.patience)
+            traffic = proxy.traffic()
+        return finding(
+            self,
+            [stretch],
+            Borne(float(stretch.offered), float(stretch.completed), "requests"),
+            self._unfinished(stretch),
+            lasted=self.seconds,
+            recovery=_recovery(traffic, lifting, stretch),
+            judgements=[obeyed(traffic), finished(stretch), storm(traffic, stretch, self.share)],
+        )
+
+    def _unfinished(self, stretch: Stretch) -> Breach | None:
+        lost = stretch.offered - stretch.completed
+        if lost <= _MOST_LOST * stretch.offered:
+            return None
+        why = f"{percent(lost / stretch.offered)} of the work was not finished"
+        return Breach(0.0, float(stretch.offered), "requests", "errors", why)
+
+
+class _Lifting:
+    """Ends the fault once all requests have been put."""
+
+    def __init__(self, proxy: FaultProxy, at: float) -> None:
+        self._proxy, self._at = proxy, at
+        self.lifted: float | None = None
+
+    def __call__(self, seconds: float) -> None:
+        if self.lifted is None and seconds >= self._at:
+            self.lifted = self._proxy.lift()
+
+
+def _recovery(traffic: Traffic, lifting: _Lifting, stretch: Stretch) -> Recovery:
+    """Where all was done by then, there is nothing to recover from."""
+    if lifting.lifted is None:
+        return Recovery()
+    first = traffic.first_success_after(lifting.lifted)
+    if first is not None:
+        return Recovery(first)
+    return Recovery() if stretch.completed == stretch.offered else Recovery(None, is_seen=False)
+
+
+def obeyed(traffic: Traffic) -> Judgement:
+    refused = sum(passage.retry_after is not None for passage in traffic.passages)
+    early = traffic.early_retries
+    if not refused:
+        return Judgement("obeys_retry_after", "Nothing was refused, so there was nothing to obey")
+    told = f"{count(early)} of {count(refused)} refused calls came again before Retry-After was over"
+    return Judgement("obeys_retry_after", told, early / refused, is_fine=early == 0)
+
+
+def finished(stretch: Stretch) -> Judgement:
+    told = f"{count(stretch.completed)} of {count(stretch.offered)} requests were finished in the end"
+    share = stretch.completed / stretch.offered if stretch.offered else 0.0
+    return Judgement("all_finished", told, share, is_fine=stretch.completed == stretch.offered)
+
+
+def storm(traffic: Traffic, stretch: Stretch, share: float) -> Judgement:
+    """Where a share p is refused at random, each request needs 1 / (1 − p) calls on average."""
+    sent = traffic.sent_per_needed(max(1, stretch.offered))
+    needed = 1 / (1 - share) if share < 1 else float("inf")
+    told = (
+        f"{significant(sent)} calls were made for each request; {significant(needed)} are needed on average"
+    )
+    return Judgement("storm", told, sent, is_fine=sent <= _STORM * needed)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from assay.builtin.scenarios.outcome import Load as Borne
+from assay.builtin.scenarios.outcome import finding
+from assay.model.load import Arrivals, Load
+from assay.model.stress import Judgement, Sample, ScenarioFinding, Stretch
+from assay.plugin.scenario import Bench
+from assay.stats.line import Line, fitted
+from assay.stats.verdicts import wilson
+from assay.units import percent, seconds, size
+
+_NOTABLE = 0.1
+"""Of the level, over the whole scenario: less drift changes nobody's mind, however certain it is."""
+_MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class SustainedLoad:
+    """The comfortable rate for long: does anything creep?"""
+
+    name: ClassVar[str] = "sustained_load"
+
+    seconds: float = 1800.0
+
+    @classmethod
+    def quick(cls) -> SustainedLoad:
+        return cls(seconds=10.0)
+
+    def not_for(self, bench: Bench) -> str:
+        return ""
+
+    def run(self, bench: Bench) -> ScenarioFinding:
+        rate = bench.base
+        stages = ((self.seconds, rate, rate),)
+        stretch = bench.put(Load(Arrivals.CONSTANT, stages=stages, seconds=self.seconds))
+        borne = min(rate, stretch.completed / max(self.seconds, stretch.result.duration))
+        judgements = [
+            latency_drift(stretch, self.seconds),
+            memory_drift(bench.samples(), self.seconds),
+            late_errors(stretch, self.seconds),
+        ]
+        return finding(
+            self,
+            [stretch],
+            Borne(rate, borne, "requests/s"),
+            stretch.breach,
+            lasted=self.seconds,
+            judgements=[one for one in judgements if one is not None],
+        )
+
+
+def latency_drift(stretch: Stretch, length: float) -> Judgement | None:
+    """Of the medians of short stretches; a slope whose interval holds 0 is no drift."""
+    told = [(one.begin, one.latency_p50) for one in stretch.result.moments if one.latency_p50 is not None]
+    line = fitted([at for at, _ in told], [latency for _, latency in told]) if told else None
+    return None if line is None else _drift("latency_drift", "Latency", line, length, "s", seconds)
+
+
+def memory_drift(samples: Sequence[Sample], length: float) -> Judgement | None:
+    line = fitted([one.at for one in samples], [one.memory_bytes for one in samples]) if samples else None
+    return None if line is None else _drift("memory_drift", "Memory", line, length, "bytes", size)
+
+
+def _drift(name: str, what: str, line: Line, length: float, unit: str, shown: object) -> Judgement:
+    assert callable(shown)
+    value, low, high = (_MINUTE * end for end in (line.slope, line.low, line.high))
+    grown = line.slope * length / line.level if line.level else 0.0
+    is_certain = line.low > 0 and grown > _NOTABLE
+    told = (
+        f"{what} changed by {shown(value)} a minute"
+        if line.low > 0 or line.high < 0
+        else f"{what} does not drift"
+    )
+    return Judgement(name, told, value, low, high, unit, not is_certain)
+
+
+def late_errors(stretch: Stretch, length: float) -> Judgement:
+    """Errors of the last third beside those of the first."""
+    thirds = [
+        [one for one in stretch.result.moments if begin <= one.begin / length < begin + 1 / 3]
+        for begin in (0.0, 2 / 3)
+    ]
+    (early, early_n), (late, late_n) = (
+        (sum(one.failed for one in part), sum(one.failed + one.completed for one in part)) for part in thirds
+    )
+    first, last = early / early_n if early_n else 0.0, late / late_n if late_n else 0.0
+    low, high = wilson(last, late_n)
+    is_worse = low > (wilson(first, early_n)[1] if early_n else 0.0)
+    text = f"{percent(last)} failed in the last third, {percent(first)} in the first"
+    return Judgement("late_errors", text, last, low, high, "", not is_worse)

@@ -1,0 +1,132 @@
+"""`assay stress`: how does it stand pressure?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assay.cli.load import load_options
+from assay.cli.session import Session, common
+
+if TYPE_CHECKING:
+    from assay.execute.load.tally import Pulse
+    from assay.model.load import Load
+    from assay.pipeline.stress import Stressed, Told
+
+_EVERY = 0.25
+
+
+@click.command()
+@click.argument("agent")
+@click.option(
+    "--scenario",
+    "scenarios",
+    metavar="S",
+    multiple=True,
+    help="Only this one, by name (see assay list scenarios); several times. Default: all.",
+)
+@click.option("--quick", is_flag=True, help="All in about a minute, instead of an hour.")
+@click.option(
+    "--base",
+    metavar="RATE",
+    help="Requests per second that it bears comfortably; default: found by a search.",
+)
+@click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
+@load_options
+@common
+def stress(
+    session: Session,
+    agent: str,
+    scenarios: tuple[str, ...],
+    quick: bool,
+    base: str | None,
+    tags: tuple[str, ...],
+    **given: Any,
+) -> int:
+    """Put AGENT under pressure of eight kinds: an agent's name, or a URL as for assay load.
+
+    Says of each where it broke and why, and how long it took to recover; of all together how resilient it is, from 0 to 1.
+    Exit code 1 means that something broke.
+
+    \b
+    assay stress http://127.0.0.1:9000/v1 --quick
+    assay stress my-agent --scenario spike_load --scenario rate_limiting --base 20
+    assay stress my-agent --slo "latency_p95<2s,error_rate<1%"
+    """
+    from assay.execute.load.asking import LoadOptions
+    from assay.pipeline.stress import StressOptions, run_stress
+    from assay.spec.loading import rate_of
+
+    options = StressOptions(
+        LoadOptions(agent, **given),
+        scenarios,
+        quick,
+        None if base is None else rate_of(base, "--base"),
+        tags,
+    )
+    with session.store() as store:
+        done = run_stress(options, store, session.settings, _told(session))
+    return _finish(session, done)
+
+
+def _told(session: Session) -> Told:
+    from assay.analysis.stress import score_of
+    from assay.pipeline.stress import Told
+    from assay.report.stress import line
+
+    show, clear = _live_line(session)
+
+    def say(text: str) -> None:
+        clear()
+        if not session.is_json:
+            session.say(text)
+
+    return Told(say, lambda found: say(line(found, None if found.skipped else score_of(found))), show)
+
+
+def _live_line(session: Session) -> tuple[Callable[[Pulse, Load], None], Callable[[], None]]:
+    """What goes on, in one line that is written over and over; only on a terminal."""
+    if session.is_json or session.is_quiet or not sys.stderr.isatty():
+        return lambda pulse, load: None, lambda: None
+    told = 0.0
+
+    def show(pulse: Pulse, load: Load) -> None:
+        nonlocal told
+        now = monotonic()
+        if now - told < _EVERY:
+            return
+        told = now
+        asked = f"{load.offered:.4g}/s" if load.offered else f"{load.concurrency} at a time"
+        whole = f" of {load.seconds:.0f}" if load.count is None else ""
+        line = f"  {asked}  {pulse.seconds:.1f}{whole} s  {pulse.completed} answered  {pulse.failed} failed  {pulse.in_flight} under way"
+        click.echo(f"\r\x1b[2K{line}", err=True, nl=False)
+
+    def clear() -> None:
+        click.echo("\r\x1b[2K", err=True, nl=False)
+
+    return show, clear
+
+
+def _finish(session: Session, done: Stressed) -> int:
+    from assay.report.console_stress import print_stress
+    from assay.report.stress import stress_document
+
+    finding = done.finding
+    if session.is_json:
+        session.emit({"run": done.run_id, "interrupted": done.is_interrupted, **stress_document(finding)})
+    else:
+        print_stress(finding, session.console())
+    if done.is_interrupted:
+        session.say("Interrupted. Scenarios that were finished are shown and kept.")
+    session.next(
+        f"assay report {done.run_id} --format html",
+        f"assay show {done.run_id}",
+        f"assay load {finding.target} --find-capacity",
+    )
+    if done.is_interrupted:
+        return 130
+    return 1 if any(one.is_broken for one in finding.scenarios) or not finding.scores else 0

@@ -1,0 +1,1 @@
+"""An agent under stress: what a scenario is handed, where it breaks, and what its processes use."""

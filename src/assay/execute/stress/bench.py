@@ -1,0 +1,160 @@
+"""What a scenario is handed: it puts loads on the agent and says of each what came of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from assay.execute.load.asking import Prepared
+from assay.execute.load.record import OK, Chunk
+from assay.execute.load.tally import Pulse, Tally
+from assay.execute.stress.breaking import blamed, expected_between, first_breach
+from assay.execute.stress.resources import Gauge
+from assay.execute.stress.subject import Subject
+from assay.model.load import Distribution, Load, Objective
+from assay.model.stress import Sample, Stretch
+from assay.stats.line import fairness
+
+_SHORTEST_GRACE = 0.5
+_CALM_TIMES = 3.0
+_MOST_KEPT = 100_000
+_FEWEST_TURNS = 5
+"""Answers a place should have had on average, before who got more than others means anything."""
+
+
+class Interrupted(Exception):
+    """Whoever asked for the test has had enough: what this scenario has until now is not whole."""
+
+
+Look = Callable[[Pulse, Load], None]
+
+
+@dataclass(slots=True)
+class StressBench:
+    subject: Subject
+    base: float
+    calm: Distribution
+    objectives: tuple[Objective, ...]
+    is_derived: bool
+    sustain: float
+    is_stopped: Callable[[], bool] = lambda: False
+    look: Look = lambda pulse, load: None
+    gauge: Gauge | None = None
+    _held: Prepared | None = field(default=None, repr=False)
+
+    def put(
+        self,
+        load: Load,
+        *,
+        prompts: Sequence[str] = (),
+        asked: Prepared | None = None,
+        during: Callable[[float], None] = lambda seconds: None,
+        objectives: Sequence[Objective] | None = None,
+        grace: float | None = None,
+    ) -> Stretch:
+        held = tuple(self.objectives if objectives is None else objectives)
+        options = self.subject.options
+        meant = replace(load, objectives=held, workers=options.workers, seed=options.seed)
+        carried = (asked or self._prepared(prompts)).at(meant)
+        if load.seconds_each == Load.__dataclass_fields__["seconds_each"].default:
+            carried = carried.at(replace(meant, seconds_each=self._limit()))
+        watch = _Watch(carried.load, during, self.look, self._until(load, grace), self.is_stopped)
+        result = carried.measured(watch.see, watch.is_over, watch.take)
+        if self.is_stopped():
+            raise Interrupted
+        tally = watch.tally or Tally()
+        breach = blamed(first_breach(tally, carried.load, held, self.sustain), result)
+        return Stretch(
+            carried.load,
+            result,
+            _offered(carried.load, result.requests_sent),
+            sum(slice_.good for slice_ in tally.slices.values()),
+            breach,
+            tuple(watch.latencies),
+            watch.fairness(),
+            tuple(sorted(watch.ends)),
+        )
+
+    def _prepared(self, prompts: Sequence[str]) -> Prepared:
+        if prompts:
+            return self.subject.loaded(prompts)
+        if self._held is None:
+            self._held = self.subject.loaded()
+        return self._held
+
+    def _limit(self) -> float:
+        from assay.spec.loading import seconds_of
+
+        given = self.subject.options.timeout
+        return seconds_of(given, "--timeout") if given else 60.0
+
+    def _until(self, load: Load, grace: float | None) -> float:
+        if load.count is not None and not load.is_open:
+            return float("inf")
+        patience = max(_SHORTEST_GRACE, _CALM_TIMES * self.calm.p95) if grace is None else grace
+        return load.seconds + patience
+
+    def samples(self) -> Sequence[Sample]:
+        found = self.gauge.taken() if self.gauge else None
+        return found.samples if found else ()
+
+
+def _offered(load: Load, sent: int) -> int:
+    if not load.is_open:
+        return sent
+    due = round(expected_between(load, 0.0, load.seconds))
+    return max(due, sent)
+
+
+class _Watch:
+    """Looks on while a load runs."""
+
+    def __init__(
+        self,
+        load: Load,
+        during: Callable[[float], None],
+        look: Look,
+        until: float,
+        is_stopped: Callable[[], bool],
+    ) -> None:
+        self._load, self._during, self._look, self._until, self._is_stopped = (
+            load,
+            during,
+            look,
+            until,
+            is_stopped,
+        )
+        self.tally: Tally | None = None
+        self.latencies: list[float] = []
+        self.ends: list[float] = []
+        self._turns: Counter[int] = Counter()
+        self._now = 0.0
+
+    def see(self, pulse: Pulse, tally: Tally) -> None:
+        self.tally, self._now = tally, pulse.seconds
+        self._during(pulse.seconds)
+        self._look(pulse, self._load)
+
+    def is_over(self) -> bool:
+        return self._now > self._until or self._is_stopped()
+
+    def take(self, chunk: Chunk) -> None:
+        rows = zip(*(chunk.columns[name] for name in ("number", "due", "end", "kind")), strict=True)
+        keeps = self._load.count is not None
+        places = None if self._load.is_open else self._load.concurrency
+        for number, due, end, kind in rows:
+            if kind != OK:
+                continue
+            if keeps and len(self.latencies) < _MOST_KEPT:
+                self.latencies.append(end - due)
+            if len(self.ends) < _MOST_KEPT:
+                self.ends.append(end)
+            if places:
+                self._turns[int(number) % places] += 1
+
+    def fairness(self) -> float | None:
+        places = self._load.concurrency or 1
+        if self._load.is_open or places < 2 or self._turns.total() < _FEWEST_TURNS * places:
+            return None
+        return fairness([self._turns[place] for place in range(places)])

@@ -1,0 +1,80 @@
+"""What an agent is like before it is put under stress: the rate it bears comfortably, and its latency at that rate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from assay.errors import PlanError
+from assay.execute.load.asking import Prepared
+from assay.execute.load.capacity import Search
+from assay.model.load import Arrivals, Distribution, Load, LoadResult, Objective
+from assay.units import seconds, significant
+
+COMFORT = 0.5
+"""Of the capacity."""
+SLACK = 5.0
+"""Times the calm P95: the objective where none is given."""
+_STEP = 0.1
+"""Of the time for the search: one step of it."""
+_FEWEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Comfort:
+    rate: float
+    text: str
+
+
+def comfortable(
+    asked: Prepared, budget: float, is_stopped: Callable[[], bool], tell: Callable[[str], None]
+) -> Comfort:
+    """Half of the capacity that a search of `budget` seconds finds; its closed loop alone where there was no time for more."""
+    began = time.monotonic()
+
+    def probe(load: Load) -> LoadResult:
+        tell(f"{significant(load.offered)}/s" if load.offered else f"{load.concurrency} at a time")
+        return asked.at(load).measured(is_stopped=is_stopped)
+
+    def is_over() -> bool:
+        return is_stopped() or time.monotonic() - began > budget
+
+    base = replace(asked.load, concurrency=None, objectives=(), warmup=None, count=None)
+    capacity = Search(base, max(0.2, budget * _STEP), probe, is_over).run()
+    borne = capacity.sustained or capacity.highest_throughput
+    if borne <= 0:
+        why = next((step.why for step in capacity.steps if step.why), "nothing came back")
+        raise PlanError(f"'{asked_name(asked)}' answers nothing, so there is no rate to begin with: {why}.")
+    how = "a search" if capacity.sustained else "a closed loop"
+    return Comfort(
+        borne * COMFORT, f"half of the {significant(borne)}/s that {how} of {seconds(budget)} found"
+    )
+
+
+def asked_name(asked: Prepared) -> str:
+    address = asked.order.get("address")
+    if isinstance(address, list) and len(address) == 2 and isinstance(address[1], list):
+        return f"{address[1][0]}:{address[1][1]}"
+    agent = asked.order.get("agent")
+    return str(agent.get("name", "the agent")) if isinstance(agent, dict) else "the agent"
+
+
+def calm_load(rate: float, length: float) -> Load:
+    """Long enough for a handful of answers, however slow the agent."""
+    whole = min(length * 10, max(length, _FEWEST / rate))
+    return Load(Arrivals.CONSTANT, stages=((whole, rate, rate),), seconds=whole)
+
+
+def latency_of(result: LoadResult, name: str) -> Distribution:
+    found = result.times.get("latency")
+    if found is None:
+        kinds = ", ".join(f"{kind} {n}" for kind, n in result.errors.items()) or "nothing came back"
+        raise PlanError(f"'{name}' answers nothing even in calm ({kinds}).")
+    return found
+
+
+def derived_objective(calm: Distribution) -> Objective:
+    """Where none is given: a latency that nobody would call the same service any more."""
+    limit = SLACK * calm.p95
+    return Objective(f"latency_p95<{limit * 1e3:.4g}ms", "latency", "p95", True, limit)

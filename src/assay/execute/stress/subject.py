@@ -1,0 +1,135 @@
+"""What is put under stress: a URL or an agent, asked as it is, with other prompts, or by way of a proxy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from assay.execute.agents import filled_in
+from assay.execute.load.agents import KINDS, target_of_agent
+from assay.execute.load.asking import LoadOptions, Prepared, prepared, prepared_agent, prompts_of, target_for
+from assay.execute.load.engine import order_for
+from assay.execute.load.request import Ask, Target, check_allowed, is_loopback, requests_for
+from assay.model import AgentUse
+
+_UPSTREAM = ("OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL", "OLLAMA_HOST", "OLLAMA_BASE_URL")
+"""Variables by which programs are told where their model is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    options: LoadOptions
+    use: AgentUse | None = None
+    """None where a URL was given."""
+    files: tuple[str, ...] = ()
+    """Python files that define what the agent needs by name."""
+
+    @property
+    def is_server(self) -> bool:
+        """Whether the engine can speak to it by itself."""
+        return self.use is None or self.use.type in KINDS
+
+    @property
+    def is_command(self) -> bool:
+        return self.use is not None and self.use.type == "command"
+
+    @property
+    def target(self) -> Target | None:
+        if self.use is None:
+            return target_for(self.options)
+        return target_of_agent(self.use, self.options, os.environ) if self.is_server else None
+
+    @property
+    def takes_input(self) -> bool:
+        """A plain page that is only fetched is asked nothing."""
+        target = self.target
+        return target is None or target.dialect != "http" or self.use is not None or bool(self.options.prompt)
+
+    @property
+    def port(self) -> int | None:
+        """Of a server on this machine."""
+        parts = urlsplit(self.target.url) if self.target else None
+        if parts is None or not is_loopback(parts.hostname or ""):
+            return None
+        return parts.port or (443 if parts.scheme == "https" else 80)
+
+    @property
+    def prompts(self) -> list[str]:
+        return prompts_of(self.options)
+
+    def loaded(self, prompts: Sequence[str] = (), via: str | None = None) -> Prepared:
+        """By the engine itself where it has a server, else through its own code; `via` stands before the server."""
+        found = self.target
+        if found is None:
+            return self.through_its_own_code(prompts)
+        asked = prepared(self.options, found)
+        if not prompts and via is None:
+            return asked
+        there = found if via is None else replace(found, url=moved(found.url, via))
+        texts = prompts or (self.prompts if self.takes_input else ())
+        requests = requests_for(there, [Ask(text) for text in texts], self.options.max_tokens)
+        return replace(asked, order=order_for(there, requests))
+
+    def through_its_own_code(self, prompts: Sequence[str] = (), use: AgentUse | None = None) -> Prepared:
+        """With its own retries and all; `use` in the place of the agent as it is defined."""
+        meant = use or self.use
+        assert meant is not None
+        if (target := self.target) is not None:
+            check_allowed(target.url, self.options.allow_host)
+        found = prepared_agent(self.options, meant, self.files)
+        return replace(found, order={**found.order, "prompts": list(prompts) or self.prompts})
+
+    def upstream(self) -> str | None:
+        """The address of the model behind the agent, where that can be told."""
+        if self.use is None:
+            return None
+        if self.is_server:
+            return self.target.url if self.target else None
+        return next(iter(self._upstream_variables().values()), None)
+
+    def _upstream_variables(self) -> dict[str, str]:
+        given = self.use.options.get("env") if self.use else None
+        told = (
+            filled_in(dict(given), os.environ, self.use.name)
+            if self.use and isinstance(given, Mapping)
+            else {}
+        )
+        known = {**{name: os.environ[name] for name in _UPSTREAM if name in os.environ}, **told}
+        return {
+            name: str(value)
+            for name, value in known.items()
+            if str(value).startswith(("http://", "https://")) and (name in _UPSTREAM or name in told)
+        }
+
+    def with_upstream_at(self, via: str) -> AgentUse:
+        """The same agent, which finds its model at another address."""
+        assert self.use is not None
+        options = dict(self.use.options)
+        if self.is_server:
+            return replace(self.use, options=self._moved_options(options, via))
+        given = options.get("env")
+        moved_all = {name: moved(value, via) for name, value in self._upstream_variables().items()}
+        return replace(
+            self.use, options={**options, "env": {**(given if isinstance(given, dict) else {}), **moved_all}}
+        )
+
+    def _moved_options(self, options: dict[str, object], via: str) -> dict[str, object]:
+        target = self.target
+        assert target is not None
+        assert self.use is not None
+        whole = moved(target.url, via)
+        if self.use.type == "http":
+            return {**options, "url": whole}
+        ending = {"openai": "/chat/completions", "ollama": "/api/chat", "anthropic": "/messages"}
+        return {**options, "base_url": whole.removesuffix(ending[self.use.type])}
+
+
+def moved(url: str, via: str) -> str:
+    """
+    >>> moved("http://127.0.0.1:9000/v1/chat?x=1", "http://127.0.0.1:7777")
+    'http://127.0.0.1:7777/v1/chat?x=1'
+    """
+    there = urlsplit(via)
+    return urlsplit(url)._replace(scheme=there.scheme, netloc=there.netloc).geturl()

@@ -1,0 +1,188 @@
+"""A stress test: what each scenario put an agent under, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from assay.model.load import Distribution, Load, LoadResult, Moment, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """The first time that the objective was broken, or more than 5 % failed, for long enough to count."""
+
+    at: float
+    """Seconds after the pressure began."""
+    load: float
+    unit: str
+    cause: str
+    """`errors`, `latency`, `saturation`, or `generator` where it was us who could not keep up."""
+    why: str
+
+    @property
+    def is_theirs(self) -> bool:
+        """Whether the agent is to blame."""
+        return self.cause != "generator"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Of the agent's processes at one moment; CPU in cores since the sample before."""
+
+    at: float
+    cpu: float
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Of the agent's processes while a scenario ran."""
+
+    process: str
+    samples: tuple[Sample, ...]
+
+    @property
+    def peak_memory_bytes(self) -> int:
+        return max((sample.memory_bytes for sample in self.samples), default=0)
+
+    @property
+    def peak_cpu(self) -> float:
+        return max((sample.cpu for sample in self.samples), default=0.0)
+
+    @property
+    def mean_cpu(self) -> float:
+        spans = [
+            (after.at - before.at, after.cpu)
+            for before, after in zip(self.samples, self.samples[1:], strict=False)
+        ]
+        total = sum(seconds for seconds, _ in spans)
+        return sum(seconds * cpu for seconds, cpu in spans) / total if total > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a scenario judges beyond latency, errors and throughput."""
+
+    name: str
+    text: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    is_fine: bool | None = None
+    """None where it is a figure and no verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """One load that a scenario put on the agent."""
+
+    load: Load
+    result: LoadResult
+    offered: int
+    """Requests that were due, whether or not they could be sent."""
+    good: int
+    """Answered correctly and within the objective."""
+    breach: Breach | None
+    latencies: tuple[float, ...] = ()
+    """Of each answer, where the load was a fixed number of requests."""
+    fairness: float | None = None
+    """Jain's index of the answers of each place of a closed loop."""
+    ends: tuple[float, ...] = ()
+    """Seconds after the start at which answers came, of the first hundred thousand."""
+
+    @property
+    def completed(self) -> int:
+        return self.result.requests_completed
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """Without what was still under way when we left."""
+        return {kind: n for kind, n in self.result.errors.items() if kind != "cut_off"}
+
+    @property
+    def error_rate(self) -> float:
+        failed = sum(self.errors.values())
+        return failed / (failed + self.completed) if failed + self.completed else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFinding:
+    """What one scenario showed. Where it does not apply, only `skipped` is filled in."""
+
+    scenario: str
+    skipped: str = ""
+    """Why it does not apply; empty where it was carried out."""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    seconds: float = 0.0
+    offered: int = 0
+    good: int = 0
+    completed: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    throughput: Span | None = None
+    """Answers per second while the pressure lasted."""
+    times: Mapping[str, Distribution] = field(default_factory=dict)
+    load_asked: float = 0.0
+    load_borne: float = 0.0
+    unit: str = ""
+    """Of both loads: `requests/s`, `at a time`, `bytes`, …"""
+    breach: Breach | None = None
+    recovery: float | None = None
+    """Seconds from the end of the pressure until all was as before; None where there was nothing to recover from."""
+    is_recovered: bool = True
+    """False where it was not seen to recover: then `recovery` is only how long was watched."""
+    is_dead: bool = False
+    """Whether nothing at all was answered after the pressure."""
+    judgements: tuple[Judgement, ...] = ()
+    resources: Resources | None = None
+    moments: tuple[Moment, ...] = ()
+    warnings: tuple[str, ...] = ()
+    is_simulated: bool = False
+
+    @property
+    def is_broken(self) -> bool:
+        return self.breach is not None and self.breach.is_theirs
+
+    @property
+    def error_rate(self) -> float:
+        failed = sum(self.errors.values())
+        return failed / (failed + self.completed) if failed + self.completed else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioScore:
+    """The three factors of a scenario's score, and their product with what chance leaves open."""
+
+    scenario: str
+    share: float
+    """Of the offered requests, those answered correctly within the objective."""
+    bearing: float
+    """1 if it did not break, else load borne ÷ load asked."""
+    recovering: float
+    """1 / (1 + recovery time ÷ scenario time)."""
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class StressFinding:
+    """An agent under stress, over all scenarios."""
+
+    target: str
+    base: float | None
+    """The rate that it bears comfortably, in requests per second."""
+    base_text: str
+    objective: str
+    scenarios: tuple[ScenarioFinding, ...]
+    scores: tuple[ScenarioScore, ...]
+    resilience: Span | None
+    """None where no scenario applied."""
+    limits: tuple[str, ...] = ()
+    recommendations: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_simulated(self) -> bool:
+        return any(one.is_simulated for one in self.scenarios)

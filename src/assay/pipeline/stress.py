@@ -1,0 +1,266 @@
+"""A stress test from the command line: what the agent bears in calm, then each scenario, stored as soon as it is done."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from assay.analysis.stress import EXPERIMENT, score_of, stress_finding
+from assay.execute.environment import environment
+from assay.execute.load.asking import LoadOptions
+from assay.execute.runner import interruptible
+from assay.execute.stress.bench import Interrupted, Look, StressBench
+from assay.execute.stress.calm import calm_load, comfortable, derived_objective, latency_of
+from assay.execute.stress.resources import Gauge, listening_on, started_by_us, with_children
+from assay.execute.stress.subject import Subject
+from assay.model import (
+    Agent,
+    AgentUse,
+    Batch,
+    Execution,
+    Isolation,
+    Iterations,
+    Order,
+    Phase,
+    Plan,
+    RunState,
+    Status,
+    Trial,
+)
+from assay.model.load import Objective
+from assay.model.stress import ScenarioFinding, StressFinding
+from assay.pipeline.loading import agent_named, prepare_load
+from assay.pipeline.ownership import owner
+from assay.plugin import lookup
+from assay.plugin.scenario import Scenario
+from assay.report.document import plain
+from assay.report.stress import stress_metrics
+from assay.spec.loading import objectives_of
+from assay.spec.settings import Settings
+from assay.store.store import Store
+from assay.units import significant
+
+ORDER = (
+    "high_load",
+    "sustained_load",
+    "spike_load",
+    "memory_pressure",
+    "concurrent_requests",
+    "large_inputs",
+    "rate_limiting",
+    "failure_recovery",
+)
+_URLS = ("http://", "https://")
+
+
+@dataclass(frozen=True, slots=True)
+class StressOptions:
+    """`load` says how requests are put; None where all scenarios are meant, or the base is to be found."""
+
+    load: LoadOptions
+    scenarios: tuple[str, ...] = ()
+    is_quick: bool = False
+    base: float | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def sizes(self) -> Sizes:
+        return QUICK if self.is_quick else FULL
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Seconds of what comes before the scenarios, and how long a breach has to last."""
+
+    search: float
+    calm: float
+    sustain: float
+
+
+FULL = Sizes(search=10.0, calm=10.0, sustain=3.0)
+QUICK = Sizes(search=6.0, calm=2.0, sustain=0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Stressed:
+    run_id: str
+    finding: StressFinding
+    is_interrupted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Whom to tell what: each step as a line, each finding as it is there, and the pulse of what goes on."""
+
+    say: Callable[[str], None]
+    found: Callable[[ScenarioFinding], None]
+    look: Look
+
+
+def scenarios_named(names: Sequence[str], is_quick: bool) -> list[Scenario]:
+    """By name, each once; all that there are where none is named."""
+    known = lookup.known("scenarios")
+    wanted = list(dict.fromkeys(names)) or [
+        *(one for one in ORDER if one in known),
+        *(set(known) - set(ORDER)),
+    ]
+    members = [lookup.find("scenarios", name) for name in wanted]
+    return [member.quick() if is_quick else member() for member in members]
+
+
+def run_stress(
+    options: StressOptions,
+    store: Store,
+    settings: Settings,
+    told: Told,
+    scenarios: Sequence[Scenario] | None = None,
+    sizes: Sizes | None = None,
+) -> Stressed:
+    """Scenarios that were finished are kept, whatever happens to the next."""
+    chosen = scenarios_named(options.scenarios, options.is_quick) if scenarios is None else list(scenarios)
+    prepare_load(options.load, settings, store)
+    subject = subject_of(options.load, settings, store)
+    with interruptible() as interrupt:
+        bench, base_text = _bench(options, subject, sizes or options.sizes, interrupt, told)
+        now = datetime.now(UTC)
+        plan = plan_stress(options, chosen, subject.use)
+        begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), now, owner())
+        objective = _objective(bench.objectives, bench.is_derived)
+        setting = {"base": bench.base, "base_text": base_text, "objective": objective}
+        found: list[ScenarioFinding] = []
+        for number, scenario in enumerate(chosen):
+            started = time.time()
+            try:
+                one = _carried_out(scenario, bench, told)
+            except Interrupted:
+                break
+            store.add(begun.id, Batch((_execution(one, number, started, setting),)))
+            found.append(one)
+            told.found(one)
+        state = RunState.INTERRUPTED if interrupt() else _state(found)
+        store.finish(begun.id, state, datetime.now(UTC))
+    whole = stress_finding(shown(options.load.target), bench.base, base_text, objective, found)
+    return Stressed(begun.id, whole, interrupt())
+
+
+def _objective(objectives: Sequence[Objective], is_derived: bool) -> str:
+    kept = ", ".join([*(one.text for one in objectives), "error_rate<5%"])
+    return f"{kept} (five times the P95 in calm, as no --slo was given)" if is_derived else kept
+
+
+def _state(found: Sequence[ScenarioFinding]) -> RunState:
+    return RunState.COMPLETED if any(one.completed for one in found) else RunState.FAILED
+
+
+def subject_of(options: LoadOptions, settings: Settings, store: Store) -> Subject:
+    if options.target.startswith(_URLS):
+        return Subject(options)
+    use = agent_named(options.target, settings, store)
+    return Subject(options, use, tuple(str(file.resolve()) for file in settings.loaded_files()))
+
+
+def _bench(
+    options: StressOptions, subject: Subject, sizes: Sizes, is_stopped: Callable[[], bool], told: Told
+) -> tuple[StressBench, str]:
+    """What is known of the agent in calm: the rate it bears, its latency, and so the objective."""
+    asked = subject.loaded()
+    base, text = options.base, "given"
+    if base is None:
+        told.say("base: looking for the rate that it bears comfortably")
+        comfort = comfortable(asked, sizes.search, is_stopped, lambda step: None)
+        base, text = comfort.rate, comfort.text
+    told.say(f"base: {significant(base)} requests/s, {text}")
+    load = replace(
+        calm_load(base, sizes.calm), seconds_each=asked.load.seconds_each, workers=asked.load.workers
+    )
+    calm = latency_of(asked.at(load).measured(is_stopped=is_stopped), shown(options.load.target))
+    given = objectives_of(options.load.slo) if options.load.slo else ()
+    objectives = given or (derived_objective(calm),)
+    bench = StressBench(subject, base, calm, objectives, not given, sizes.sustain, is_stopped, told.look)
+    return bench, text
+
+
+def _carried_out(scenario: Scenario, bench: StressBench, told: Told) -> ScenarioFinding:
+    reason = scenario.not_for(bench)
+    if reason:
+        return ScenarioFinding(scenario.name, skipped=reason)
+    if bench.is_stopped():
+        raise Interrupted
+    told.say(f"{scenario.name}: under way")
+    bench.gauge = gauge_of(bench.subject)
+    with bench.gauge.watching():
+        found = scenario.run(bench)
+    return replace(found, resources=bench.gauge.taken())
+
+
+def gauge_of(subject: Subject) -> Gauge:
+    """Of the server that listens on this machine, or of the programs that we started; of anything else nothing is seen."""
+    if not subject.is_server:
+        return Gauge(subject.use.name if subject.use else "", started_by_us)
+    port = subject.port
+    process = listening_on(port) if port is not None else None
+    if process is None:
+        return Gauge("", list)
+    return Gauge(f"{process.name()} ({process.pid})", lambda: with_children(process))
+
+
+def plan_stress(options: StressOptions, scenarios: Sequence[Scenario], use: AgentUse | None) -> Plan:
+    target = shown(options.load.target)
+    common: dict[str, object] = {"target": target, "quick": options.is_quick}
+    if options.load.slo:
+        common["slo"] = options.load.slo
+    trials = tuple(
+        Trial(
+            index=number,
+            name=scenario.name,
+            agent=Agent(target, use.version if use else ""),
+            benchmark=EXPERIMENT,
+            experiment=EXPERIMENT,
+            params={**common, "scenario": scenario.name, **_sizes(scenario)},
+            iterations=Iterations(0, 1),
+            isolation=Isolation.INLINE,
+        )
+        for number, scenario in enumerate(scenarios)
+    )
+    return Plan(
+        f"stress {target}", trials, options.load.seed, Order.SEQUENTIAL, tags=options.tags, source=common
+    )
+
+
+def _sizes(scenario: Any) -> dict[str, object]:
+    return (
+        {name: plain(value) for name, value in asdict(scenario).items()}
+        if hasattr(scenario, "__slots__")
+        else {}
+    )
+
+
+def shown(target: str) -> str:
+    """Without a name and password that may stand in a URL.
+
+    >>> shown("http://me:secret@127.0.0.1:9000/v1")
+    'http://127.0.0.1:9000/v1'
+    """
+    parts = urlsplit(target)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl() if "@" in parts.netloc else target
+
+
+def _execution(found: ScenarioFinding, trial: int, started: float, setting: dict[str, Any]) -> Execution:
+    return Execution(
+        trial=trial,
+        process=0,
+        phase=Phase.MEASURED,
+        repetition=0,
+        status=Status.OK if found.skipped or found.completed else Status.FAILED,
+        started=started,
+        measurements=stress_metrics(found, score_of(found)),
+        output={"scenario": plain(asdict(found)), "setting": setting},
+        error=None if found.skipped or found.completed else "no request was answered",
+        detail={"simulated": True} if found.is_simulated else None,
+    )

@@ -1,0 +1,75 @@
+"""A scenario is a kind of pressure that an agent is put under."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from assay.model.load import Distribution, Load, Objective
+from assay.model.stress import Sample, ScenarioFinding, Stretch
+
+
+class Bench(Protocol):
+    """What a scenario is handed: the agent, what is known of it in calm, and the means to put it under load."""
+
+    @property
+    def base(self) -> float:
+        """Requests per second that it bears comfortably."""
+        ...
+
+    @property
+    def calm(self) -> Distribution:
+        """Its latency at that rate."""
+        ...
+
+    @property
+    def objectives(self) -> Sequence[Objective]: ...
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether the objective was derived from the calm rather than given."""
+        ...
+
+    @property
+    def sustain(self) -> float:
+        """Seconds that a breach has to last to count."""
+        ...
+
+    @property
+    def subject(self) -> Any:
+        """The agent or URL: how to ask it otherwise."""
+        ...
+
+    def put(
+        self,
+        load: Load,
+        *,
+        prompts: Sequence[str] = (),
+        asked: Any = None,
+        during: Callable[[float], None] = lambda seconds: None,
+        objectives: Sequence[Objective] | None = None,
+        grace: float | None = None,
+    ) -> Stretch:
+        """Put the load on the agent. `during` is called many times a second with the seconds since the start; after
+        `grace` more seconds than the load lasts, what is still under way is given up."""
+        ...
+
+    def samples(self) -> Sequence[Sample]:
+        """CPU and memory of the agent's processes since the scenario began; none where they are elsewhere."""
+        ...
+
+
+@runtime_checkable
+class Scenario(Protocol):
+    """Made without arguments in full size, and by `quick` in small."""
+
+    name: ClassVar[str]
+
+    @classmethod
+    def quick(cls) -> Scenario: ...
+
+    def not_for(self, bench: Bench) -> str:
+        """Why it does not apply to this agent; "" where it does."""
+        ...
+
+    def run(self, bench: Bench) -> ScenarioFinding: ...

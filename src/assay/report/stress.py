@@ -1,0 +1,280 @@
+"""Words and figures of a stress test, as every document writes them; all of them computed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from assay.model.load import Distribution, Span
+from assay.model.stress import Breach, Judgement, ScenarioFinding, ScenarioScore, StressFinding
+from assay.report.figures import NOTHING
+from assay.units import count, percent, seconds, show, significant, size
+
+_STATISTICS = ("p50", "p95", "p99")
+_TIMES = ("ttft", "latency")
+COLUMNS = (
+    "Scenario",
+    "Score",
+    "Answered in time",
+    "Load borne",
+    "Latency P50 / P95",
+    "Failed",
+    "Recovery",
+    "Broke",
+)
+
+
+def stress_metrics(found: ScenarioFinding, score: ScenarioScore) -> dict[str, float]:
+    """What is stored with an execution and can be compared: base units."""
+    if found.skipped:
+        return {}
+    metrics = {
+        "seconds": found.seconds,
+        "score": score.value,
+        "error_rate": found.error_rate,
+        "load_borne": found.load_borne,
+        "throughput_rps": found.throughput.value if found.throughput else math.nan,
+        "recovery_seconds": math.nan if found.recovery is None else found.recovery,
+        "rss_max_bytes": float(found.resources.peak_memory_bytes) if found.resources else math.nan,
+        **{
+            f"{name}_{statistic}_seconds": found.times[name].at(statistic)
+            for name in _TIMES
+            if name in found.times
+            for statistic in _STATISTICS
+        },
+    }
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}
+
+
+def amount(value: float, unit: str) -> str:
+    """
+    >>> amount(12.0, "requests/s"), amount(2048.0, "bytes")
+    ('12 requests/s', '2 KiB')
+    """
+    return size(value) if unit == "bytes" else f"{significant(value)} {unit}".strip()
+
+
+def headline(finding: StressFinding) -> str:
+    span = finding.resilience
+    if span is None:
+        return "No scenario was carried out: there is no resilience to tell."
+    left_out = [one.scenario for one in finding.scenarios if one.skipped]
+    told = f"Resilience {_spanned(span)} over {count(len(finding.scores))} scenarios"
+    return f"{told}; left out: {', '.join(left_out)}" if left_out else told
+
+
+def setting_text(finding: StressFinding) -> str:
+    base = (
+        ""
+        if finding.base is None
+        else f"Base {significant(finding.base)} requests/s ({finding.base_text}) · "
+    )
+    return f"{base}objective {finding.objective}"
+
+
+def _spanned(span: Span) -> str:
+    ends = (
+        f" [{significant(span.low, 3)}, {significant(span.high, 3)}]"
+        if span.low is not None and span.high is not None
+        else ""
+    )
+    return f"{significant(span.value, 3)}{ends}"
+
+
+def score_text(score: ScenarioScore) -> str:
+    return f"{significant(score.value)} [{significant(score.low)}, {significant(score.high)}]"
+
+
+def row(found: ScenarioFinding, score: ScenarioScore) -> tuple[str, ...]:
+    """As COLUMNS."""
+    latency = found.times.get("latency")
+    return (
+        found.scenario,
+        score_text(score),
+        percent(score.share),
+        f"{_number(found.load_borne, found.unit)} of {amount(found.load_asked, found.unit)}"
+        if found.load_asked
+        else NOTHING,
+        NOTHING if latency is None else f"{seconds(latency.p50)} / {seconds(latency.p95)}",
+        percent(found.error_rate) if found.errors else "0 %",
+        recovery_text(found),
+        breach_cause(found.breach),
+    )
+
+
+def _number(value: float, unit: str) -> str:
+    return size(value) if unit == "bytes" else significant(value)
+
+
+def recovery_text(found: ScenarioFinding) -> str:
+    if found.recovery is None:
+        return NOTHING
+    if found.is_dead:
+        return "never"
+    if not found.is_recovered:
+        return f"> {seconds(found.recovery)}"
+    return seconds(found.recovery) if found.recovery else "at once"
+
+
+def breach_cause(breach: Breach | None) -> str:
+    if breach is None:
+        return "no"
+    return breach.cause if breach.is_theirs else "not known"
+
+
+def breach_text(breach: Breach) -> str:
+    where = f"at {amount(breach.load, breach.unit)}, {seconds(breach.at)} in"
+    return f"broke {where} ({breach.cause}): {breach.why}" if breach.is_theirs else f"{where}: {breach.why}"
+
+
+def judgement_text(told: Judgement) -> str:
+    """With its interval, where it has one."""
+    if told.low is None or told.high is None:
+        return told.text
+    return f"{told.text} [{show(told.low, told.unit)}, {show(told.high, told.unit)}]"
+
+
+def resources_text(found: ScenarioFinding) -> str:
+    used = found.resources
+    if used is None:
+        return ""
+    return (
+        f"{used.process}: at most {size(used.peak_memory_bytes)} of memory, "
+        f"{significant(used.mean_cpu)} cores on average, {significant(used.peak_cpu)} at the most"
+    )
+
+
+def errors_text(found: ScenarioFinding) -> str:
+    kinds = sorted(found.errors.items(), key=lambda one: -one[1])
+    return ", ".join(f"{kind} {count(n)}" for kind, n in kinds)
+
+
+def notes(found: ScenarioFinding) -> list[tuple[str, str]]:
+    """What there is to say of a scenario beneath its row: a mark and a line."""
+    told = []
+    if found.breach is not None:
+        told.append(("✗" if found.breach.is_theirs else "?", breach_text(found.breach)))
+    marks = {True: "✓", False: "✗", None: "·"}
+    told += [(marks[one.is_fine], judgement_text(one)) for one in found.judgements]
+    if found.errors:
+        told.append(("·", f"failed: {errors_text(found)}"))
+    if found.resources is not None:
+        told.append(("·", resources_text(found)))
+    return told + [("!", text) for text in found.warnings]
+
+
+def line(found: ScenarioFinding, score: ScenarioScore | None) -> str:
+    """For whoever waits."""
+    if found.skipped or score is None:
+        return f"{found.scenario}: left out, {found.skipped}"
+    broke = f", broke ({found.breach.cause})" if found.breach is not None and found.breach.is_theirs else ""
+    return (
+        f"{found.scenario}: score {significant(score.value)}, {percent(score.share)} answered in time{broke}"
+    )
+
+
+def stress_document(finding: StressFinding) -> dict[str, Any]:
+    """A stress test as plain data; times in milliseconds, as their names say."""
+    scores = {score.scenario: score for score in finding.scores}
+    return {
+        "target": finding.target,
+        "resilience": finding.resilience.value if finding.resilience else None,
+        "resilience_interval": _ends(finding.resilience),
+        "base_rate": finding.base,
+        "base_from": finding.base_text,
+        "objective": finding.objective,
+        "simulated": finding.is_simulated,
+        "scenarios": [scenario_document(one, scores.get(one.scenario)) for one in finding.scenarios],
+        "scaling_limits": list(finding.limits),
+        "recommendations": list(finding.recommendations),
+        "warnings": list(finding.warnings),
+    }
+
+
+def scenario_document(found: ScenarioFinding, score: ScenarioScore | None) -> dict[str, Any]:
+    if found.skipped or score is None:
+        return {"scenario": found.scenario, "applies": False, "reason": found.skipped}
+    return {
+        "scenario": found.scenario,
+        "applies": True,
+        "parameters": dict(found.parameters),
+        "score": score.value,
+        "score_interval": [score.low, score.high],
+        "share_good": score.share,
+        "bearing": score.bearing,
+        "recovery_factor": score.recovering,
+        "duration_s": found.seconds,
+        "requests_offered": found.offered,
+        "requests_good": found.good,
+        "requests_completed": found.completed,
+        "errors": dict(found.errors),
+        "error_rate": found.error_rate,
+        "throughput_rps": found.throughput.value if found.throughput else None,
+        "throughput_interval": _ends(found.throughput),
+        **{f"{name}_ms": _times(found.times.get(name)) for name in _TIMES},
+        "load_asked": found.load_asked,
+        "load_borne": found.load_borne,
+        "load_unit": found.unit,
+        "broke": found.is_broken,
+        "breaking_point": _breach(found.breach),
+        "recovery_s": found.recovery,
+        "recovered": found.is_recovered and not found.is_dead,
+        "judgements": {one.name: _judgement(one) for one in found.judgements},
+        "resources": _resources(found),
+        "simulated": found.is_simulated,
+        "warnings": list(found.warnings),
+        "over_time": [
+            {
+                "at_s": one.begin,
+                "seconds": one.seconds,
+                "sent": one.sent,
+                "completed": one.completed,
+                "failed": one.failed,
+                "latency_p50_ms": None if one.latency_p50 is None else one.latency_p50 * 1e3,
+                "latency_p99_ms": None if one.latency_p99 is None else one.latency_p99 * 1e3,
+            }
+            for one in found.moments
+        ],
+    }
+
+
+def _times(times: Distribution | None) -> dict[str, Any] | None:
+    if times is None:
+        return None
+    ends = {name: [low * 1e3, high * 1e3] for name, (low, high) in times.intervals.items()}
+    figures: dict[str, Any] = {name: times.at(name) * 1e3 for name in ("mean", "p50", "p95", "p99", "max")}
+    return {**figures, "n": times.n, "intervals": ends}
+
+
+def _breach(breach: Breach | None) -> dict[str, Any] | None:
+    if breach is None:
+        return None
+    return {
+        "load": breach.load,
+        "unit": breach.unit,
+        "at_s": breach.at,
+        "cause": breach.cause,
+        "why": breach.why,
+    }
+
+
+def _judgement(one: Judgement) -> dict[str, Any]:
+    ends = None if one.low is None or one.high is None else [one.low, one.high]
+    return {"text": one.text, "value": one.value, "interval": ends, "unit": one.unit, "fine": one.is_fine}
+
+
+def _resources(found: ScenarioFinding) -> dict[str, Any] | None:
+    used = found.resources
+    if used is None:
+        return None
+    return {
+        "process": used.process,
+        "memory_peak_bytes": used.peak_memory_bytes,
+        "cpu_mean_cores": used.mean_cpu,
+        "cpu_peak_cores": used.peak_cpu,
+        "over_time": [[one.at, one.cpu, one.memory_bytes] for one in used.samples],
+    }
+
+
+def _ends(span: Span | None) -> list[float] | None:
+    return None if span is None or span.low is None or span.high is None else [span.low, span.high]
