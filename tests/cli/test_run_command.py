@@ -299,7 +299,7 @@ def test_an_experiment_registered_in_a_script_runs_from_it(assay: Assay) -> None
 
 
 @pytest.mark.parametrize(
-    "option", [["--agent", "a"], ["--concurrency", "2"], ["--limit", "3"], ["--case", "x"], ["--tag", "x"]]
+    "option", [["--concurrency", "2"], ["--limit", "3"], ["--case", "x"], ["--tag", "x"]]
 )
 def test_options_of_suites_are_refused_for_experiments(project: AssayInline, option: list[str]) -> None:
     for target in ("spec.yaml", "bench.py", "noop"):

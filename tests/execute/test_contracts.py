@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from assay.model import Report
 from assay.plugin import lookup
 from assay.testing import ExecutorContract, ExperimentContract, InstrumentContract, ReporterContract
 
@@ -74,6 +76,21 @@ class TestPng(ReporterContract):
 
 class TestJUnit(ReporterContract):
     reporter = "junit"
+
+
+class TestServing(ReporterContract):
+    reporter = "serving"
+
+    def sample(self) -> Report:
+        report = super().sample()
+        stored = [
+            replace(one.stored, trial=replace(one.stored.trial, experiment="serving"))
+            for one in report.trials
+        ]
+        trials = [
+            replace(one, stored=as_serving) for one, as_serving in zip(report.trials, stored, strict=True)
+        ]
+        return replace(report, trials=tuple(trials))
 
 
 @pytest.mark.parametrize(

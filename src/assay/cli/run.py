@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from assay.plan.target import Request
     from assay.store.store import Store
 
+_MOST_NAMED = 12
 FORMATS = ("html", "md", "json", "csv", "png", "junit")
 FLAGS = {
     "params": "--set",
@@ -287,6 +289,15 @@ def preview(session: Session, plan: Any) -> int:
     return 0
 
 
+def _say_what_was_written(session: Session, files: Sequence[Path]) -> None:
+    """Each file; of many, how many there are and where."""
+    if len(files) > _MOST_NAMED:
+        session.say(f"Wrote {len(files)} files into {os.path.commonpath(files)}")
+        return
+    for file in files:
+        session.say(f"Wrote {file}")
+
+
 def finish(session: Session, store: Store, run_id: str, reporters: list[str], out: Path | None) -> int:
     """Show what came out; exit code 1 when a trial has no ok execution, 130 when it was interrupted."""
     from assay.model import RunState
@@ -303,8 +314,7 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
         from assay.report.console import print_report
 
         print_report(report, session.console())
-    for file in files:
-        session.say(f"Wrote {file}")
+    _say_what_was_written(session, files)
     if report.run.state is RunState.INTERRUPTED:
         session.say("Interrupted. What was finished is kept.")
         session.next(f"assay run --resume {run_id}")

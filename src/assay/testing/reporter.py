@@ -11,26 +11,29 @@ from assay.testing.samples import sample_report
 
 
 class ReporterContract:
-    """What every reporter must do. Name it."""
+    """What every reporter must do. Name it; where it writes only one kind of run, give it one."""
 
     reporter: ClassVar[str]
 
+    def sample(self) -> Report:
+        return sample_report()
+
     def test_it_names_the_files_that_it_wrote_into_the_folder(self, tmp_path: Path) -> None:
-        files = self._written(sample_report(), tmp_path)
+        files = self._written(self.sample(), tmp_path)
         assert files
         assert all(file.is_file() and file.stat().st_size for file in files)
         assert all(file.is_relative_to(tmp_path) for file in files)
 
     def test_it_leaves_nothing_else_there(self, tmp_path: Path) -> None:
-        files = self._written(sample_report(), tmp_path)
+        files = self._written(self.sample(), tmp_path)
         assert {path for path in tmp_path.rglob("*") if path.is_file()} == set(files)
 
     def test_it_can_write_a_second_time(self, tmp_path: Path) -> None:
-        first = self._written(sample_report(), tmp_path)
-        assert set(self._written(sample_report(), tmp_path)) == set(first)
+        first = self._written(self.sample(), tmp_path)
+        assert set(self._written(self.sample(), tmp_path)) == set(first)
 
     def test_it_can_write_a_run_without_any_estimate(self, tmp_path: Path) -> None:
-        report = sample_report()
+        report = self.sample()
         bare = [replace(t, estimates=(), series={}, counts={"failed": 3}) for t in report.trials]
         assert self._written(replace(report, trials=tuple(bare), axes=()), tmp_path)
 

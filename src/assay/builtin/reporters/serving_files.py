@@ -52,15 +52,17 @@ class _Files:
     folder: Path
 
     def written(self) -> list[Path]:
-        """The two files to begin with; a page for each run lies beside the second."""
         made = rounds(self.pair)
         document = [_run(self.pair, one, number) for number, one in enumerate(made, 1)]
-        for number, one in enumerate(made, 1):
-            for side, execution in one.of(self.pair):
-                self._file(f"reports/{side.role}_report_run_{number}.md", run_page(side, execution, number))
+        pages = {
+            f"reports/{side.role}_report_run_{number}.md": run_page(side, execution, number)
+            for number, one in enumerate(made, 1)
+            for side, execution in one.of(self.pair)
+        }
         return [
             self._file("data/metrics.json", strict_json(plain(document), indent=2) + "\n"),
             self._file("reports/comparison_report.md", comparison_page(self.report, self.pair, made)),
+            *(self._file(name, page) for name, page in pages.items()),
         ]
 
     def _file(self, name: str, text: str) -> Path:
