@@ -10,7 +10,7 @@ from assay.units import count, percent, seconds, significant
 
 LAG_OF_A_BOTTLENECK = 0.005
 CPU_OF_A_BOTTLENECK = 0.9
-_RATE_OFF = 0.01
+_RATE_OFF = 0.01 + 1e-9
 _CONCURRENCY_OFF = 0.02
 _SATURATED_BELOW = 0.98
 _FEW = 30

@@ -1,0 +1,157 @@
+"""May a load be believed, did the server keep up, was the objective met: by results made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.load.results import result, times
+
+from assay.analysis.load import judged
+from assay.execute.load.asking import bounds_of
+from assay.model.load import Arrivals, Load, LoadResult, Span
+from assay.spec.loading import objectives_of
+
+OPEN = Load(Arrivals.CONSTANT, stages=((10.0, 100.0, 100.0),), seconds=10.0)
+CLOSED = Load(Arrivals.CLOSED, concurrency=10, seconds=10.0)
+
+
+def judge(load: Load = OPEN, **changes: Any) -> LoadResult:
+    return judged(result(**changes), load)
+
+
+def test_a_load_as_it_should_be_is_valid_and_says_nothing() -> None:
+    for load in (OPEN, CLOSED):
+        found = judge(load)
+        assert (found.is_valid, found.is_saturated, found.warnings) == (True, False, ())
+        assert found.goodput is None
+
+
+SHORT: dict[str, Any] = {"throughput": Span(70.0, 69.0, 71.0)}
+
+
+def test_fewer_answers_than_were_offered_is_saturation() -> None:
+    found = judge(**SHORT)
+    assert found.is_saturated
+    assert found.is_valid
+    assert "The server is saturated: 70 answers/s of 100 requests/s offered" in found.warnings[0]
+
+
+def test_fewer_answers_within_what_chance_explains_is_no_saturation() -> None:
+    assert not judge(throughput=Span(97.0, 93.0, 101.0)).is_saturated
+
+
+def test_failed_answers_are_answers_to_what_was_offered() -> None:
+    assert not judge(throughput=Span(70.0, 69.0, 71.0), error_rate=Span(0.3, 0.28, 0.32)).is_saturated
+
+
+def test_a_server_that_only_fails_is_not_called_saturated() -> None:
+    assert not judge(throughput=Span(0.0), error_rate=Span(1.0), requests_completed=0).is_saturated
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"lag_p99": 0.0051}, "The load generator was too slow: answers lay 5.1 ms"),
+        ({"cpu_share": 0.91}, "A worker of the load generator used 91 % of its core"),
+    ],
+)
+def test_a_generator_that_is_the_limit_is_blamed_and_not_the_server(
+    changes: dict[str, Any], told: str
+) -> None:
+    found = judge(**changes, **SHORT)
+    assert told in found.warnings[0]
+    assert not found.is_valid
+    assert not found.is_saturated
+    assert not any("saturated" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize("changes", [{"lag_p99": 0.005}, {"cpu_share": 0.9}, {"achieved_rate": 99.0}])
+def test_at_the_limits_a_load_is_still_valid(changes: dict[str, Any]) -> None:
+    assert judge(**changes).is_valid
+
+
+@pytest.mark.parametrize("achieved", [98.9, 101.1])
+def test_a_rate_off_by_more_than_a_percent_is_not_what_was_asked_for(achieved: float) -> None:
+    found = judge(achieved_rate=achieved)
+    assert not found.is_valid
+    assert "this is not the load that was asked for" in found.warnings[0]
+
+
+def test_arrivals_by_chance_may_be_off_by_chance() -> None:
+    chance = Load(Arrivals.POISSON, stages=((10.0, 100.0, 100.0),), seconds=10.0)
+    assert judge(chance, achieved_rate=105.0).is_valid
+    assert not judge(chance, achieved_rate=85.0).is_valid
+
+
+def test_a_concurrency_off_by_more_than_two_percent_is_not_what_was_asked_for() -> None:
+    assert judge(CLOSED, concurrency=9.85).is_valid
+    found = judge(CLOSED, concurrency=9.0)
+    assert not found.is_valid
+    assert "9 of 10 requests were in flight on average (by Little's law)" in found.warnings[0]
+    assert judge(Load(Arrivals.CLOSED, concurrency=10, think_seconds=1.0), concurrency=5.0).is_valid
+
+
+def test_limits_of_this_machine_are_not_the_servers() -> None:
+    found = judge(errors={"no_descriptors": 5, "no_ports": 2})
+    assert not found.is_valid
+    assert "7 requests could not be sent" in found.warnings[0]
+
+
+def test_a_worker_that_was_lost_makes_a_load_doubtful() -> None:
+    found = judge(workers_lost=1, errors={"worker_lost": 3})
+    assert not found.is_valid
+    assert "1 of 1 workers of the load generator ended before their time" in found.warnings[0]
+    assert "3 requests" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"is_steady": False}, "The rate of answers changed in the measured part"),
+        ({"requests_completed": 29}, "Only 29 answers"),
+        ({"errors": {"http_500": 3, "timeout": 20}}, "23 of 1,000 requests failed: timeout 20, http_500 3."),
+        ({"counts_pieces": True}, "The server told no number of tokens"),
+    ],
+)
+def test_remarks_do_not_make_a_load_invalid(changes: dict[str, Any], told: str) -> None:
+    found = judge(**changes)
+    assert found.is_valid
+    assert told in found.warnings[0]
+
+
+def test_what_was_cut_off_has_not_failed() -> None:
+    assert judge(errors={"cut_off": 32}).warnings == ()
+
+
+def held(text: str, **changes: Any) -> list[bool | None]:
+    load = Load(Arrivals.CONSTANT, stages=OPEN.stages, seconds=10.0, objectives=objectives_of(text))
+    return [one.is_met for one in judged(result(**changes), load).held]
+
+
+def test_objectives_are_held_against_their_figures() -> None:
+    assert held("ttft_p95<60ms, ttft_p95<50ms, ttft_p95<=50ms, latency_max<0.2s") == [True, False, True, True]
+    assert held("error_rate<1%, error_rate<=0%, error_rate<0%") == [True, True, False]
+    assert held("throughput>=100, throughput>100, tokens>1e3, goodput>80") == [True, False, True, True]
+
+
+def test_an_objective_that_nothing_was_measured_for_is_neither_met_nor_broken() -> None:
+    assert held("itl_p95<10ms") == [None]
+    assert held("error_rate<1%", requests_sent=0) == [None]
+
+
+def test_an_objective_carries_its_interval_and_brings_goodput() -> None:
+    load = Load(
+        Arrivals.CONSTANT, stages=OPEN.stages, seconds=10.0, objectives=objectives_of("ttft_p95<60ms")
+    )
+    found = judged(result(times={"ttft": times(0.05)}), load)
+    assert found.held[0].figure is not None
+    assert found.held[0].figure.low == pytest.approx(0.045)
+    assert found.goodput == Span(90.0, 89.0, 91.0)
+
+
+def test_goodput_asks_each_request_to_keep_to_the_strictest_limit() -> None:
+    bounds = bounds_of(
+        objectives_of("ttft_p99<2s,ttft_p50<1s,itl_p95<20ms,tpot_p50<30ms,latency_p95>1s,error_rate<1%")
+    )
+    assert (bounds.ttft, bounds.tpot, bounds.latency) == (1.0, 0.02, float("inf"))
