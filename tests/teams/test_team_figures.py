@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from tests.teams.teams import Legs
@@ -10,7 +11,7 @@ from tests.teams.teams import Legs
 from assay.analysis.team import team_findings
 from assay.model import Status
 from assay.model.team import Figure, TeamFinding
-from assay.report.teams import verdict
+from assay.report.teams import best_text, verdict
 
 
 def found(legs: Legs) -> TeamFinding:
@@ -181,3 +182,16 @@ def test_targets_are_met_only_by_the_whole_interval() -> None:
     for end in (0.9, 1.0, 1.1, 1.2, 0.95, 1.08):
         legs.add(SEQUENTIAL, [("first", "a", 0.0, end, 0.1), ("second", "a", 0.0, end, 0.1)])
     assert {g.figure: g.verdict for g in found(legs).grades}["speedup"] == "unsure"
+
+
+def test_the_best_of_several_teams_is_told_with_those_that_it_is_not_apart_from() -> None:
+    fast, alike, slow = (
+        replace(found(many(legs)), label=name)
+        for name, legs in (("fast", TOGETHER), ("alike", TOGETHER), ("slow", CONTENDING))
+    )
+    assert best_text([fast]) == ""
+    assert (
+        best_text([slow, fast])
+        == "'fast' has the highest speedup; its interval is apart from those of all 1 others"
+    )
+    assert "the intervals of 1 of the 2 others reach its own" in best_text([slow, fast, alike])

@@ -283,6 +283,11 @@ def test_charts_show_the_speedup_and_who_worked_when(reported: tuple[AssayInline
     ]
 
 
+def test_png_has_the_pictures_of_a_team(reported: tuple[AssayInline, str]) -> None:
+    files = [Path(name) for name in reported[0]("report", "last", "--format", "png", "--json").json["files"]]
+    assert {"team-speedup.png", "team-timeline-shared.png"} <= {file.name for file in files}
+
+
 def test_a_run_without_a_team_has_no_files_of_one(assay_inline: AssayInline) -> None:
     assert assay_inline("run", "noop", "--repetitions", "2", "-q").code == 0
     assert "has no team" in assay_inline("report", "last", "--format", "team").refusal

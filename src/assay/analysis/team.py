@@ -14,7 +14,6 @@ from assay.model.team import Contention, Figure, Grade, Leg, Round, Stint, TeamF
 from assay.stats.effect import Effect
 from assay.stats.paired_figures import FEWEST_RANKED, difference_of_pairs, level_of, ratio_of_pairs
 from assay.stats.summary import percentile
-from assay.stats.tails import is_enough
 from assay.stats.verdicts import effective_n, wilson
 
 EXPERIMENT = "team"
@@ -375,9 +374,3 @@ def _about_contention(found: TeamFinding) -> Iterable[str]:
     unseen = [agent.name for agent in found.agents if agent.contention is None]
     if unseen:
         yield f"TTFT, and so contention, is not measurable of {', '.join(unseen)}: the answers were not streamed."
-    few = [a for a in found.agents if a.contention is not None and not is_enough(a.contention.requests, 99)]
-    if few and found.contention is not None:
-        yield (
-            f"The P99 of {few[0].contention.requests if few[0].contention else 0} requests is close to the slowest of them: "
-            f"about {found.contention.by_chance:.2g} of the requests count as contention by chance alone."
-        )

@@ -266,7 +266,8 @@ def _all_doubts(report: Report) -> list[Doubt]:
         for text, names in places.items()
         for name in names
     ]
-    return [*general_doubts(report), *of_trials, *of_estimates]
+    of_teams = [doubt for doubt in report.doubts if doubt.code == "team"]
+    return [*general_doubts(report), *of_teams, *of_trials, *of_estimates]
 
 
 def _print_doubts(doubts: Iterable[Doubt], console: Console) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assay.model.team import Round, Stint, TeamFinding
-from assay.report.screen import NARROW, joined, literal, new_table
+from assay.report.screen import NARROW, bullet, joined, literal, new_table
 from assay.report.teams import (
     AGENT_COLUMNS,
     agent_row,
+    best_text,
     contention_text,
     grades_text,
     heading,
@@ -34,6 +35,8 @@ _COLOURS = ("blue", "yellow", "green", "magenta", "cyan", "red")
 def print_teams(teams: Sequence[TeamFinding], console: Console) -> None:
     if len(teams) > 1:
         console.print(_overview(teams, narrow=console.width < NARROW), "", sep="\n")
+        if told := best_text(teams):
+            console.print(bullet("★", told, "cyan"), "", sep="\n")
     if len(teams) <= _IN_FULL:
         for team in teams:
             _print_team(team, console)

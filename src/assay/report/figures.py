@@ -166,8 +166,8 @@ def doubts_of(report: Report) -> list[Doubt]:
 
 
 def general_doubts(report: Report) -> list[Doubt]:
-    """Doubts that concern no single trial of this report."""
-    names = {trial.name for trial in report.trials}
+    """Doubts that concern no single trial or team of this report."""
+    names = {trial.name for trial in report.trials} | {team.label for team in report.teams}
     return [doubt for doubt in doubts_of(report) if doubt.trial not in names]
 
 

@@ -38,7 +38,7 @@ from assay.report.figures import (
     with_interval,
 )
 from assay.report.markdown_contests import basis, contest_section
-from assay.report.markdown_teams import team_section
+from assay.report.markdown_teams import team_sections
 from assay.report.marking import fenced, table, text
 from assay.units import seconds, show
 
@@ -58,7 +58,7 @@ def report_page(report: Report) -> str:
         _head(report),
         _warnings(general_doubts(report)),
         *(contest_section(report, contest) for contest in contests(report)),
-        *(team_section(team) for team in report.teams),
+        *team_sections(report.teams),
         _summary(report),
         *_best(report),
         *(_axis(effect) for effect in report.axes),

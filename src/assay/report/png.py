@@ -12,6 +12,7 @@ from assay.report.contest_charts import contest_charts
 from assay.report.contests import contests
 from assay.report.load_charts import charts_of, load_charts, shown, stored_loads
 from assay.report.names import safe_name
+from assay.report.team_charts import team_charts
 from assay.report.vega import Chart, themed
 
 _IN_FULL = 20
@@ -37,6 +38,7 @@ class Png:
 def _charts(report: Report) -> Iterator[Chart]:
     for contest in contests(report):
         yield from contest_charts(contest, case_rows(contest))
+    yield from team_charts(report.teams)
     yield from run_charts(report)
     loads = stored_loads(report)
     yield from load_charts(loads)

@@ -33,7 +33,7 @@ def speedups(teams: Sequence[TeamFinding]) -> Spec:
         rows.append({**row, "text": times_text(figure), "ideal": team.at_once})
     rows.sort(key=lambda row: -float(str(row["value"])))
     ends = [float(str(row[key])) for row in rows for key in ("low", "high", "ideal")]
-    x = quantity("value", "sequential ÷ concurrent wall time", np.array([0.0, 1.0, *ends]))
+    x = quantity("value", "sequential ÷ concurrent wall time", np.array([1.0, *ends]))
     x["axis"]["grid"] = True
     tips = [{"field": "trial", "title": "team"}, {"field": "text", "title": "speedup"}]
     simulated = ", simulated" if any(team.is_simulated for team in teams) else ""
@@ -51,14 +51,18 @@ def speedups(teams: Sequence[TeamFinding]) -> Spec:
             },
             {
                 "mark": {"type": "tick", "thickness": 2, "size": 14, "opacity": 0.5},
-                "encoding": {"x": {**x, "field": "ideal"}, "y": named_y()},
+                "encoding": {"x": {**x, "field": "ideal"}, "y": _lane()},
             },
             whisker(
-                "x", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": named_y(), "tooltip": tips}
+                "x", {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": _lane(), "tooltip": tips}
             ),
-            dot({"x": x, "y": named_y(), "tooltip": tips}),
+            dot({"x": x, "y": _lane(), "tooltip": tips}),
         ],
     }
+
+
+def _lane() -> Spec:
+    return {**named_y(), "axis": {"grid": False, "labelLimit": 360}}
 
 
 def timeline(team: TeamFinding, one: Round) -> Spec:

@@ -204,8 +204,7 @@ def _summary_page(team: TeamFinding) -> str:
         "Speedup is the measured sequential wall time ÷ the concurrent one. The last column is what seed 002 reported: "
         "it has no sequential run in it, and measures only how alike the agents' durations are."
     )
-    doubts = "\n".join(f"> ⚠ {text(doubt)}  " for doubt in team.doubts)
-    parts = [team_section(team), doubts, table(names, rows, right=range(7)), note]
+    parts = [team_section(team), table(names, rows, right=range(7)), note]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

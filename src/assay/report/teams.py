@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -63,6 +63,19 @@ def verdict(team: TeamFinding) -> str:
     return "No difference is established between working at once and one after the other."
 
 
+def best_text(teams: Sequence[TeamFinding]) -> str:
+    """Which of several teams gains most, and how many the intervals do not set apart from it; nothing for a single one."""
+    known = [(team, team.speedup) for team in teams if team.speedup is not None]
+    if len(known) < 2:
+        return ""
+    best, figure = max(known, key=lambda one: one[1].value)
+    others = [one for team, one in known if team is not best]
+    reach = [one for one in others if figure.low is None or one.high is None or one.high >= figure.low]
+    if not reach:
+        return f"'{best.label}' has the highest speedup; its interval is apart from those of all {len(others)} others"
+    return f"'{best.label}' has the highest speedup, but the intervals of {len(reach)} of the {len(others)} others reach its own"
+
+
 def contention_text(contention: Contention | None) -> str:
     if contention is None:
         return "not measurable: the answers were not streamed"
@@ -107,7 +120,7 @@ def rows(team: TeamFinding) -> Iterator[Row]:
         note = f"all agents together; {times_text(figures.get('throughput_gain'))} of {before}"
         yield Row("throughput", figure_text(figures["throughput_concurrent"]), before, note)
     late = contention_note(team.contention)
-    yield Row("contention", contention_text(team.contention), late.partition(";")[0], late)
+    yield Row("contention", contention_text(team.contention), late.rpartition("; ")[2], late)
     skewed = "between the first and the last agent to begin a concurrent leg"
     yield Row("start skew", skew_text(team), "", skewed)
     balance = share_text(figures.get("balance_ratio"))
