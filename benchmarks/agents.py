@@ -221,8 +221,6 @@ def _recorded(quick: bool) -> Result:
 
 def _simulated_server(quick: bool) -> list[Result]:
     """As a bare client sees it: what it serves without delays, and how late it is at 500 streams a second."""
-    import asyncio
-
     from assay.testing.sim_llm import SimOptions, SimServer
     from assay.testing.sim_llm.gauge import punctuality, served_per_second
 
@@ -231,7 +229,7 @@ def _simulated_server(quick: bool) -> list[Result]:
         served = [served_per_second(server.url) for _ in range(rounds)]
     with SimServer(SimOptions(ttft=0.05, itl=0.005, tokens=20)) as server:
         # No divisor of the delays: streams would otherwise fall due at the same instants.
-        seen = [asyncio.run(punctuality(server.url, ttft=0.05, itl=0.005, rate=487)) for _ in range(rounds)]
+        seen = [punctuality(server.url, ttft=0.05, itl=0.005, rate=487) for _ in range(rounds)]
     late, usual = [one.itl_p99 for one in seen], [one.itl_p50 for one in seen]
     firsts = figure([one.ttft_p99 for one in seen])
     detail = (

@@ -1,20 +1,18 @@
-"""How fast and how punctual the simulated server is, seen through our own client."""
+"""How fast and how punctual the simulated server is, seen through our own client and our own load engine."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
-from time import monotonic, perf_counter
+from time import perf_counter
 from urllib.parse import urlsplit
 
-from assay.execute.http import HttpClient, Piece, SseParser, parsed
-from assay.execute.http.deadlines import Deadlines
+from assay.execute.http import HttpClient, SseParser, parsed
+from assay.execute.load.engine import carry_out, order_for
+from assay.execute.load.request import Ask, requests_for, target_of
+from assay.model.load import Arrivals, Load
 
 _HEADERS = {"content-type": "application/json"}
 _WARM_UP = 0.5
@@ -91,72 +89,24 @@ def served_per_second(url: str, *, connections: int = 64, seconds: float = 2.0) 
             one.close()
 
 
-async def punctuality(url: str, *, ttft: float, itl: float, rate: float, seconds: float = 3.0) -> Punctuality:
-    """Streams at a constant rate, whether or not earlier ones have ended; those that open connections do not count.
+def punctuality(url: str, *, ttft: float, itl: float, rate: float, seconds: float = 3.0) -> Punctuality:
+    """Streams at a constant rate, whether or not earlier ones have ended; those of the first moments do not count.
 
-    Choose a rate whose interval is no simple multiple of the ITL: at 200/s and 5 ms every stream's tokens fall due at
-    the same instants, and all but one of them wait for the others.
+    Seen by the load engine: in a process of its own, by the kernel's time of each arrival, so that a client that is late to
+    look does not make the server late. Choose a rate whose interval is no simple multiple of the ITL: at 200/s and 5 ms
+    every stream's tokens fall due at the same instants, and all but one of them wait for the others.
     """
-    seen: list[tuple[float, Sequence[Piece]]] = []
-    body = question(is_streamed=True)
-    async with HttpClient(max_connections=10_000) as client:
-        warm = perf_counter() + _WARM_UP
-
-        async def one() -> None:
-            async with client.stream("POST", f"{url}/v1/chat/completions", body, _HEADERS) as stream:
-                await stream.end()
-            if stream.sent >= warm:
-                seen.append((stream.sent, stream.arrived))
-
-        with _no_collection():
-            taken = await _at_rate(one, rate, _WARM_UP + seconds)
-    return _judged(seen, ttft, itl, rate * (_WARM_UP + seconds) / taken)
-
-
-def _judged(seen: list[tuple[float, Sequence[Piece]]], ttft: float, itl: float, rate: float) -> Punctuality:
-    first_tokens: list[float] = []
-    gaps: list[float] = []
-    for sent, pieces in seen:
-        events = parsed(pieces, SseParser())
-        tokens = [event.at for event in events if '"delta":{"content":' in event.data]
-        first_tokens.append(tokens[0] - sent - ttft)
-        gaps.extend(later - earlier - itl for earlier, later in pairwise(tokens))
+    total = _WARM_UP + seconds
+    target = target_of(f"{url}/v1", "sim-llm", streams=True)
+    requests = requests_for(target, [Ask("Say something.")], None)
+    load = Load(Arrivals.CONSTANT, stages=((total, rate, rate),), seconds=total)
+    tally = carry_out(load, order_for(target, requests), lambda pulse, so_far: None)
+    seen = tally.between(_WARM_UP, total).times
+    first, gaps = seen["ttft_from_send"], seen["itl"]
     return Punctuality(
-        _quantile(first_tokens, 0.5),
-        _quantile(first_tokens, 0.99),
-        _quantile(gaps, 0.5),
-        _quantile(gaps, 0.99),
-        rate,
+        first.quantile(0.5) - ttft,
+        first.quantile(0.99) - ttft,
+        gaps.quantile(0.5) - itl,
+        gaps.quantile(0.99) - itl,
+        tally.completed / total,
     )
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """A collection of garbage holds the clock still for milliseconds."""
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-async def _at_rate(one: Callable[[], Awaitable[None]], rate: float, seconds: float) -> float:
-    """Start one after the other on schedule; the seconds from the first start to the last."""
-    loop = asyncio.get_running_loop()
-    deadlines = Deadlines(loop)
-    tasks: list[asyncio.Future[None]] = []
-    total = round(rate * seconds)
-    started = monotonic() + 0.05
-    for number in range(total):
-        deadlines.at(started + number / rate, lambda: tasks.append(asyncio.ensure_future(one())))
-    while len(tasks) < total:
-        await asyncio.sleep(0.02)
-    taken = monotonic() - started
-    await asyncio.gather(*tasks)
-    deadlines.close()
-    return taken
-
-
-def _quantile(values: list[float], share: float) -> float:
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
