@@ -196,13 +196,15 @@ def _raw_records(path: Path | None) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def looking_on(session: Session, load: Any) -> Iterator[Watch]:
-    """The live view, on a terminal; elsewhere nothing is shown."""
+    """The live view on a terminal; elsewhere a line now and then."""
     import sys
 
-    if session.is_json or session.is_quiet or not sys.stderr.isatty():
-        yield lambda pulse, tally: None
-        return
-    from assay.cli.load_view import live_view
+    from assay.cli.load_view import live_view, plain_view
 
-    with live_view(session.error_console(), load) as watch:
-        yield watch
+    if session.is_quiet:
+        yield lambda pulse, tally: None
+    elif sys.stderr.isatty():
+        with live_view(session.error_console(), load) as watch:
+            yield watch
+    else:
+        yield plain_view(session.say)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _BARS = "▁▂▃▄▅▆▇█"
 _EVERY = 0.25
+PLAIN_EVERY_SECONDS = 5.0
 _RECENT = 40
 
 
@@ -46,6 +47,27 @@ def live_view(console: Console, load: Load) -> Iterator[Watch]:
                 live.update(picture(pulse, tally, load))
 
         yield watch
+
+
+def plain_view(say: Callable[[str], None]) -> Watch:
+    """A line every few seconds, and nothing at all for a load that is over in a moment."""
+    told = monotonic()
+
+    def watch(pulse: Pulse, tally: Tally) -> None:
+        nonlocal told
+        now = monotonic()
+        if now - told < PLAIN_EVERY_SECONDS:
+            return
+        told = now
+        recent = tally.between(max(0.0, pulse.seconds - PLAIN_EVERY_SECONDS), pulse.seconds)
+        times = recent.times["latency"]
+        p99 = f", latency P99 {seconds(times.quantile(0.99))}" if times.n else ""
+        failed = f", {count(pulse.failed)} failed" if pulse.failed else ""
+        say(
+            f"{seconds(pulse.seconds)}: {count(pulse.completed)} answered, {count(pulse.in_flight)} in flight{p99}{failed}"
+        )
+
+    return watch
 
 
 def picture(pulse: Pulse, tally: Tally, load: Load) -> Table:
