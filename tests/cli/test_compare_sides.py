@@ -85,3 +85,16 @@ def test_an_older_version_of_an_agent_is_still_a_side(assay_inline: AssayInline)
     found = assay_inline("compare", "bot@1", "bot@2", "--metric", "score", "--json").json
     (score,) = found["comparisons"]
     assert (score["a"], score["b"]) == (1.0, 0.0)
+
+
+def test_a_comparison_says_which_side_is_which_run(played: AssayInline) -> None:
+    out = played("compare", "none", "good").out
+    assert "A  none, run " in out
+    assert "B  good, run " in out
+
+
+def test_the_score_of_the_only_scorer_is_not_told_twice_unless_asked_for(played: AssayInline) -> None:
+    told = played("compare", "none", "good", "--json").json["comparisons"]
+    assert [one["metric"] for one in told if one["metric"].startswith("score")] == ["score"]
+    asked = played("compare", "none", "good", "--metric", "score.exact", "--json").json["comparisons"]
+    assert [one["metric"] for one in asked] == ["score.exact"]

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from tests.analysis.conftest import Lab
+from tests.ratings.boards import ratings
+
+from assay.analysis import compare_reports
+from assay.analysis.showdown import showdowns
+from assay.model import Report, Verdict
+
+
+def rated(lab: Lab, seconds: float, skill: float, run_id: str) -> Report:
+    """A trial whose 40 cases took so long and went so well."""
+    chance = np.random.default_rng(1)
+    found = ratings(chance, np.zeros(40), skill, seconds)
+    trial = lab.trial(seconds=lab.times(seconds))
+    return lab.report(replace(trial, ratings=found), run_id=run_id)
+
+
+def test_ratings_of_two_runs_are_no_surer_than_their_times(lab: Lab) -> None:
+    a, b = rated(lab, 1.0, 0.5, "r1"), rated(lab, 3.0, 0.5, "r2")
+    comparisons = compare_reports(a, b)
+    (sure,) = showdowns(a, b, comparisons)
+    assert sure.winners["speed"] is not None
+    assert sure.winner == sure.winners["speed"]
+    (unsure,) = showdowns(a, b, [replace(one, verdict=Verdict.UNSURE) for one in comparisons])
+    assert unsure.winners["speed"] is None
+    assert unsure.winner is None
+
+
+def test_quality_decides_whatever_the_times_say(lab: Lab) -> None:
+    a, b = rated(lab, 1.0, 0.1, "r1"), rated(lab, 1.0, 0.9, "r2")
+    comparisons = [replace(one, verdict=Verdict.UNSURE) for one in compare_reports(a, b)]
+    (found,) = showdowns(a, b, comparisons)
+    assert found.winners["accuracy"] == found.winner is not None
+
+
+def test_arms_of_one_run_need_no_such_care(lab: Lab) -> None:
+    a, b = rated(lab, 1.0, 0.5, "r1"), rated(lab, 3.0, 0.5, "r1")
+    (found,) = showdowns(a, b, [replace(one, verdict=Verdict.UNSURE) for one in compare_reports(a, b)])
+    assert found.winners["speed"] is not None
