@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -26,7 +27,15 @@ def _nothing_is_left_running(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv(*token.split("="))
     yield
     assert eventually(lambda: not _running(token)), _running(token)
-    assert not [child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE]
+    assert eventually(lambda: not _zombies()), _zombies()
+
+
+def _zombies() -> list[psutil.Process]:
+    found = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found += [child] if child.status() == psutil.STATUS_ZOMBIE else []
+    return found
 
 
 def _running(token: str) -> list[str]:
