@@ -52,7 +52,7 @@ def capacity(quick: bool) -> list[Result]:
     off, told = [], []
     for answers in SLOTS[:1] if quick else SLOTS:
         with serving(answers) as server:
-            done = assay(server, "--find-capacity", "--duration", "1s" if quick else "2s")
+            done = assay(server, "--find-capacity", "--duration", "2s" if quick else "3s")
         true = answers.slots / answers.seconds
         found = json.loads(done.end.stdout)
         off.append(found["sustained_rate"] / true - 1)

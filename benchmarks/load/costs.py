@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -23,13 +25,22 @@ WORKER = Promise(
 )
 PARENT = Promise("memory-command", "That of the command, which stores and shows", Bound.BELOW, 100e6, "bytes")
 GROWTH = Promise(
-    "memory-growth", "Growth of either from 30,000 to 300,000 requests", Bound.WITHIN, 10e6, "bytes"
+    "memory-growth", "Growth of either from 30,000 to 300,000 requests", Bound.AT_MOST, 10e6, "bytes"
 )
 
+WORKER_MODULE = "assay.execute.load.worker"
 # An answer takes two seconds: then a thousand at a time are some five hundred a second.
 _SLOW = Answers(ttft=1.0, itl=0.05, tokens=20)
 
-Peaks = dict[str, float]
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """Bytes; of the command's processes, the largest worker and the command itself."""
+
+    worker: float
+    command: float
+    in_flight: float
+    """On average, as the command reports it."""
 
 
 def start(quick: bool) -> list[Result]:
@@ -66,52 +77,51 @@ def memory(quick: bool) -> list[Result]:
         few, many = (
             _peaks(server, "--concurrency", "64", "--duration", "10m", "--requests", str(n)) for n in sizes
         )
-    growth = max((many[which] - few[which] for which in many), key=abs)
+    growth = max(many.worker - few.worker, many.command - few.command)
     ends = "; ".join(
-        f"{count(n)} requests: worker {peaks['worker'] / 1e6:.1f} MB, command {peaks['command'] / 1e6:.1f} MB"
+        f"{count(n)} requests: worker {peaks.worker / 1e6:.1f} MB, command {peaks.command / 1e6:.1f} MB"
         for n, peaks in zip(sizes, (few, many), strict=True)
     )
-    whole, grown = figure([max(many.values())]), figure([growth])
-    worker, command = figure([crowd["worker"]]), figure([crowd["command"]])
+    whole, grown = figure([max(many.worker, many.command)]), figure([growth])
+    worker, command = figure([crowd.worker]), figure([crowd.command])
     return [
-        Result(WORKER, "bytes", worker, worker),
+        Result(WORKER, "bytes", worker, worker, detail=f"{crowd.in_flight:.0f} in flight on average."),
         Result(PARENT, "bytes", command, command),
         Result(GROWTH, "bytes", whole, grown, detail=f"{ends}."),
     ]
 
 
 def _peaks(server: Server, *options: str) -> Peaks:
-    """The highest resident size of each process, as the kernel keeps it."""
-    with fresh_folder() as folder:
+    """The kernel keeps the highest resident size of a process as long as it lives, so now and then it is read."""
+    with fresh_folder() as folder, (folder / "out").open("wb+") as out:
         words = pinned(assay_words(server.url, *options), 1)
-        process = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        peaks: Peaks = {"worker": 0.0, "command": 0.0}
+        process = subprocess.Popen(words, cwd=folder, stdout=out)
+        worker = command = 0.0
         while process.poll() is None:
-            peaks["command"] = max(peaks["command"], _peak(process.pid))
-            workers = [_peak(child) for child in _children(process.pid)]
-            peaks["worker"] = max([peaks["worker"], *workers])
+            command = max(command, _peak(process.pid))
+            worker = max([worker, *map(_peak, _workers(process.pid))])
             time.sleep(0.05)
-        assert process.stderr is not None
-        said = process.stderr.read().decode(errors="replace")
-        process.stderr.close()
+        out.seek(0)
+        told = out.read()
     if process.returncode:
-        raise CommandFailed(f"'{' '.join(words)}' ended with {process.returncode}:\n{said[-2000:]}")
-    return peaks
+        raise CommandFailed(f"'{' '.join(words)}' ended with {process.returncode}; its message is above.")
+    return Peaks(worker, command, json.loads(told)["concurrency"])
 
 
-def _children(pid: int) -> Sequence[int]:
-    try:
-        return [
-            int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-        ]
-    except OSError:
-        return []
+def _workers(pid: int) -> Sequence[int]:
+    """Children that are what they are going to be: one that was only just forked has the size of the command."""
+    children = _read(f"/proc/{pid}/task/{pid}/children").split()
+    return [int(child) for child in children if WORKER_MODULE in _read(f"/proc/{child}/cmdline")]
 
 
 def _peak(pid: int) -> float:
-    """Zero for a process that is gone."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0.0
+    lines = _read(f"/proc/{pid}/status").splitlines()
     return next((float(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0.0)
+
+
+def _read(path: str) -> str:
+    """Nothing, of a process that is gone."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError:
+        return ""

@@ -50,7 +50,8 @@ class Truth:
     @property
     def rate(self) -> float:
         """Requests per second between the first and the last tenth: how a tool starts and stops does not count."""
-        first, last = self.requests // 10, self.requests * 9 // 10
+        tenth = self.requests // 10
+        first, last = tenth, self.requests - 1 - tenth
         if last <= first:
             raise CommandFailed(f"only {self.requests} requests reached the server")
         return (last - first) / (self.arrivals[last] - self.arrivals[first])

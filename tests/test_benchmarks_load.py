@@ -1,0 +1,112 @@
+"""What `make bench-load` judges by is right: the server's record, rates and lateness read from it, and the page."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BENCHMARKS = ROOT / "benchmarks"
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Gives modules of the benchmarks, which are no package that is installed."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(BENCHMARKS)):
+            del sys.modules[name]
+
+
+def ask(url: str) -> bytes:
+    body = json.dumps({"model": "m", "stream": True}).encode()
+    with urlopen(Request(f"{url}/v1/chat/completions", data=body), timeout=60) as answer:
+        told: bytes = answer.read()
+    return told
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="The server is compiled with gcc.")
+def test_the_server_keeps_a_record_of_what_it_did_and_forgets_it_when_it_was_told(bench: Any) -> None:
+    server_module = bench("load.server")
+    answers = server_module.Answers(ttft=0.02, itl=0.002, tokens=4)
+
+    with server_module.serving(answers) as server:
+        with urlopen(f"{server.url}/v1/models", timeout=60) as models:
+            assert json.loads(models.read())["data"][0]["id"] == "m"
+        replies = [ask(server.url) for _ in range(3)]
+        truth, after = server.truth(), server.truth()
+
+    assert all(reply.count(b'"content":" word"') == 4 for reply in replies)
+    assert truth.requests == 3
+    assert list(truth.arrivals) == sorted(truth.arrivals)
+    assert truth.ttft["p50"] >= 0.02
+    assert truth.arrivals[1] - truth.arrivals[0] >= answers.seconds
+    assert after.requests == 0
+
+
+def test_a_rate_leaves_out_how_a_tool_starts_and_stops(bench: Any) -> None:
+    truth = bench("load.server").Truth
+    even = [10 + number / 100 for number in range(80)]
+
+    steady = truth({}, {}, [*[0.0] * 10, *even, *[100.0] * 10])
+
+    assert steady.rate == pytest.approx(100)
+
+
+def test_lateness_is_counted_from_the_most_punctual_request(bench: Any) -> None:
+    lateness = bench("load.exactness").lateness
+    on_time = [7 + number / 200 for number in range(1000)]
+    late = [at + (0.004 if number % 50 == 0 else 0.0) for number, at in enumerate(on_time)]
+
+    assert lateness(on_time, 200) == pytest.approx(0, abs=1e-9)
+    assert lateness(late, 200) == pytest.approx(0.004)
+
+
+def test_a_peer_that_cannot_be_had_is_left_out_with_a_reason(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = bench("load.tools")
+
+    def none(*_: object, **__: object) -> Path:
+        raise subprocess.CalledProcessError(1, "pip")
+
+    monkeypatch.setattr(tools, "peer", none)
+    monkeypatch.setattr(tools.shutil, "which", lambda name: None)
+
+    found = tools.peers(with_heavy=True)
+
+    assert found.tools == []
+    assert set(found.left_out) == {"wrk", "aiohttp", "locust", "vllm", "inference-perf", "aiperf", "guidellm"}
+    assert "apt-get install wrk" in found.left_out["wrk"]
+    assert found.left_out["aiohttp"] == "it could not be installed"
+
+
+def test_the_page_shows_the_load_engine_beside_its_peers(bench: Any, tmp_path: Path) -> None:
+    record, rates = bench("record"), bench("load.rates")
+    slow, fast = record.figure([100.0, 110.0, 120.0]), record.figure([900.0, 1000.0, 1100.0])
+    about = {"class": "a machine", "python": "CPython", "load": 0.1, "doubts": []}
+    ratio = record.ratio([900.0, 1000.0, 1100.0], [100.0, 110.0, 120.0])
+    result = record.Result(
+        rates.PROMISES["locust"], "1/s", fast, ratio, {"locust": slow}, machine=about, date="2026-01-01"
+    )
+    shutil.copytree(BENCHMARKS / "results", tmp_path / "results", ignore=shutil.ignore_patterns("load"))
+    record.save(result, tmp_path / "results" / "load")
+
+    bench("page").main(["--results", str(tmp_path / "results"), "--page", str(tmp_path / "page.md")])
+
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    section = text[text.index("# What the load engine bears") : text.index("# What the statistics keep")]
+    assert "at least 5× locust's rate" in section
+    assert "itself 1,000 /s (900 /s to 1,100 /s) | locust 110 /s (100 /s to 120 /s) | holds |" in section
+    assert "a machine" in section
