@@ -60,6 +60,8 @@ def search(server: Server, slo: str | None = None, **base: Any) -> Capacity:
 def test_a_known_capacity_is_found_within_five_percent(capacity: float, seconds: float, seed: int) -> None:
     assume(capacity * seconds < 3000)  # The closed loop tries no more in flight.
     found = search(Server(capacity, seconds, seed=seed))
+    assert found.sustained is not None
+    assert found.broken is not None
     assert found.sustained == pytest.approx(capacity, rel=0.05)
     assert found.broken == pytest.approx(capacity, rel=0.07)
     assert found.sustained < found.broken <= found.sustained * 1.031

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -234,7 +235,9 @@ def _open(common: Load, options: LoadOptions, arrivals: Arrivals, seconds: float
         return replace(common, arrivals=arrivals, stages=stages, seconds=sum(stage[0] for stage in stages))
     rate = rate_of(options.rate if options.rate is not None else 0, "--rate")
     if options.requests is not None and options.duration is None:
-        seconds = options.requests / rate
+        # By chance they may take longer: six standard deviations.
+        more = 6 * math.sqrt(options.requests) + 10 if arrivals is Arrivals.POISSON else 0
+        seconds = (options.requests + more) / rate
     return replace(common, arrivals=arrivals, stages=((seconds, rate, rate),), seconds=seconds)
 
 

@@ -98,10 +98,13 @@ def until(load: Load, seconds: float) -> Load:
 
 def _achieved(tally: Tally, load: Load) -> float:
     """Requests per second that were really sent, over the time in which they were due."""
-    asked = load.seconds if load.count is None else min(load.seconds, tally.last_end)
-    if load.is_open and load.count is not None and load.offered:
-        asked = min(asked, load.count / load.offered)
+    asked = load.seconds if load.count is None else min(load.seconds, _counted_end(tally, load))
     return sum(tally.sent.values()) / asked if asked > 0 else 0.0
+
+
+def _counted_end(tally: Tally, load: Load) -> float:
+    """A timetable is over when the one after the last would be due; a closed loop with its last answer."""
+    return tally.last_due + 1 / load.offered if load.is_open and load.offered else tally.last_end
 
 
 def measured_window(tally: Tally, load: Load) -> Window:
@@ -119,12 +122,11 @@ def measured_window(tally: Tally, load: Load) -> Window:
 
 def _sending_ends(tally: Tally, load: Load) -> float:
     """Afterwards only what was under way comes to its end. Of a counted load no request is left out."""
-    end = min(load.seconds, tally.last_end) if load.count is None else tally.last_end
-    if load.is_open and load.count is not None and load.offered:
-        end = min(tally.last_end, load.count / load.offered)
-    if load.count is not None and end > 0:
-        return end
-    whole = math.floor(end / tally.width) * tally.width
+    if load.count is not None and tally.last_end > 0:
+        return min(load.seconds, _counted_end(tally, load))
+    is_through = load.is_open or tally.last_end > load.seconds - tally.width
+    end = load.seconds if is_through and not tally.lost else min(load.seconds, tally.last_end)
+    whole = math.floor(end / tally.width + 1e-9) * tally.width
     return whole if whole > 0 else max(end, tally.width)
 
 

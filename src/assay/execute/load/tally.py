@@ -91,6 +91,7 @@ class Tally:
         """When the load was cut short, if it was."""
         self.lag = NOTHING
         self.last_end = 0.0
+        self.last_due = 0.0
         self.reconnects: dict[int, int] = {}
         self.coalesced: dict[int, int] = {}
         self.counts_pieces = False
@@ -143,6 +144,7 @@ class Tally:
         is_ok = columns["kind"] == OK
         self.completed += int(is_ok.sum())
         self.last_end = max(self.last_end, float(columns["end"].max()))
+        self.last_due = max(self.last_due, float(columns["due"].max()))
         self.lag = added([self.lag, histogram(columns["lag"][is_ok])])
         ended = (columns["end"] / self.width).astype(int)
         due = np.maximum(columns["due"] / self.width, 0).astype(int)

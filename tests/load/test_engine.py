@@ -1,0 +1,384 @@
+"""The engine with its worker processes: timetables, workers, what is told while it runs, and what happens when one ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.load.faulty import ANSWER, Guest, always, faulty, head, openai, until
+from tests.load.loading import load
+
+from assay.analysis.load import judged
+from assay.execute.load.asking import LoadOptions, Prepared, prepared
+from assay.execute.load.record import Chunk, Unpacker, columns_of, packed
+from assay.execute.load.summary import settled
+from assay.execute.load.tally import MOST_SLICES, Tally
+from assay.model.load import LoadResult
+
+
+def slow(seconds: float) -> object:
+    def talk(guest: Guest) -> None:
+        time.sleep(seconds)
+        guest.say(ANSWER)
+
+    return talk
+
+
+class OneAtATime:
+    """A server with one slot: each answer takes so long, others wait."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.slot = seconds, threading.Lock()
+        self.now = self.most = 0
+
+    def __call__(self, guest: Guest) -> None:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        with self.slot:
+            time.sleep(self.seconds)
+        self.now -= 1
+        guest.say(ANSWER)
+
+
+def test_times_from_when_requests_were_due_show_what_times_from_the_send_hide() -> None:
+    """100/s are offered, at most 50/s borne, with four in flight: those due later wait for those before them."""
+    with faulty(OneAtATime(0.02)) as server:
+        found = load(server.url, rate=100.0, requests=200, concurrency=4)
+    due, sent = found.times["latency"], found.times["latency_from_send"]
+    assert due.max > 4 * sent.p50
+    assert due.p95 > 4 * sent.p50
+    assert found.times["schedule_delay"].max == pytest.approx(due.max - sent.p50, rel=0.5)
+    assert found.requests_completed == 200
+    halves = [moment.latency_p50 for moment in found.moments if moment.latency_p50]
+    assert halves[-1] > halves[0]
+
+
+def test_no_more_than_so_many_are_in_flight_however_many_workers_send() -> None:
+    server_side = OneAtATime(0.01)
+    with faulty(server_side) as server:
+        found = load(server.url, rate=500.0, requests=60, concurrency=3, workers=2)
+    assert found.requests_completed == 60
+    assert server_side.most <= 3
+
+
+def test_a_closed_loop_keeps_so_many_in_flight() -> None:
+    server_side = OneAtATime(0.005)
+    with faulty(server_side) as server:
+        found = load(server.url, requests=100, concurrency=5)
+    assert server_side.most == 5
+    assert found.requests_completed == 100
+
+
+@pytest.mark.parametrize(
+    "given", [{"concurrency": 4}, {"rate": 400.0}, {"rate": 400.0, "arrivals": "poisson"}]
+)
+def test_several_workers_send_every_request_once_and_lose_none(given: dict[str, object]) -> None:
+    with faulty(always(ANSWER)) as server:
+        found = load(server.url, requests=101, workers=3, **given)
+        assert len(server.requests) == 101
+    assert found.requests_sent == found.requests_completed == 101
+    assert sum(moment.completed for moment in found.moments) == 101
+    assert found.times["ttft"].n == found.times["latency"].n == 101
+    assert found.times["itl"].n == 2 * 101
+
+
+def test_more_workers_than_requests_at_a_time_are_not_started() -> None:
+    with faulty(always(ANSWER)) as server:
+        assert load(server.url, concurrency=1, workers=4, requests=5).requests_completed == 5
+        assert load(server.url, concurrency=4, workers=4, requests=1).requests_completed == 1
+
+
+def test_stages_send_as_many_as_the_area_under_their_rates() -> None:
+    with faulty(always(ANSWER)) as server:
+        found = load(server.url, stages="0.5s@40,0.5s@40..120,500ms@0,0.5s@20")
+    assert found.requests_sent == found.requests_completed == 70
+    assert found.offered_rate == pytest.approx(35)
+
+
+def test_a_trace_asks_what_it_says_when_it_says(tmp_path: Path) -> None:
+    file = tmp_path / "trace.csv"
+    file.write_text("timestamp,input_tokens,output_tokens\n5,3,7\n5.1,4,\n5.3,,9\n")
+    with faulty(always(ANSWER)) as server:
+        asked = prepared(LoadOptions(server.url, arrivals=f"trace:{file}", prompt="hi", max_tokens=2))
+        rows = rows_of(asked)
+        bodies = [json.loads(request.partition(b"\r\n\r\n")[2]) for request in server.requests]
+    assert rows["due"] == pytest.approx([0.0, 0.1, 0.3])
+    asked_for = sorted((body["max_tokens"], len(body["messages"][0]["content"].split())) for body in bodies)
+    assert asked_for == [(2, 4), (7, 3), (9, 1)]
+
+
+def rows_of(asked: Prepared) -> dict[str, list[float]]:
+    chunks: list[Chunk] = []
+    asked.measured(watch_chunk=chunks.append)
+    rows = sorted(
+        zip(*([v for c in chunks for v in c.columns[name]] for name in columns_of(())), strict=True)
+    )
+    return dict(zip(columns_of(()), map(list, zip(*rows, strict=True)), strict=True))
+
+
+def test_each_request_says_when_it_was_due_sent_and_answered_in_this_order() -> None:
+    with faulty(always(ANSWER)) as server:
+        rows = rows_of(prepared(LoadOptions(server.url, rate=200.0, requests=50)))
+    assert rows["number"] == list(range(50))
+    assert rows["due"] == pytest.approx([number / 200 for number in range(50)])
+    for due, begun, sent, first, end in zip(
+        *(rows[name] for name in ("due", "begun", "sent", "first", "end")), strict=True
+    ):
+        assert due <= begun <= sent <= first + 1e-3
+        assert first <= end
+    assert set(rows["output"]) == {3.0}
+    assert set(rows["input"]) == {7.0}
+
+
+def test_prompts_of_a_dataset_take_turns(tmp_path: Path) -> None:
+    (tmp_path / "p.txt").write_text("one\ntwo\nthree\n")
+    with faulty(always(ANSWER)) as server:
+        load(server.url, dataset=str(tmp_path / "p.txt"), requests=7)
+        asked = [
+            json.loads(one.partition(b"\r\n\r\n")[2])["messages"][0]["content"] for one in server.requests
+        ]
+    assert asked == ["one", "two", "three"] * 2 + ["one"]
+
+
+def test_think_time_lies_between_an_answer_and_the_next_request() -> None:
+    with faulty(always(ANSWER)) as server:
+        rows = rows_of(prepared(LoadOptions(server.url, requests=4, think="50ms")))
+    assert all(sent - end >= 0.049 for end, sent in zip(rows["end"], rows["sent"][1:], strict=False))
+
+
+def test_a_rate_beyond_any_generator_is_told_and_the_load_ends() -> None:
+    """Nothing is there to answer, so that every request fails at once; those that are due never run out."""
+    with faulty(always(ANSWER)) as server:
+        url = server.url
+    found = load(url, rate=1_000_000.0, duration="300ms", timeout="500ms")
+    assert not found.is_valid
+    assert set(found.errors) <= {"refused", "no_ports", "no_descriptors"}
+    assert found.requests_sent == sum(found.errors.values())
+    assert not found.is_saturated
+
+
+def test_a_backlog_is_given_up_after_the_timeout() -> None:
+    with faulty(OneAtATime(0.05)) as server:
+        found = load(server.url, rate=1000.0, duration="500ms", concurrency=1, timeout="2s")
+    assert 0 < found.requests_sent < 500
+    assert not found.is_valid
+    assert any("this is not the load that was asked for" in warning for warning in found.warnings)
+
+
+def test_a_given_warmup_does_not_count() -> None:
+    with faulty(always(ANSWER)) as server:
+        found = load(server.url, rate=100.0, duration="1s", warmup="0.5s")
+    assert found.measured_from == 0.5
+    assert found.times["latency"].n == 50
+    assert found.requests_completed == 100
+
+
+def test_a_rise_is_found_and_left_out() -> None:
+    """For two seconds from the first request on the server answers nothing."""
+    is_awake = threading.Event()
+
+    def talk(guest: Guest) -> None:
+        if guest.number == 1:
+            threading.Timer(2.0, is_awake.set).start()
+        is_awake.wait()
+        time.sleep(0.005)
+        guest.say(ANSWER)
+
+    with faulty(talk) as server:
+        found = load(server.url, concurrency=4, duration="8s")
+    assert 0.5 <= found.measured_from <= 5
+    assert found.times["latency"].p50 < 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "begin", "is_steady"),
+    [
+        ([50.0] * 40, 0, True),
+        ([0, 0, 10, 30, *[50] * 36], 4, True),
+        ([50, 49, 51, 50] * 6 + [20, 21, 19, 20] * 4, None, False),
+        ([], 0, True),
+        ([5.0], 0, True),
+        ([0.0] * 20, 0, True),
+        ([1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0], 0, True),
+    ],
+)
+def test_where_a_load_settles(counts: list[float], begin: int | None, is_steady: bool) -> None:
+    found = settled(counts)
+    assert found[1] is is_steady
+    assert begin is None or found[0] == begin
+
+
+def test_noise_alone_is_steady() -> None:
+    draw = np.random.default_rng(1)
+    steady = [settled(draw.poisson(25, 40).astype(float).tolist()) for _ in range(60)]
+    assert sum(is_steady for _, is_steady in steady) >= 54
+    assert sum(begin for begin, _ in steady) <= 60
+
+
+def stopped(asked: Prepared, after: int) -> LoadResult:
+    answered = 0
+
+    def watch(pulse: object, tally: Tally) -> None:
+        nonlocal answered
+        answered = tally.completed
+
+    return judged(asked.measured(watch, lambda: answered >= after), asked.load)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"concurrency": 4}, {"rate": 100.0}, {"stages": "10s@50..100,600s@200"}, {"rate": 100.0, "workers": 2}],
+)
+def test_a_load_that_is_stopped_tells_what_was_measured(given: dict[str, object]) -> None:
+    with faulty(slow(0.02)) as server:  # type: ignore[arg-type]
+        seconds = {} if "stages" in given else {"duration": "600s"}
+        found = stopped(prepared(LoadOptions(server.url, **given, **seconds)), after=20)  # type: ignore[arg-type]
+    assert found.requests_completed >= 20
+    assert set(found.errors) <= {"cut_off"}
+    assert found.requests_sent == found.requests_completed + sum(found.errors.values())
+    assert found.error_rate.value == 0
+    assert found.duration < 300
+    assert found.throughput.value > 0
+
+
+def test_a_load_that_is_stopped_before_it_began_tells_nothing() -> None:
+    with faulty(always(ANSWER)) as server:
+        asked = prepared(LoadOptions(server.url))
+        found = judged(asked.measured(is_stopped=lambda: True), asked.load)
+    assert found.requests_completed == found.times.get("latency", 0) == 0
+
+
+def children_of(pid: int) -> list[int]:
+    file = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in file.read_text().split()] if file.exists() else []
+
+
+def workers() -> list[int]:
+    found = []
+    for child in children_of(os.getpid()):
+        if "assay.execute.load.worker" in Path(f"/proc/{child}/cmdline").read_text():
+            found.append(child)
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
+def test_a_worker_that_is_killed_ends_nothing_but_itself() -> None:
+    killed: list[int] = []
+
+    def watch(pulse: object, tally: Tally) -> None:
+        if tally.sent.get(0, 0) - tally.in_flight.get(0, 0) >= 10 and not killed:
+            killed.append(workers()[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    with faulty(slow(0.02)) as server:  # type: ignore[arg-type]
+        asked = prepared(LoadOptions(server.url, rate=100.0, requests=400, workers=2))
+        found = judged(asked.measured(watch), asked.load)
+    assert killed
+    assert found.workers_lost == 1
+    assert not found.is_valid
+    assert "1 of 2 workers of the load generator ended before their time" in found.warnings[0]
+    assert 200 + 10 <= found.requests_completed < 400
+    assert found.requests_sent == found.requests_completed + sum(found.errors.values())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
+def test_workers_end_when_the_parent_is_killed(tmp_path: Path) -> None:
+    with faulty(slow(0.02)) as server:  # type: ignore[arg-type]
+        script = (
+            "from assay.execute.load.asking import LoadOptions, prepared\n"
+            f"prepared(LoadOptions({server.url!r}, concurrency=4, workers=2, duration='600s')).measured()\n"
+        )
+        parent = subprocess.Popen([sys.executable, "-c", script])
+        try:
+            until(lambda: len(server.requests) > 20)
+            found = children_of(parent.pid)
+            assert len(found) == 2
+        finally:
+            parent.kill()
+            parent.wait()
+        until(lambda: not any(is_alive(child) for child in found))
+
+
+def is_alive(pid: int) -> bool:
+    """Not a zombie that only waits to be looked at."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_requests_leave_nothing_behind_in_memory() -> None:
+    """A worker that has sent 15,000 is not larger than after 5,000."""
+    peaks: list[tuple[int, int]] = []
+
+    def watch(pulse: object, tally: Tally) -> None:
+        if children := workers():
+            status = Path(f"/proc/{children[0]}/status").read_text()
+            size = next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")), 0)
+            if size:
+                peaks.append((tally.completed, size))
+
+    server = subprocess.Popen(
+        [Path(sys.executable).with_name("assay"), "sim-llm", "--port", "0", "--ttft", "0", "--itl", "0", "--tokens", "4", "--json"],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert server.stdout is not None
+        url = json.loads(server.stdout.readline())["url"]
+        asked = prepared(LoadOptions(f"{url}/v1", concurrency=32, requests=15_000))
+        found = asked.measured(watch)
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()  # type: ignore[union-attr]
+    assert found.requests_completed == 15_000
+    early = max(size for completed, size in peaks if completed < 5_000)
+    assert max(size for _, size in peaks) < early + 4_000
+
+
+def chunk_of(numbers: range) -> Chunk:
+    rows = [(n, n / 100, n / 100, n / 100, n / 100 + 0.1, n / 100 + 0.2, 3, 7, 0, 0.0, 2) for n in numbers]
+    counts = dict.fromkeys(("in_flight", "reconnects", "coalesced"), 0)
+    lists: dict[str, list[str]] = {"kinds": ["ok"], "answers": []}
+    flags = dict.fromkeys(("counted", "simulated", "is_last"), False)
+    chunk = Chunk(columns_of(rows), columns_of(rows)["end"])
+    chunk.facts = {"at": numbers[-1] / 100, "sent": len(numbers), "cpu": 0.0, **counts, **lists, **flags}
+    return chunk
+
+
+def test_a_tally_of_a_week_has_no_more_slices_than_one_of_a_minute() -> None:
+    tally = Tally()
+    for begin in range(0, 60_000_000, 600_000):
+        tally.add(0, chunk_of(range(begin, begin + 1000)))
+    assert len(tally.slices) <= MOST_SLICES
+    assert tally.completed == sum(one.completed for one in tally.slices.values()) == 100_000
+    assert tally.between(0, 1e9).times["latency"].n == 100_000
+
+
+def pieces(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[at : at + size] for at in range(0, len(data), size))
+
+
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+def test_chunks_are_put_together_from_pieces_of_any_size(size: int) -> None:
+    sent = [chunk_of(range(at, at + 10)) for at in (0, 10)]
+    unpacker = Unpacker()
+    found = [one for piece in pieces(b"".join(map(packed, sent)), size) for one in unpacker.feed(piece)]
+    assert [one.columns for one in found] == [one.columns for one in sent]
+    assert [one.facts for one in found] == [one.facts for one in sent]
+
+
+def test_bodies_that_end_with_the_connection_do_not_stop_an_open_loop() -> None:
+    with faulty(
+        always(head(b"content-type: text/event-stream\r\n") + b"".join(openai()), close=True)
+    ) as server:
+        assert load(server.url, rate=300.0, requests=60, concurrency=2).requests_completed == 60
