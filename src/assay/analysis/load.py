@@ -89,8 +89,17 @@ def _busy(result: LoadResult, load: Load) -> str | None:
     )
 
 
+def _is_within_one(result: LoadResult) -> bool:
+    """Of a few requests one more or less is many percent."""
+    if not result.offered_rate or not result.achieved_rate:
+        return False
+    return abs(result.requests_sent * (1 - result.offered_rate / result.achieved_rate)) <= 1.5
+
+
 def _rate_off(result: LoadResult, load: Load) -> str | None:
     offered = result.offered_rate
+    if _is_within_one(result):
+        return None
     if not load.is_open or not offered or abs(result.achieved_rate / offered - 1) <= _RATE_OFF:
         return None
     if (

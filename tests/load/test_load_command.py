@@ -1,0 +1,359 @@
+"""`assay load` as a user meets it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.command import COMMAND, Assay, AssayInline, environment
+from tests.load.faulty import ANSWER, Faulty, Guest, always, faulty, until, with_length
+
+TIMES = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
+
+
+@pytest.fixture
+def server() -> Iterator[Faulty]:
+    with faulty(always(ANSWER)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Iterator[str]:
+    command: list[str | Path] = [
+        COMMAND,
+        "sim-llm",
+        "--port",
+        "0",
+        "--json",
+        "--ttft",
+        "20ms",
+        "--itl",
+        "2ms",
+        "--tokens",
+        "5",
+        "--slots",
+        "4",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield json.loads(process.stdout.readline())["url"]
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_the_document_has_the_keys_that_are_promised(assay_inline: AssayInline, server: Faulty) -> None:
+    found = assay_inline(
+        "load", server.url, "--model", "m", "--rate", "100", "--requests", "30", "--json"
+    ).json
+    promised = {"requests_sent", "requests_completed", "errors", "duration_s", "throughput_rps", "output_tokens_per_s",
+                "achieved_rate", "offered_rate", "goodput_rps", "warnings"}  # fmt: skip
+    assert promised <= set(found)
+    for name in ("ttft_ms", "itl_ms", "tpot_ms", "latency_ms", "schedule_delay_ms"):
+        assert set(TIMES) <= set(found[name])
+        assert found[name]["p50"] <= found[name]["p99"] <= found[name]["max"]
+    assert found["requests_sent"] == found["requests_completed"] == 30
+    assert found["errors"] == {}
+    assert found["offered_rate"] == 100
+    assert found["goodput_rps"] is None
+
+
+def test_a_load_is_a_run_like_any_other(assay_inline: AssayInline, server: Faulty) -> None:
+    run = (
+        "load",
+        server.url,
+        "--requests",
+        "40",
+        "--concurrency",
+        "2",
+        "--repetitions",
+        "3",
+        "--group",
+        "mine",
+        "--json",
+    )
+    first, second = (assay_inline(*run).json for _ in range(2))
+    assert len(first["loads"]) == 3
+    assert {row["id"] for row in assay_inline("runs", "list", "--json").json} == {first["run"], second["run"]}
+    shown = assay_inline("show", first["run"])
+    assert shown.code == 0
+    assert "throughput" in shown.out
+    compared = assay_inline("compare", first["run"], second["run"], "--json")
+    assert compared.code == 0
+    assert "throughput_rps" in compared.out
+    assert assay_inline("report", first["run"], "--format", "html").code == 0
+
+
+def test_levels_of_concurrency_are_trials_of_one_run(assay_inline: AssayInline, server: Faulty) -> None:
+    found = assay_inline("load", server.url, "--requests", "30", "--concurrency", "1,3", "--json").json
+    assert len(found["loads"]) == 2
+    shown = assay_inline("show", found["run"]).out
+    assert "concurrency=1" in shown
+    assert "concurrency=3" in shown
+
+
+def test_a_load_is_an_experiment_that_can_be_swept(assay_inline: AssayInline, server: Faulty) -> None:
+    done = assay_inline(
+        "run", "load", "--set", f"target={server.url}", "--set", "requests=20", "--sweep", "concurrency=1,2", "--repetitions", "2", "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert len(server.requests) == 80
+    assert "throughput_rps" in done.out
+
+
+def test_people_see_figures_objectives_and_what_to_do_next(assay_inline: AssayInline, server: Faulty) -> None:
+    done = assay_inline("load", server.url, "--requests", "40", "--slo", "ttft_p95<60s,error_rate<1%")
+    assert done.code == 0
+    for told in ("requests/s", "Time to first token", "P99", "✓ ttft_p95<60s", "Goodput"):
+        assert told in done.out
+    assert "Next: assay report" in done.err
+
+
+def test_a_broken_objective_ends_with_1(assay_inline: AssayInline, server: Faulty) -> None:
+    done = assay_inline("load", server.url, "--requests", "40", "--slo", "ttft_p95<1us")
+    assert done.code == 1
+    assert "✗ ttft_p95<1us" in done.out
+
+
+def test_an_objective_that_cannot_be_judged_ends_with_1(assay_inline: AssayInline) -> None:
+    with faulty(always(with_length(b"{}", b"content-type: application/json\r\n"))) as server:
+        done = assay_inline("load", server.url, "--no-stream", "--requests", "40", "--slo", "ttft_p95<1s")
+    assert done.code == 1
+    assert "? ttft_p95<1s  (nothing was measured)" in done.out
+
+
+def test_a_server_that_answers_nothing_ends_with_1_and_is_kept(assay_inline: AssayInline) -> None:
+    with faulty(always(b"", close=True)) as server:
+        done = assay_inline("load", server.url, "--requests", "5", "--json")
+    assert done.code == 1
+    found = json.loads(done.out)
+    assert found["errors"] == {"disconnected": 5}
+    assert found["ttft_ms"] is None
+    runs = assay_inline("runs", "list", "--json").json
+    assert [row["state"] for row in runs] == ["failed"]
+
+
+REFUSED = [
+    (["--rate", "0"], "A rate must be more than 0"),
+    (["--rate", "-5"], "A rate must be more than 0"),
+    (["--rate", "10000000"], "the most is 1000000"),
+    (["--rate", "5", "--stages", "1s@5"], "Give either --rate or --stages"),
+    (["--stages", "1s@5", "--duration", "5"], "The stages say how long it takes"),
+    (["--arrivals", "poisson"], "Arrivals need a --rate or --stages"),
+    (["--arrivals", "hourly", "--rate", "5"], "'hourly' is not known"),
+    (["--arrivals", "trace:none.csv"], "none.csv: cannot be read"),
+    (["--dataset", "none.txt"], "none.txt: cannot be read"),
+    (["--dataset", "none.txt", "--prompt", "x"], "Give either --prompt or --dataset"),
+    (["--prompt", ""], "--prompt"),
+    (["--duration", "0"], "must be more than 0"),
+    (["--duration", "soon"], "'soon' is not a time"),
+    (["--timeout", "0"], "must be more than 0"),
+    (["--warmup", "10"], "leaves nothing to measure"),
+    (["--requests", "0"], "must be at least 1"),
+    (["--concurrency", "0"], "must be at least 1"),
+    (["--concurrency", "many"], "'many' is not a number of requests"),
+    (["--concurrency", "1000000"], "must be at most 20000"),
+    (["--concurrency", "1,2", "--rate", "5"], "leave the rate out"),
+    (["--workers", "0"], "must be at least 1"),
+    (["--workers", "100000"], "must be at most 256"),
+    (["--think", "1s", "--rate", "5"], "Think time belongs to a closed loop"),
+    (["--slo", "fast"], "'fast' is not an objective"),
+    (["--raw", "rows.txt"], "must end in .csv or .parquet"),
+    (["--raw", "/proc/rows.csv"], "cannot be written"),
+    (["--raw", "/proc/rows.parquet"], "cannot be written"),
+    (["--header", "nonsense"], "is not a header"),
+    (["--header", "x: a\nb: c"], "breaks lines"),
+    (["--find-capacity", "--rate", "5"], "leave --rate out"),
+    (["--find-capacity", "--requests", "5", "--raw", "x.csv"], "leave --requests, --raw out"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "told"), REFUSED)
+def test_what_cannot_be_done_is_refused_before_anything_is_sent(
+    assay_inline: AssayInline, server: Faulty, given: list[str], told: str
+) -> None:
+    assert told in assay_inline("load", server.url, *given).refusal
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("nobody", "'nobody' is neither a URL nor an agent"),
+        ("http://example.com/v1", "--allow-host example.com"),
+        ("http://127.0.0.1:99999/v1", "is not a URL: Port out of range"),
+        ("http:///v1", "is not a URL"),
+        ("http://[::1/v1", "is not a URL"),
+    ],
+)
+def test_a_target_that_cannot_be_is_refused(assay_inline: AssayInline, target: str, told: str) -> None:
+    assert told in assay_inline("load", target).refusal
+
+
+SECRET = "sk-very-secret-1234567890"
+
+
+@pytest.mark.parametrize(
+    "header", ["Authorization: Bearer ", "X-Api-Key: ", "cookie: session=", "X-Auth-Token:"]
+)
+def test_a_secret_is_not_taken_from_the_command_line(
+    assay_inline: AssayInline, server: Faulty, header: str
+) -> None:
+    told = assay_inline("load", server.url, "--header", header + SECRET).refusal
+    assert "${NAME}" in told
+    assert SECRET not in told
+
+
+@pytest.mark.parametrize(
+    "url", [f"http://me:{SECRET}@127.0.0.1:1/v1", f"http://127.0.0.1:1/v1?api_key={SECRET}"]
+)
+def test_a_secret_is_not_taken_from_the_address(assay_inline: AssayInline, url: str) -> None:
+    assert SECRET not in assay_inline("load", url).refusal
+
+
+def test_a_secret_from_a_variable_is_sent_but_kept_nowhere(assay: Assay, server: Faulty) -> None:
+    done = assay(
+        "load",
+        server.url,
+        "--header",
+        "Authorization: Bearer ${THE_KEY}",
+        "--requests",
+        "3",
+        "--json",
+        THE_KEY=SECRET,
+    )
+    assert done.code == 0, done.err
+    assert f"Authorization: Bearer {SECRET}".encode() in server.requests[0]
+    assert SECRET not in done.out + done.err
+    files = [file for file in assay.folder.rglob("*") if file.is_file()]
+    assert any(file.suffix == ".db" for file in files)
+    assert not [file for file in files if SECRET.encode() in file.read_bytes()]
+    with sqlite3.connect(next(file for file in files if file.suffix == ".db")) as database:
+        assert SECRET not in "\n".join(database.iterdump())
+    database.close()
+
+
+def test_a_variable_that_is_not_set_is_named(assay_inline: AssayInline, server: Faulty) -> None:
+    told = assay_inline("load", server.url, "--header", "Authorization: ${NOT_THERE}").refusal
+    assert "${NOT_THERE}" in told
+
+
+def test_every_request_is_written_to_csv(assay_inline: AssayInline, server: Faulty) -> None:
+    done = assay_inline(
+        "load",
+        server.url,
+        "--requests",
+        "20",
+        "--repetitions",
+        "2",
+        "--raw",
+        "deep/rows.csv",
+        "--workers",
+        "2",
+        "--concurrency",
+        "2",
+    )
+    assert done.code == 0, done.err
+    with (assay_inline.folder / "deep" / "rows.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert sorted((int(row["load"]), int(row["number"])) for row in rows) == [
+        (n, k) for n in range(2) for k in range(20)
+    ]
+    assert {row["outcome"] for row in rows} == {"ok"}
+    assert all(float(row["due_s"]) <= float(row["sent_s"]) <= float(row["end_s"]) for row in rows)
+    assert {row["output_tokens"] for row in rows} == {"3"}
+
+
+def test_every_request_is_written_to_parquet(assay_inline: AssayInline) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+
+    def talk(guest: Guest) -> None:
+        guest.say(ANSWER if guest.number % 2 else with_length(b"", status=b"500 Oops"))
+
+    with faulty(talk) as server:
+        assert assay_inline("load", server.url, "--requests", "10", "--raw", "rows.parquet").code == 0
+    rows = parquet.read_table(assay_inline.folder / "rows.parquet").to_pylist()
+    assert [row["number"] for row in rows] == list(range(10))
+    assert [row["outcome"] for row in rows] == ["ok", "http_500"] * 5
+    assert [row["output_tokens"] for row in rows] == [3, None] * 5
+
+
+def started(assay: Assay, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [COMMAND, "load", *arguments], cwd=assay.folder, env=environment({}), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_reports_what_was_measured(assay: Assay, server: Faulty, number: signal.Signals) -> None:
+    process = started(assay, server.url, "--rate", "50", "--duration", "600", "--json")
+    until(lambda: len(server.requests) > 30)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    found = json.loads(out)
+    assert found["requests_completed"] >= 20
+    assert found["ttft_ms"]["n"] >= 20
+    assert set(found["errors"]) <= {"cut_off"}
+    assert not any("not the load that was asked for" in warning for warning in found["warnings"])
+    runs = assay("runs", "list", "--json").json
+    assert [(row["id"], row["state"]) for row in runs] == [(found["run"], "interrupted")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
+def test_a_worker_that_is_killed_is_told_and_ends_with_2(assay: Assay, server: Faulty) -> None:
+    process = started(assay, server.url, "--rate", "50", "--duration", "600", "--json")
+    until(lambda: len(server.requests) > 30)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for child in children:
+        if "assay.execute.load.worker" in Path(f"/proc/{child}/cmdline").read_text():
+            subprocess.run(["kill", "-9", child], check=True)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    found = json.loads(out)
+    assert found["requests_completed"] >= 10
+    assert found["valid"] is False
+    assert "1 of 1 workers of the load generator ended before their time" in found["warnings"][0]
+
+
+def test_simulated_results_are_marked(assay_inline: AssayInline, simulated: str) -> None:
+    found = assay_inline("load", f"{simulated}/v1", "--requests", "10", "--concurrency", "2", "--json").json
+    assert found["simulated"] is True
+    assert found["output_tokens_per_s"] == pytest.approx(5 * found["throughput_rps"])
+    assert "simulated" in assay_inline("load", f"{simulated}/api/generate", "--requests", "3").out
+    assert "simulated" in assay_inline("load", f"{simulated}/v1/messages", "--requests", "3").out
+
+
+def test_an_agent_behind_a_server_is_loaded_by_its_name(assay_inline: AssayInline, server: Faulty) -> None:
+    definition = f"agents: [{{name: mine, type: openai, base_url: '{server.url}', model: tiny}}]\n"
+    assert assay_inline("agent", "add", assay_inline.write("agents.yaml", definition)).code == 0
+    done = assay_inline("load", "mine", "--requests", "5", "--json")
+    assert done.json["requests_completed"] == 5
+    assert json.loads(server.requests[0].partition(b"\r\n\r\n")[2])["model"] == "tiny"
+
+
+@pytest.mark.slow
+def test_the_capacity_of_a_server_with_known_slots_is_found(assay: Assay, simulated: str) -> None:
+    """Four slots of 28 ms each: a little more than 140/s at most, less what a busy machine costs."""
+    done = assay(
+        "load", f"{simulated}/v1", "--find-capacity", "--duration", "2", "--slo", "error_rate<1%", "--json"
+    )
+    assert done.code == 0, done.err
+    found = done.json
+    assert 0.5 * 143 < found["sustained_rate"] < 1.1 * 143
+    assert found["sustained_rate"] < found["breaking_rate"]
+    assert found["cause"] in ("saturation", "latency", "errors", "generator")
+    assert found["knee_concurrency"] >= 2
+    assert found["simulated"] is True
+    assert len(found["steps"]) > 6

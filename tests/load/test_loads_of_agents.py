@@ -1,0 +1,123 @@
+"""Agents without a server are asked through their own code."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.command import COMMAND, AssayInline, environment
+from tests.load.faulty import until
+
+AGENTS = """
+import asyncio, time
+from pathlib import Path
+
+def quick(text):
+    return text.upper()
+
+async def waiting(text):
+    await asyncio.sleep(0.01)
+    return text
+
+def loud(text):
+    print("this must not get among what the worker tells")
+    return text
+
+def broken(text):
+    raise RuntimeError("no")
+
+def stuck(text):
+    time.sleep(3600)
+
+async def stubborn(text):
+    time.sleep(3600)
+
+async def counted(text):
+    with Path("asked.txt").open("a") as file:
+        file.write("x")
+    await asyncio.sleep(0.02)
+    return text
+"""
+
+
+@pytest.fixture
+def agents(assay_inline: AssayInline) -> AssayInline:
+    assay_inline.write("own.py", AGENTS)
+    names = ("quick", "waiting", "loud", "broken", "stuck", "stubborn", "counted")
+    lines = "".join(f"  - {{name: {name}, type: python, target: 'own.py:{name}'}}\n" for name in names)
+    file = assay_inline.write("agents.yaml", f"agents:\n{lines}")
+    assert assay_inline("agent", "add", file).code == 0
+    return assay_inline
+
+
+@pytest.mark.parametrize("name", ["quick", "waiting", "loud"])
+@pytest.mark.parametrize(
+    "how", [("--concurrency", "4"), ("--rate", "200"), ("--concurrency", "4", "--workers", "2")]
+)
+def test_an_agent_is_asked_by_the_same_timetables(
+    agents: AssayInline, name: str, how: tuple[str, ...]
+) -> None:
+    found = agents("load", name, "--requests", "40", *how, "--json").json
+    assert found["requests_sent"] == found["requests_completed"] == 40
+    assert found["errors"] == {}
+    assert found["ttft_ms"] is None
+    assert found["latency_ms"]["n"] == 40
+
+
+def test_fewer_requests_than_places_end(agents: AssayInline) -> None:
+    done = agents("load", "quick", "--requests", "1", "--concurrency", "4", "--workers", "2", "--json")
+    assert done.json["requests_completed"] == 1
+
+
+def test_an_agent_that_fails_at_once_is_not_hammered(agents: AssayInline) -> None:
+    done = agents("load", "broken", "--duration", "1", "--concurrency", "2", "--json")
+    assert done.code == 1
+    found = json.loads(done.out)
+    assert set(found["errors"]) == {"failed"}
+    assert found["errors"]["failed"] <= 20
+
+
+def test_an_agent_that_hangs_is_given_up_and_the_command_ends(agents: AssayInline) -> None:
+    done = agents("load", "stuck", "--requests", "2", "--concurrency", "2", "--timeout", "300ms", "--json")
+    assert done.code == 1
+    assert json.loads(done.out)["errors"] == {"timeout": 2}
+
+
+def test_neither_headers_nor_unknown_agents_are_taken(agents: AssayInline) -> None:
+    assert "asked through its own code" in agents("load", "quick", "--header", "x: y").refusal
+    assert "Did you mean 'quick'?" in agents("load", "quik").refusal
+
+
+def test_ctrl_c_ends_a_load_of_an_agent(agents: AssayInline) -> None:
+    process = subprocess.Popen(
+        [COMMAND, "load", "counted", "--rate", "20", "--duration", "600", "--json"], cwd=agents.folder,
+        env=environment({}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    asked = Path(agents.folder / "asked.txt")
+    until(lambda: asked.exists() and asked.stat().st_size > 10)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert json.loads(out)["requests_completed"] >= 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
+def test_an_agent_that_blocks_everything_can_be_interrupted(agents: AssayInline) -> None:
+    process = subprocess.Popen(
+        [COMMAND, "load", "stubborn", "--requests", "1", "--json"], cwd=agents.folder,
+        env=environment({}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    until(lambda: has_worker(process.pid))
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert json.loads(out)["requests_completed"] == 0
+
+
+def has_worker(pid: int) -> bool:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return any("agent_worker" in Path(f"/proc/{child}/cmdline").read_text() for child in children)
