@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.teams.teams import Legs
 
+from assay.analysis.team import team_findings
 from assay.model import Report
 from assay.plugin import lookup
 from assay.testing import ExecutorContract, ExperimentContract, InstrumentContract, ReporterContract
@@ -91,6 +93,16 @@ class TestServing(ReporterContract):
             replace(one, stored=as_serving) for one, as_serving in zip(report.trials, stored, strict=True)
         ]
         return replace(report, trials=tuple(trials))
+
+
+class TestTeam(ReporterContract):
+    reporter = "team"
+
+    def sample(self) -> Report:
+        sequential = [("first", "a", 0.0, 1.0, 0.1), ("second", "a", 1.0, 2.0, 0.1)]
+        concurrent = [("first", "a", 0.0, 1.0, 0.1), ("second", "a", 0.0, 1.0, 0.1)]
+        legs = Legs().add(sequential, concurrent).add(sequential, concurrent)
+        return replace(super().sample(), teams=tuple(team_findings(legs.reports())))
 
 
 @pytest.mark.parametrize(
