@@ -18,7 +18,7 @@ from assay.model.stress import (
 )
 from assay.stats.resilience import bearing, recovering, resilience, scenario_score
 from assay.stats.verdicts import wilson
-from assay.units import count, percent, seconds, show, significant, size
+from assay.units import count, percent, seconds, significant, size
 
 EXPERIMENT = "stress"
 NEAR = 1.1
@@ -31,9 +31,10 @@ _SLOW_RECOVERY = 0.1
 def recovered_after(moments: Sequence[Moment], since: float, calm: Distribution) -> tuple[float, bool]:
     """Seconds from `since` until latency is near the calm one and stays there with hardly an error; False where it was not seen.
 
-    The first moment after `since` being fine means that there was nothing to recover from: 0.
+    Near is within a tenth of the median, or within what nine of ten answers took in calm. The first moment after `since`
+    being fine means that there was nothing to recover from: 0.
     """
-    limit = NEAR * calm.intervals.get("p50", (calm.p50, calm.p50))[1]
+    limit = max(NEAR * calm.intervals.get("p50", (calm.p50, calm.p50))[1], calm.p90)
     later = [
         one for one in moments if one.begin >= since - 1e-9 and (one.sent or one.completed or one.failed)
     ]
@@ -72,28 +73,24 @@ def score_of(finding: ScenarioFinding) -> ScenarioScore:
 
 
 def stress_finding(
-    target: str,
-    base: float | None,
-    base_text: str,
-    objective: str,
-    scenarios: Sequence[ScenarioFinding],
-    warnings: Iterable[str] = (),
+    target: str, setting: Mapping[str, Any], scenarios: Sequence[ScenarioFinding]
 ) -> StressFinding:
+    """`setting` is what was known in calm: `base`, `base_text`, `objective`, `warnings`."""
     scores = tuple(score_of(one) for one in scenarios if not one.skipped)
     value = resilience(score.value for score in scores)
     low = resilience(score.low for score in scores)
     high = resilience(score.high for score in scores)
     return StressFinding(
         target,
-        base,
-        base_text,
-        objective,
+        setting.get("base"),
+        str(setting.get("base_text", "")),
+        str(setting.get("objective", "")),
         tuple(scenarios),
         scores,
         None if value is None else Span(value, low, high),
         tuple(_limits(scenarios)),
         tuple(_recommendations(scenarios, scores)),
-        tuple(warnings),
+        tuple(map(str, setting.get("warnings", ()))),
     )
 
 
@@ -106,23 +103,35 @@ def amount(value: float, unit: str) -> str:
 
 
 def breach_text(breach: Breach) -> str:
-    return f"at {amount(breach.load, breach.unit)} after {seconds(breach.at)}, {breach.cause}: {breach.why}"
+    """
+    >>> breach_text(Breach(0.0, 50.0, "requests/s", "errors", "9 % of the requests failed"))
+    'at 50 requests/s, from the start (errors): 9 % of the requests failed'
+    """
+    when = f"{seconds(breach.at)} in" if breach.at else "from the start"
+    return f"at {amount(breach.load, breach.unit)}, {when} ({breach.cause}): {breach.why}"
+
+
+def borne_of_asked(borne: float, asked: float, unit: str) -> str:
+    """
+    >>> borne_of_asked(105.0, 518.0, "requests/s")
+    '105 of 518 requests/s'
+    """
+    return f"{size(borne) if unit == 'bytes' else significant(borne)} of {amount(asked, unit)}"
 
 
 def _limits(scenarios: Sequence[ScenarioFinding]) -> Iterable[str]:
-    """How far it goes, of each scenario that found a limit or the lack of one."""
-    for one in scenarios:
-        if one.skipped or not one.load_asked:
-            continue
-        asked = amount(one.load_asked, one.unit)
-        if one.breach is None:
-            yield f"{one.scenario}: all of {asked} was borne; the limit lies beyond."
-        elif not one.breach.is_theirs:
-            yield f"{one.scenario}: not known, as this machine could not put on {asked}."
-        else:
-            borne = amount(one.load_borne, one.unit)
-            yield f"{one.scenario}: {borne} of {asked} was borne; it broke {breach_text(one.breach)}."
-        yield from (f"{one.scenario}: {told.text}" for told in one.judgements if told.name in _SCALING)
+    """How far it goes, of each scenario that found a limit; those that found none in one line."""
+    done = [one for one in scenarios if not one.skipped and one.load_asked]
+    for one in done:
+        borne = borne_of_asked(one.load_borne, one.load_asked, one.unit)
+        if one.is_broken and one.breach is not None:
+            yield f"{one.scenario}: {borne} was borne; it broke {breach_text(one.breach)}."
+        elif one.breach is not None:
+            yield f"{one.scenario}: not known, as this machine could not put on {amount(one.load_asked, one.unit)}."
+        yield from (f"{one.scenario}: {told.text}." for told in one.judgements if told.name in _SCALING)
+    unbroken = [f"{one.scenario} ({amount(one.load_asked, one.unit)})" for one in done if one.breach is None]
+    if unbroken:
+        yield f"All that was asked was borne, so the limit lies beyond: {', '.join(unbroken)}."
 
 
 _SCALING = ("knee", "growth_exponent", "largest_accepted", "smallest_memory")
@@ -154,7 +163,7 @@ _ADVICE = {
     "obeys_retry_after": "Wait at least as long as Retry-After says before trying again.",
     "all_finished": "Allow more retries, or wait longer between them, so that a throttled upstream loses no work.",
     "storm": "Send fewer retries: back off after each refusal and limit how many requests are under way.",
-    "lost": "Try again what failed because of the connection; it never reached its end.",
+    "lost": "Give each call a time limit of its own, and try again what ended without an answer.",
     "doubled": "Give each request an id and answer a repeated one from the first result.",
     "growth_exponent": "Work that grows faster than its input: look for passes over all of it within a loop.",
 }
@@ -163,20 +172,18 @@ _ADVICE = {
 def _about_breach(one: ScenarioFinding) -> str:
     assert one.breach is not None
     borne, asked = amount(one.load_borne, one.unit), amount(one.load_asked, one.unit)
-    told = f"{one.scenario}: it broke {breach_text(one.breach)}."
-    share = f"{percent(one.load_borne / one.load_asked)}" if one.load_asked else "none"
-    match one.breach.cause:
-        case "errors":
-            return f"{told} Limit what is let in to {borne} ({share} of {asked}), and refuse the rest early with a 429."
-        case "saturation":
-            return f"{told} Keep queues short: bound them at {borne}, or add {_instances(one)} for {asked}."
-        case _:
-            return f"{told} Let in at most {borne}, or add {_instances(one)} for {asked} ({share} is borne)."
+    told = f"{one.scenario}: {one.breach.why} at {amount(one.breach.load, one.breach.unit)}."
+    if one.unit not in ("requests/s", "at a time"):
+        share = percent(one.load_borne / one.load_asked) if one.load_asked else "none"
+        return f"{told} Only {borne} of {asked} ({share}) was borne: refuse what goes beyond it before work on it begins."
+    if one.load_borne <= 0:
+        return f"{told} Nothing was borne: mend that before anything else."
+    if one.breach.cause == "errors":
+        return f"{told} Let in at most {borne} and refuse the rest early with a 429, or add {_instances(one)} for {asked}."
+    return f"{told} Let in at most {borne} and keep queues short, or add {_instances(one)} for {asked}."
 
 
 def _instances(one: ScenarioFinding) -> str:
-    if one.unit not in ("requests/s", "at a time") or one.load_borne <= 0:
-        return "capacity"
     more = -(-one.load_asked // one.load_borne) - 1
     return f"{count(more)} instance{'s' if more != 1 else ''} of the same size"
 
@@ -201,14 +208,7 @@ def stress_findings(trials: Iterable[TrialReport]) -> StressFinding | None:
     told = [one.output for trial in mine for one in trial.executions if isinstance(one.output, Mapping)]
     found = [scenario_of(output["scenario"]) for output in told if "scenario" in output]
     setting: Mapping[str, Any] = next((output["setting"] for output in told if "setting" in output), {})
-    return stress_finding(
-        str(params.get("target", "")),
-        setting.get("base"),
-        str(setting.get("base_text", "")),
-        str(setting.get("objective", "")),
-        found,
-        [str(text) for text in setting.get("warnings", ())],
-    )
+    return stress_finding(str(params.get("target", "")), setting, found)
 
 
 def is_stress(trial: TrialReport) -> bool:
@@ -245,11 +245,3 @@ def _resources(stored: Mapping[str, Any] | None) -> Resources | None:
     if stored is None:
         return None
     return Resources(stored["process"], tuple(Sample(**one) for one in stored["samples"]))
-
-
-def judgement_text(told: Judgement) -> str:
-    """With its interval, where it has one."""
-    if told.low is None or told.high is None:
-        return told.text
-    ends = f"{show(told.low, told.unit)} to {show(told.high, told.unit)}"
-    return f"{told.text} ({ends})"

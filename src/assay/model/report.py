@@ -8,6 +8,7 @@ from assay.model.execution import Artifact, Execution
 from assay.model.metric import Metric
 from assay.model.rating import Judging, Ratings
 from assay.model.run import Run, StoredTrial
+from assay.model.stress import StressFinding
 from assay.model.suite import Suite
 from assay.model.team import TeamFinding
 
@@ -117,6 +118,8 @@ class Report:
     """Of a sweep, by benchmark and metric."""
     teams: tuple[TeamFinding, ...] = ()
     """One a point of each team that was run."""
+    stress: StressFinding | None = None
+    """Where the run was a stress test."""
 
     def __len__(self) -> int:
         return len(self.trials)

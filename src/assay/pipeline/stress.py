@@ -15,8 +15,8 @@ from assay.analysis.stress import EXPERIMENT, score_of, stress_finding
 from assay.execute.environment import environment
 from assay.execute.load.asking import LoadOptions
 from assay.execute.runner import interruptible
-from assay.execute.stress.bench import Interrupted, Look, StressBench
-from assay.execute.stress.calm import calm_load, comfortable, derived_objective, latency_of
+from assay.execute.stress.bench import Interrupted, Look, StressBench, within
+from assay.execute.stress.calm import calm_load, comfortable, derived_objective, discomfort, latency_of
 from assay.execute.stress.resources import Gauge, listening_on, started_by_us, with_children
 from assay.execute.stress.subject import Subject
 from assay.model import (
@@ -33,7 +33,6 @@ from assay.model import (
     Status,
     Trial,
 )
-from assay.model.load import Objective
 from assay.model.stress import ScenarioFinding, StressFinding
 from assay.pipeline.loading import agent_named, prepare_load
 from assay.pipeline.ownership import owner
@@ -127,34 +126,28 @@ def run_stress(
     prepare_load(options.load, settings, store)
     subject = subject_of(options.load, settings, store)
     with interruptible() as interrupt:
-        bench, base_text = _bench(options, subject, sizes or options.sizes, interrupt, told)
+        start = _start(options, subject, sizes or options.sizes, interrupt, told)
         now = datetime.now(UTC)
         plan = plan_stress(options, chosen, subject.use)
         begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), now, owner())
-        objective = _objective(bench.objectives, bench.is_derived)
-        setting = {"base": bench.base, "base_text": base_text, "objective": objective}
         found: list[ScenarioFinding] = []
         for number, scenario in enumerate(chosen):
             started = time.time()
             try:
-                one = _carried_out(scenario, bench, told)
+                one = _carried_out(scenario, start.bench, told)
             except Interrupted:
                 break
-            store.add(begun.id, Batch((_execution(one, number, started, setting),)))
+            store.add(begun.id, Batch((_execution(one, number, started, start.setting),)))
             found.append(one)
             told.found(one)
-        state = RunState.INTERRUPTED if interrupt() else _state(found)
-        store.finish(begun.id, state, datetime.now(UTC))
-    whole = stress_finding(shown(options.load.target), bench.base, base_text, objective, found)
+        store.finish(begun.id, _state(found, interrupt()), datetime.now(UTC))
+    whole = stress_finding(shown(options.load.target), start.setting, found)
     return Stressed(begun.id, whole, interrupt())
 
 
-def _objective(objectives: Sequence[Objective], is_derived: bool) -> str:
-    kept = ", ".join([*(one.text for one in objectives), "error_rate<5%"])
-    return f"{kept} (five times the P95 in calm, as no --slo was given)" if is_derived else kept
-
-
-def _state(found: Sequence[ScenarioFinding]) -> RunState:
+def _state(found: Sequence[ScenarioFinding], is_interrupted: bool) -> RunState:
+    if is_interrupted:
+        return RunState.INTERRUPTED
     return RunState.COMPLETED if any(one.completed for one in found) else RunState.FAILED
 
 
@@ -165,25 +158,50 @@ def subject_of(options: LoadOptions, settings: Settings, store: Store) -> Subjec
     return Subject(options, use, tuple(str(file.resolve()) for file in settings.loaded_files()))
 
 
-def _bench(
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is known of the agent in calm."""
+
+    bench: StressBench
+    base_text: str
+    warnings: tuple[str, ...]
+
+    @property
+    def objective(self) -> str:
+        kept = ", ".join([*(one.text for one in self.bench.objectives), "error_rate<5%"])
+        derived = "five times the P95 in calm, as no --slo was given"
+        return f"{kept} ({derived})" if self.bench.is_derived else kept
+
+    @property
+    def setting(self) -> dict[str, Any]:
+        return {
+            "base": self.bench.base,
+            "base_text": self.base_text,
+            "objective": self.objective,
+            "warnings": list(self.warnings),
+        }
+
+
+def _start(
     options: StressOptions, subject: Subject, sizes: Sizes, is_stopped: Callable[[], bool], told: Told
-) -> tuple[StressBench, str]:
-    """What is known of the agent in calm: the rate it bears, its latency, and so the objective."""
+) -> Start:
+    """The rate it bears, its latency at that rate, and so the objective."""
     asked = subject.loaded()
     base, text = options.base, "given"
     if base is None:
         told.say("base: looking for the rate that it bears comfortably")
-        comfort = comfortable(asked, sizes.search, is_stopped, lambda step: None)
+        comfort = comfortable(subject, asked, sizes.search, is_stopped)
         base, text = comfort.rate, comfort.text
     told.say(f"base: {significant(base)} requests/s, {text}")
-    load = replace(
-        calm_load(base, sizes.calm), seconds_each=asked.load.seconds_each, workers=asked.load.workers
-    )
-    calm = latency_of(asked.at(load).measured(is_stopped=is_stopped), shown(options.load.target))
+    load = within(calm_load(base, sizes.calm), subject)
+    load = replace(load, seconds_each=asked.load.seconds_each, workers=asked.load.workers)
+    result = asked.at(load).measured(is_stopped=is_stopped)
+    calm = latency_of(result, shown(options.load.target))
+    doubt = discomfort(result, base)
     given = objectives_of(options.load.slo) if options.load.slo else ()
     objectives = given or (derived_objective(calm),)
     bench = StressBench(subject, base, calm, objectives, not given, sizes.sustain, is_stopped, told.look)
-    return bench, text
+    return Start(bench, text, (doubt,) if doubt else ())
 
 
 def _carried_out(scenario: Scenario, bench: StressBench, told: Told) -> ScenarioFinding:

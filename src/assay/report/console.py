@@ -92,7 +92,11 @@ def print_report(report: Report, console: Console) -> None:
         from assay.report.console_teams import print_teams
 
         print_teams(report.teams, console)
-    teams = {team.name for team in report.teams}
+    if report.stress is not None:
+        from assay.report.console_stress import print_stress
+
+        print_stress(report.stress, console)
+    teams = {team.name for team in report.teams} | ({"stress"} if report.stress is not None else set())
     unrated = replace(
         report,
         trials=tuple(t for t in report.trials if t.ratings is None and t.stored.trial.benchmark not in teams),

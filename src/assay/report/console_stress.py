@@ -11,7 +11,7 @@ from assay.report.stress import COLUMNS, headline, notes, row, setting_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-_LEFT_OUT_WHEN_NARROW = frozenset({2, 5})
+_LEFT_OUT_WHEN_NARROW = frozenset({2, 4, 6})
 _COLOURS = {"✓": "green", "✗": "red", "!": "yellow", "?": "yellow", "·": "dim"}
 
 
@@ -37,9 +37,7 @@ def _table(finding: StressFinding, *, narrow: bool) -> object:
     table = new_table()
     columns = [place for place in range(len(COLUMNS)) if not (narrow and place in _LEFT_OUT_WHEN_NARROW)]
     for place in columns:
-        table.add_column(
-            literal(COLUMNS[place]), justify="left" if not place else "right", no_wrap=not narrow
-        )
+        table.add_column(literal(COLUMNS[place]), justify="left" if not place else "right", no_wrap=True)
     by_name = {one.scenario: one for one in finding.scenarios}
     for score in finding.scores:
         cells = row(by_name[score.scenario], score)

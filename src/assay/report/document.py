@@ -30,6 +30,7 @@ from assay.report.contests import benchmark_of, cost_sources, is_simulated
 from assay.report.figures import doubts_of, question_text, ruling_verdict
 from assay.report.markdown import sweep_summary, trial_page
 from assay.report.names import safe_name, trial_folder
+from assay.report.stress import stress_document
 from assay.report.teams import team_document
 
 RESULT = "assay.result/1"
@@ -134,6 +135,7 @@ def _frame(report: Report) -> dict[str, Any]:
         "axes": [_axis(effect) for effect in report.axes],
         "best": [_best(point) for point in report.best],
         **({"teams": [plain(team_document(team)) for team in report.teams]} if report.teams else {}),
+        **({"stress": plain(stress_document(report.stress))} if report.stress else {}),
     }
 
 

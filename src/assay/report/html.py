@@ -26,6 +26,7 @@ from assay.report.document import run_document, strict_json
 from assay.report.gallery import Gallery, Place
 from assay.report.html_contests import contest_views, details
 from assay.report.load_charts import charts_of, load_charts, shown, stored_loads
+from assay.report.stress_charts import stress_view
 from assay.report.team_charts import team_charts
 from assay.report.theme import config
 from assay.report.tiles import tiles
@@ -73,6 +74,7 @@ def _context(report: Report) -> dict[str, Any]:
     views = contest_views(report, held, gallery)
     teams = _teams(report, gallery)
     loads = _loads(report, gallery)
+    stress = stress_view(report.stress, gallery) if report.stress is not None else None
     of_run = [gallery.hang(chart) for chart in run_charts(report)]
     trials = _sections(report, held, gallery)
     parts = {"specs": packed(gallery.specs), "runtime": b64encode(_runtime()).decode()}
@@ -86,6 +88,7 @@ def _context(report: Report) -> dict[str, Any]:
         "contests": views,
         "teams": teams,
         "loads": loads,
+        "stress": stress,
         "trials": trials,
         "unrated": [section for section in trials if section.trial.ratings is None],
         "open": 0 if views else _OPEN,

@@ -38,6 +38,7 @@ from assay.report.figures import (
     with_interval,
 )
 from assay.report.markdown_contests import basis, contest_section
+from assay.report.markdown_stress import stress_section
 from assay.report.markdown_teams import team_sections
 from assay.report.marking import fenced, table, text
 from assay.units import seconds, show
@@ -59,6 +60,7 @@ def report_page(report: Report) -> str:
         _warnings(general_doubts(report)),
         *(contest_section(report, contest) for contest in contests(report)),
         *team_sections(report.teams),
+        stress_section(report.stress) if report.stress is not None else "",
         _summary(report),
         *_best(report),
         *(_axis(effect) for effect in report.axes),

@@ -434,6 +434,11 @@ class Result(BaseModel):
     axes: list[AxisEffect] = Field(description="Effects of the sweep's axes")
     best: list[BestPoint] = Field([], description="Of a sweep, the best trial by each metric")
     teams: list[Team] | None = Field(None, description="Of teams: both legs compared, one entry a point")
+    stress: Plain | None = Field(
+        None,
+        description="Of a stress test: `resilience`, `scaling_limits`, `recommendations`, and `scenarios` with score, "
+        "breaking point, recovery, judgements and resources of each; see docs/stress.md",
+    )
     trials: list[Trial] = Field(description="One entry a trial, in the order of the plan")
 
 

@@ -12,16 +12,7 @@ from assay.units import count, percent, seconds, show, significant, size
 
 _STATISTICS = ("p50", "p95", "p99")
 _TIMES = ("ttft", "latency")
-COLUMNS = (
-    "Scenario",
-    "Score",
-    "Answered in time",
-    "Load borne",
-    "Latency P50 / P95",
-    "Failed",
-    "Recovery",
-    "Broke",
-)
+COLUMNS = ("Scenario", "Score", "In time", "Borne", "P50", "P95", "Failed", "Recovery", "Broke")
 
 
 def stress_metrics(found: ScenarioFinding, score: ScenarioScore) -> dict[str, float]:
@@ -73,16 +64,13 @@ def setting_text(finding: StressFinding) -> str:
 
 
 def _spanned(span: Span) -> str:
-    ends = (
-        f" [{significant(span.low, 3)}, {significant(span.high, 3)}]"
-        if span.low is not None and span.high is not None
-        else ""
-    )
-    return f"{significant(span.value, 3)}{ends}"
+    if span.low is None or span.high is None:
+        return f"{span.value:.3f}"
+    return f"{span.value:.3f} [{span.low:.3f}, {span.high:.3f}]"
 
 
 def score_text(score: ScenarioScore) -> str:
-    return f"{significant(score.value)} [{significant(score.low)}, {significant(score.high)}]"
+    return f"{score.value:.3f} [{score.low:.3f}, {score.high:.3f}]"
 
 
 def row(found: ScenarioFinding, score: ScenarioScore) -> tuple[str, ...]:
@@ -92,18 +80,13 @@ def row(found: ScenarioFinding, score: ScenarioScore) -> tuple[str, ...]:
         found.scenario,
         score_text(score),
         percent(score.share),
-        f"{_number(found.load_borne, found.unit)} of {amount(found.load_asked, found.unit)}"
-        if found.load_asked
-        else NOTHING,
-        NOTHING if latency is None else f"{seconds(latency.p50)} / {seconds(latency.p95)}",
+        percent(min(1.0, found.load_borne / found.load_asked)) if found.load_asked else NOTHING,
+        NOTHING if latency is None else seconds(latency.p50),
+        NOTHING if latency is None else seconds(latency.p95),
         percent(found.error_rate) if found.errors else "0 %",
         recovery_text(found),
         breach_cause(found.breach),
     )
-
-
-def _number(value: float, unit: str) -> str:
-    return size(value) if unit == "bytes" else significant(value)
 
 
 def recovery_text(found: ScenarioFinding) -> str:
@@ -123,7 +106,8 @@ def breach_cause(breach: Breach | None) -> str:
 
 
 def breach_text(breach: Breach) -> str:
-    where = f"at {amount(breach.load, breach.unit)}, {seconds(breach.at)} in"
+    when = f"{seconds(breach.at)} in" if breach.at else "from the start"
+    where = f"at {amount(breach.load, breach.unit)}, {when}"
     return f"broke {where} ({breach.cause}): {breach.why}" if breach.is_theirs else f"{where}: {breach.why}"
 
 
@@ -152,6 +136,9 @@ def errors_text(found: ScenarioFinding) -> str:
 def notes(found: ScenarioFinding) -> list[tuple[str, str]]:
     """What there is to say of a scenario beneath its row: a mark and a line."""
     told = []
+    if found.load_asked:
+        borne = size(found.load_borne) if found.unit == "bytes" else significant(found.load_borne)
+        told.append(("·", f"{borne} of {amount(found.load_asked, found.unit)} was borne"))
     if found.breach is not None:
         told.append(("✗" if found.breach.is_theirs else "?", breach_text(found.breach)))
     marks = {True: "✓", False: "✗", None: "·"}

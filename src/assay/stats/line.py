@@ -42,6 +42,8 @@ def fitted(x: ArrayLike, y: ArrayLike) -> Line | None:
     squares = float(centred @ centred)
     if squares <= 0:
         return None
+    if up.min() == up.max():
+        return Line(0.0, 0.0, 0.0, float(up[0]))
     slope = float(centred @ up) / squares
     left = up - up.mean() - slope * centred
     half = _half(left, squares)

@@ -36,7 +36,8 @@ class ConcurrentRequests:
 
     def run(self, bench: Bench) -> ScenarioFinding:
         done = self._climbed(bench)
-        levels = self.levels[: len(done)]
+        asked = self._levels(bench)
+        levels = asked[: len(done)]
         broken = [place for place, one in enumerate(done) if one.breach is not None and one.breach.is_theirs]
         breach = done[broken[0]].breach if broken else next((one.breach for one in done if one.breach), None)
         borne = (levels[broken[0] - 1] if broken[0] else 0) if broken else levels[-1]
@@ -44,7 +45,7 @@ class ConcurrentRequests:
         return finding(
             self,
             done,
-            Borne(float(self.levels[-1]), float(borne), "at a time"),
+            Borne(float(asked[-1]), float(borne), "at a time"),
             breach,
             lasted=self.seconds * len(done),
             shown=calm,
@@ -52,9 +53,13 @@ class ConcurrentRequests:
             judgements=[speedup(levels, done), knee(levels, done), *fair(levels, done)],
         )
 
+    def _levels(self, bench: Bench) -> tuple[int, ...]:
+        most = bench.subject.most_at_once
+        return tuple(level for level in self.levels if most is None or level <= most)
+
     def _climbed(self, bench: Bench) -> list[Stretch]:
         done: list[Stretch] = []
-        for level in self.levels:
+        for level in self._levels(bench):
             done.append(bench.put(Load(Arrivals.CLOSED, concurrency=level, seconds=self.seconds)))
             last = done[-_HOPELESS:]
             if len(last) == _HOPELESS and all(one.breach and one.breach.is_theirs for one in last):

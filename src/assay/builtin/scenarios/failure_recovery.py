@@ -195,7 +195,8 @@ def _first_success(since: str, took: Sequence[float | None], worst: str = "") ->
 
 def lost(stretch: Stretch) -> Judgement:
     gone = stretch.offered - stretch.completed
-    text = f"{count(gone)} of {count(stretch.offered)} requests were lost"
+    kinds = ", ".join(f"{kind} {count(n)}" for kind, n in stretch.errors.items())
+    text = f"{count(gone)} of {count(stretch.offered)} requests were lost" + (f" ({kinds})" if kinds else "")
     share = gone / stretch.offered if stretch.offered else 0.0
     return Judgement("lost", text, float(gone), is_fine=share <= _MOST_LOST)
 

@@ -16,7 +16,8 @@ from assay.units import count, percent, significant, size
 _WORKS = 0.95
 _CRASHES = ("refused", "reset", "disconnected", "incomplete")
 _BYTES_PER_TOKEN = 4
-PRESSURE = "working set ÷ limit"
+PRESSURE = "× memory pressure"
+"""Working set ÷ memory that is left."""
 
 
 @dataclass(frozen=True, slots=True)

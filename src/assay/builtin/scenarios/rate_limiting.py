@@ -65,7 +65,7 @@ class RateLimiting:
             Borne(float(stretch.offered), float(stretch.completed), "requests"),
             self._unfinished(stretch),
             lasted=self.seconds,
-            recovery=_recovery(traffic, lifting, stretch),
+            recovery=_recovery(traffic, lifting.lifted, stretch, self.retry_after),
             judgements=[obeyed(traffic), finished(stretch), storm(traffic, stretch, self.share)],
         )
 
@@ -89,13 +89,13 @@ class _Lifting:
             self.lifted = self._proxy.lift()
 
 
-def _recovery(traffic: Traffic, lifting: _Lifting, stretch: Stretch) -> Recovery:
-    """Where all was done by then, there is nothing to recover from."""
-    if lifting.lifted is None:
+def _recovery(traffic: Traffic, lifted: float | None, stretch: Stretch, ordered: float) -> Recovery:
+    """Beyond the wait that was ordered; where all was done when the fault ended, there is nothing to recover from."""
+    if lifted is None:
         return Recovery()
-    first = traffic.first_success_after(lifting.lifted)
+    first = traffic.first_success_after(lifted)
     if first is not None:
-        return Recovery(first)
+        return Recovery(max(0.0, first - ordered))
     return Recovery() if stretch.completed == stretch.offered else Recovery(None, is_seen=False)
 
 

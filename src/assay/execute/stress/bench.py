@@ -55,7 +55,9 @@ class StressBench:
     ) -> Stretch:
         held = tuple(self.objectives if objectives is None else objectives)
         options = self.subject.options
-        meant = replace(load, objectives=held, workers=options.workers, seed=options.seed)
+        meant = replace(
+            within(load, self.subject), objectives=held, workers=options.workers, seed=options.seed
+        )
         carried = (asked or self._prepared(prompts)).at(meant)
         if load.seconds_each == Load.__dataclass_fields__["seconds_each"].default:
             carried = carried.at(replace(meant, seconds_each=self._limit()))
@@ -98,6 +100,12 @@ class StressBench:
     def samples(self) -> Sequence[Sample]:
         found = self.gauge.taken() if self.gauge else None
         return found.samples if found else ()
+
+
+def within(load: Load, subject: Subject) -> Load:
+    """With no more at a time than the agent can be asked."""
+    most = subject.most_at_once
+    return load if most is None else replace(load, concurrency=min(load.concurrency or most, most))
 
 
 def _offered(load: Load, sent: int) -> int:

@@ -9,8 +9,11 @@ from dataclasses import dataclass, replace
 from assay.errors import PlanError
 from assay.execute.load.asking import Prepared
 from assay.execute.load.capacity import Search
+from assay.execute.stress.bench import within
+from assay.execute.stress.breaking import MOST_ERRORS
+from assay.execute.stress.subject import Subject
 from assay.model.load import Arrivals, Distribution, Load, LoadResult, Objective
-from assay.units import seconds, significant
+from assay.units import percent, seconds, significant
 
 COMFORT = 0.5
 """Of the capacity."""
@@ -18,6 +21,9 @@ SLACK = 5.0
 """Times the calm P95: the objective where none is given."""
 _STEP = 0.1
 """Of the time for the search: one step of it."""
+_LONG_STEP = 0.25
+"""Where an agent has to be started for each step."""
+_SHORT = 0.9
 _FEWEST = 20
 
 
@@ -27,21 +33,19 @@ class Comfort:
     text: str
 
 
-def comfortable(
-    asked: Prepared, budget: float, is_stopped: Callable[[], bool], tell: Callable[[str], None]
-) -> Comfort:
+def comfortable(subject: Subject, asked: Prepared, budget: float, is_stopped: Callable[[], bool]) -> Comfort:
     """Half of the capacity that a search of `budget` seconds finds; its closed loop alone where there was no time for more."""
     began = time.monotonic()
 
     def probe(load: Load) -> LoadResult:
-        tell(f"{significant(load.offered)}/s" if load.offered else f"{load.concurrency} at a time")
-        return asked.at(load).measured(is_stopped=is_stopped)
+        return asked.at(within(load, subject)).measured(is_stopped=is_stopped)
 
     def is_over() -> bool:
         return is_stopped() or time.monotonic() - began > budget
 
-    base = replace(asked.load, concurrency=None, objectives=(), warmup=None, count=None)
-    capacity = Search(base, max(0.2, budget * _STEP), probe, is_over).run()
+    base = replace(asked.load, concurrency=subject.most_at_once, objectives=(), warmup=None, count=None)
+    step = budget * (_STEP if subject.is_server else _LONG_STEP)
+    capacity = Search(base, max(0.2, step), probe, is_over).run()
     borne = capacity.sustained or capacity.highest_throughput
     if borne <= 0:
         why = next((step.why for step in capacity.steps if step.why), "nothing came back")
@@ -72,6 +76,20 @@ def latency_of(result: LoadResult, name: str) -> Distribution:
         kinds = ", ".join(f"{kind} {n}" for kind, n in result.errors.items()) or "nothing came back"
         raise PlanError(f"'{name}' answers nothing even in calm ({kinds}).")
     return found
+
+
+def discomfort(result: LoadResult, rate: float) -> str | None:
+    """What is wrong with calling this rate comfortable."""
+    failed = result.error_rate.value
+    if failed > MOST_ERRORS:
+        kinds = ", ".join(result.errors)
+        return f"Even in calm {percent(failed)} of the requests failed ({kinds}): all that follows starts from there."
+    if result.throughput.value < _SHORT * rate:
+        return (
+            f"In calm {significant(result.throughput.value)} answers/s came back of {significant(rate)} requests/s: "
+            "this rate is not comfortable. Give a lower --base."
+        )
+    return None
 
 
 def derived_objective(calm: Distribution) -> Objective:

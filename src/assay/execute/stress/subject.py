@@ -36,6 +36,11 @@ class Subject:
         return self.use is not None and self.use.type == "command"
 
     @property
+    def most_at_once(self) -> int | None:
+        """Of a program there is a process for every request under way: no more than a machine can hold."""
+        return max(8, 4 * (os.cpu_count() or 1)) if self.is_command else None
+
+    @property
     def target(self) -> Target | None:
         if self.use is None:
             return target_for(self.options)

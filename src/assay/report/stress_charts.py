@@ -1,0 +1,123 @@
+"""Charts of a stress test: the factors of each score, and latency over the time of each scenario."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from assay.model.stress import ScenarioFinding, StressFinding
+from assay.report import stress as words
+from assay.report.figures import scale_for
+from assay.report.gallery import Gallery
+from assay.report.vega import Chart, Spec, frame, quantity
+
+_FACTORS = (
+    ("share", "answered in time"),
+    ("bearing", "load borne"),
+    ("recovering", "recovery"),
+    ("value", "score"),
+)
+
+
+def stress_view(finding: StressFinding, gallery: Gallery) -> dict[str, Any]:
+    """What the page needs: words, rows, and a place for each chart."""
+    by_name = {score.scenario: score for score in finding.scores}
+    scenarios = [
+        {
+            "finding": one,
+            "notes": [] if one.skipped else words.notes(one),
+            "chart": gallery.hang(Chart(f"stress-{one.scenario}", over_time(one)))
+            if len(one.moments) > 1
+            else None,
+        }
+        for one in finding.scenarios
+    ]
+    return {
+        "finding": finding,
+        "headline": words.headline(finding),
+        "setting": words.setting_text(finding),
+        "columns": words.COLUMNS,
+        "rows": [
+            words.row(one, by_name[one.scenario]) for one in finding.scenarios if one.scenario in by_name
+        ],
+        "scores": gallery.hang(Chart("stress-scores", scores(finding))) if finding.scores else None,
+        "scenarios": scenarios,
+    }
+
+
+def scores(finding: StressFinding) -> Spec:
+    """Each factor a column of dots, so that one sees what a score was lost by."""
+    rows = [
+        {"scenario": score.scenario, "factor": title, "value": round(float(getattr(score, name)), 4)}
+        for score in finding.scores
+        for name, title in _FACTORS
+    ]
+    simulated = ", simulated" if finding.is_simulated else ""
+    return {
+        **frame("What each score is made of", f"the product of three factors between 0 and 1{simulated}"),
+        "height": 28 * len(finding.scores),
+        "data": {"values": rows},
+        "mark": {"type": "rect", "stroke": "white", "strokeWidth": 2},
+        "encoding": {
+            "x": {
+                "field": "factor",
+                "type": "nominal",
+                "sort": [title for _, title in _FACTORS],
+                "title": None,
+                "axis": {"labelAngle": 0, "orient": "top"},
+            },
+            "y": {"field": "scenario", "type": "nominal", "sort": None, "title": None},
+            "color": {
+                "field": "value",
+                "type": "quantitative",
+                "scale": {"domain": [0, 1], "scheme": "redyellowgreen"},
+                "title": None,
+            },
+            "tooltip": [{"field": name, "title": name} for name in ("scenario", "factor", "value")],
+        },
+    }
+
+
+def over_time(found: ScenarioFinding) -> Spec:
+    """P50 and P99 of the requests due at each time; a rule where it broke."""
+    told = [one for one in found.moments if one.latency_p50 is not None]
+    highest = max((one.latency_p99 or 0.0 for one in told), default=1.0)
+    scale = scale_for("s", highest)
+    rows = [
+        {"at": round(one.begin, 3), "value": float(f"{value / scale.factor:.5g}"), "figure": figure}
+        for one in told
+        for figure, value in (("P50", one.latency_p50), ("P99", one.latency_p99))
+        if value is not None
+    ]
+    shown = np.array([row["value"] for row in rows if isinstance(row["value"], float)] or [1.0])
+    simulated = ", simulated" if found.is_simulated else ""
+    layers: list[Spec] = [
+        {
+            "data": {"values": rows},
+            "mark": {"type": "line", "strokeWidth": 1.6},
+            "encoding": {
+                "x": {"field": "at", "type": "quantitative", "title": "seconds under load"},
+                "y": quantity("value", f"latency, {scale.label}", shown),
+                "color": {"field": "figure", "type": "nominal", "title": None},
+            },
+        }
+    ]
+    if found.breach is not None and found.breach.is_theirs:
+        layers.append(
+            {
+                "data": {"values": [{"at": found.breach.at}]},
+                "mark": {"type": "rule", "strokeDash": [4, 4], "opacity": 0.7},
+                "encoding": {"x": {"field": "at", "type": "quantitative"}},
+            }
+        )
+    note = (
+        "by when requests were due; broken line: where it broke"
+        if len(layers) > 1
+        else "by when requests were due"
+    )
+    return {
+        **frame(f"{found.scenario}: latency over time", f"{note}{simulated}"),
+        "height": 160,
+        "layer": layers,
+    }
