@@ -58,6 +58,7 @@ def test_times_from_when_requests_were_due_show_what_times_from_the_send_hide() 
     assert due.p95 > 4 * sent.p50
     assert found.times["schedule_delay"].max == pytest.approx(due.max - sent.p50, rel=0.5)
     assert found.requests_completed == 200
+    assert found.concurrency <= 4.01
     halves = [moment.latency_p50 for moment in found.moments if moment.latency_p50]
     assert halves[-1] > halves[0]
 
@@ -362,6 +363,15 @@ def test_a_tally_of_a_week_has_no_more_slices_than_one_of_a_minute() -> None:
     assert len(tally.slices) <= MOST_SLICES
     assert tally.completed == sum(one.completed for one in tally.slices.values()) == 100_000
     assert tally.between(0, 1e9).times["latency"].n == 100_000
+
+
+def test_requests_are_in_flight_where_they_were_and_not_where_they_were_due() -> None:
+    tally = Tally()
+    rows = [(n, 0.0, 10.0 * n, 10.0 * n, 10.0 * n, 10.0 * n + 10, 3, 7, 0, 0.0, 2) for n in range(5)]
+    chunk = chunk_of(range(1, 2))
+    chunk.columns = columns_of(rows)
+    tally.add(0, chunk)
+    assert [tally.between(at, at + 5).busy_seconds for at in (0, 20, 44, 60)] == pytest.approx([5, 5, 5, 0])
 
 
 def pieces(data: bytes, size: int) -> Iterator[bytes]:

@@ -110,6 +110,27 @@ def test_a_load_is_an_experiment_that_can_be_swept(assay_inline: AssayInline, se
     assert "throughput_rps" in done.out
 
 
+def test_a_load_as_an_experiment_keeps_no_secret_and_is_refused_before_it_is_stored(
+    assay_inline: AssayInline, server: Faulty
+) -> None:
+    run = ("run", "load", "--set", f"target={server.url}")
+    header = json.dumps([f"Authorization: Bearer {SECRET}"])
+    assert SECRET not in assay_inline(*run, "--set", f"header={header}").refusal
+    assert "is not a URL" in assay_inline("run", "load", "--set", "target=nobody").refusal
+    assert assay_inline("runs", "list", "--json").json == []
+
+
+def test_a_load_as_an_experiment_is_marked_when_it_is_simulated(
+    assay_inline: AssayInline, simulated: str
+) -> None:
+    done = assay_inline(
+        "run", "load", "--set", f"target={simulated}/v1", "--set", "requests=20", "--repetitions", "1"
+    )
+    assert done.code == 0, done.err
+    assert "simulated" in done.out
+    assert "load.itl_ms" not in done.out
+
+
 def test_people_see_figures_objectives_and_what_to_do_next(assay_inline: AssayInline, server: Faulty) -> None:
     done = assay_inline("load", server.url, "--requests", "40", "--slo", "ttft_p95<60s,error_rate<1%")
     assert done.code == 0

@@ -118,10 +118,7 @@ def _concurrency_off(result: LoadResult, load: Load) -> str | None:
     asked = load.concurrency
     if load.is_open or asked is None or load.think_seconds or not result.requests_completed:
         return None
-    latency = result.times.get("latency")
-    # Those under way at either end of the measured part are counted whole or not at all.
-    blur = latency.mean / result.measured_seconds if latency and result.measured_seconds else 0.0
-    if result.error_rate.value > 0 or abs(result.concurrency / asked - 1) <= max(_CONCURRENCY_OFF, blur):
+    if result.error_rate.value > 0 or abs(result.concurrency / asked - 1) <= _CONCURRENCY_OFF:
         return None
     if load.count is not None and load.count < 20 * asked:
         return None

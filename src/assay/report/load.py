@@ -257,10 +257,12 @@ def _give_or_take(span: Span) -> str:
 
 
 def document_of(output: object) -> Mapping[str, Any] | None:
-    """The load that a stored execution tells of, if it does."""
+    """The load that a stored execution tells of, if it does; an experiment keeps it in a list among its output."""
     if not isinstance(output, Mapping):
         return None
     found = output.get("load", output)
+    if isinstance(found, list) and found:
+        found = found[0]
     return found if isinstance(found, Mapping) and "latency_curve_ms" in found else None
 
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from assay.analysis.load import judged
-from assay.execute.load.asking import LoadOptions, prepared
+from assay.errors import AssayError
+from assay.execute.load.asking import LoadOptions, check_header, prepared
+from assay.execute.load.request import check_address
 from assay.model import Better, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.report.load import load_document, load_metrics
+
+
+def _checked(text: str, check: Callable[[str], object]) -> str:
+    """What is planned is stored: a secret has to be found before."""
+    try:
+        check(text)
+    except AssayError as error:
+        raise ValueError(str(error)) from None
+    return text
 
 
 class Load(Experiment):
@@ -44,6 +55,16 @@ class Load(Experiment):
         insecure: bool = False
         seed: int = 1
 
+        @field_validator("target")
+        @classmethod
+        def _can_be_asked_and_kept(cls, target: str) -> str:
+            return _checked(target, check_address)
+
+        @field_validator("header")
+        @classmethod
+        def _may_be_kept(cls, header: list[str]) -> list[str]:
+            return [_checked(text, check_header) for text in header]
+
     metrics: ClassVar[Mapping[str, Metric]] = {
         "throughput_rps": Metric("throughput_rps", "1/s", Better.HIGHER),
         "error_rate": Metric("error_rate", "", Better.LOWER),
@@ -64,4 +85,9 @@ class Load(Experiment):
         result = judged(self._asked.measured(), self._asked.load)
         if not result.requests_completed:
             raise RuntimeError(f"No request was answered: {dict(result.errors)}")
-        return {**load_metrics(result), "load": load_document(result)}
+        if result.is_simulated:
+            context.read_back(simulated=True)
+        for warning in result.warnings:
+            context.remark(warning)
+        # In a list, as the figures of a document that stands by itself would all become metrics.
+        return {**load_metrics(result), "load": [load_document(result)]}

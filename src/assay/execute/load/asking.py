@@ -167,7 +167,8 @@ def _is_here(url: str) -> bool:
     return is_loopback(urlsplit(url).hostname or "")
 
 
-def _header(text: str, environment: Mapping[str, str]) -> tuple[str, str]:
+def check_header(text: str) -> tuple[str, str]:
+    """Name and value as written, if they may be kept."""
     name, colon, value = (part.strip() for part in text.partition(":"))
     if not colon or not name:
         # What was meant to be a value is not repeated: it may be a secret.
@@ -178,6 +179,11 @@ def _header(text: str, environment: Mapping[str, str]) -> tuple[str, str]:
             f"'{name}' looks like a secret, and what is written here is kept with the run. Put it in a variable "
             f"and write '{name}: ${{NAME}}'.",
         )
+    return name, value
+
+
+def _header(text: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    name, value = check_header(text)
     try:
         return name, str(filled_in(value, environment, "--header"))
     except PlanError:

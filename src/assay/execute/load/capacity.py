@@ -134,13 +134,16 @@ class Search:
             broken=high,
             confirmed=confirmed,
             cause=last.broken_by if last else None,
-            why=last.why if last else "",
+            why=last.why if last else self._nothing_broke(),
             knee=knee,
             highest_throughput=highest,
             steps=tuple(self._steps),
             warnings=self._warnings(low, high, confirmed),
             is_simulated=any(step.result.is_simulated for step in self._steps),
         )
+
+    def _nothing_broke(self) -> str:
+        return "the search was cut short before a rate was tried" if self._is_stopped() else ""
 
     def _warnings(self, low: float | None, high: float | None, confirmed: bool) -> tuple[str, ...]:
         told = []

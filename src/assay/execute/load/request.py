@@ -48,7 +48,7 @@ class Ask:
 
 def target_of(url: str, model: str | None, streams: bool, headers: Mapping[str, str] | None = None) -> Target:
     """Told by the address: `…/v1` is OpenAI's dialect, `…/api/generate` and `…/api/chat` Ollama's, others plain HTTP."""
-    parts = _checked(url)
+    parts = check_address(url)
     path = parts.path.rstrip("/")
     sent = dict(headers or {})
     if path.endswith("/v1"):
@@ -66,7 +66,7 @@ def target_of(url: str, model: str | None, streams: bool, headers: Mapping[str, 
     return Target(url, "http", model, sent, streams=False)
 
 
-def _checked(url: str) -> SplitResult:
+def check_address(url: str) -> SplitResult:
     """An address that can be asked and stored: no secret in it."""
     try:
         prepare("GET", url, {})

@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Slice:
     errors: Counter[str] = field(default_factory=Counter)
     output: float = 0.0
     busy_seconds: float = 0.0
-    """Time that requests were in flight, of those that were sent in it."""
+    """Time that requests were in flight in it, added up."""
     times: dict[str, Histogram] = field(default_factory=lambda: dict.fromkeys(TIMES, NOTHING))
 
     @property
@@ -150,6 +151,7 @@ class Tally:
         due = np.maximum(columns["due"] / self.width, 0).astype(int)
         times = _times(columns)
         good = is_ok & self._is_good(times)
+        self._add_busy(columns["begun"], columns["end"])
         for place in np.unique(np.concatenate([ended, due])):
             here = self.slices.setdefault(int(place), Slice())
             ends, dues = ended == place, due == place
@@ -158,10 +160,24 @@ class Tally:
             here.due_good += int((dues & good).sum())
             here.sent += int(dues.sum())
             here.output += float(np.nansum(columns["output"][ends & is_ok]))
-            here.busy_seconds += float((columns["end"] - columns["begun"])[dues].sum())
             for name, values in times.items():
                 here.times[name] = added([here.times[name], histogram(values[dues & is_ok])])
             self._count_errors(here, columns["kind"][ends & ~is_ok], kinds)
+
+    def _add_busy(
+        self,
+        begun: np.ndarray[tuple[int], np.dtype[np.float64]],
+        end: np.ndarray[tuple[int], np.dtype[np.float64]],
+    ) -> None:
+        """A request is in flight in every slice that it reaches into, for as long as it does."""
+        first, last = int(max(0.0, begun.min()) / self.width), int(end.max() / self.width)
+        taken = end - begun
+        reached = [
+            float(np.clip(edge * self.width - begun, 0.0, taken).sum()) for edge in range(first, last + 2)
+        ]
+        for place, (before, after) in enumerate(pairwise(reached), first):
+            if after > before:
+                self.slices.setdefault(place, Slice()).busy_seconds += after - before
 
     def _count_errors(
         self, here: Slice, numbers: np.ndarray[tuple[int], np.dtype[np.float64]], kinds: Sequence[str]
