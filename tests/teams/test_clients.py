@@ -176,3 +176,11 @@ def test_a_team_on_a_real_model_is_measured_and_not_called_simulated(assay: Assa
     for agent in team["agents"]:
         assert agent["figures"]["ttft_concurrent"]["value"] > 0
         assert agent["contention"]["requests"] == 2
+
+
+@needs_compiler
+def test_a_program_that_can_be_kept_nowhere_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(BadAgent, match=r"cannot be made: Not a directory.*XDG_CACHE_HOME"):
+        Client("m", runtime="compiled", base_url="http://127.0.0.1:9/v1")

@@ -79,7 +79,13 @@ def compiled(source: Path) -> Path:
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise BadAgent("the runtime 'compiled' needs a C compiler. On Debian: apt-get install gcc libc6-dev")
-    cache.mkdir(parents=True, exist_ok=True)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadAgent(
+            f"the runtime 'compiled' keeps its program in '{cache}', which cannot be made: {error.strerror}. "
+            "Name another folder: XDG_CACHE_HOME=/tmp/cache"
+        ) from None
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         made = Path(folder) / program.name
         done = subprocess.run(
