@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -52,12 +53,18 @@ def postgres_server() -> Iterator[Postgres]:
         import psycopg  # noqa: F401
     except ImportError as error:
         _without("PostgreSQL", error)
-    # Directly below the temporary folder: as root the server has a user of its own, who must be able to get there.
-    server = get_server(tempfile.mkdtemp(prefix="assay-pg-"), cleanup_mode="delete")
+    # Directly below a temporary folder: as root the server has a user of its own, who must be able to get there.
+    server = get_server(tempfile.mkdtemp(prefix="assay-pg-", dir=_plain_folder()), cleanup_mode="delete")
     try:
         yield Postgres(server)
     finally:
         server.cleanup()
+
+
+def _plain_folder() -> str:
+    """For temporary files, with a name that the server's starter hands on unharmed: it knows no blanks."""
+    places = (tempfile.gettempdir(), "/tmp", "/var/tmp")
+    return next(place for place in places if re.fullmatch(r"[\w./-]{1,60}", place, re.ASCII))
 
 
 def _without(service: str, error: ImportError) -> NoReturn:
