@@ -6,7 +6,7 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from arms import fresh_folder, interleaved
@@ -50,6 +50,8 @@ class Held:
     errors: Errors
     late: float | None
     """P99 of the lateness, at a rate; None in a closed loop."""
+    from_send: Errors = field(default_factory=dict)
+    """As `errors`, of times counted from when a request was really sent; only ours tells them apart."""
 
 
 def measure(quick: bool) -> list[Result]:
@@ -76,7 +78,8 @@ def _ours(length: int, server: Server, load: str) -> Held:
         "ttft_p99": told["ttft_ms"]["p99"] / 1e3,
         "itl_p99": told["itl_ms"]["p99"] / 1e3,
     }
-    return _held(reported, done.truth, load)
+    sent = {f"ttft_{at}": told["ttft_from_send_ms"][at] / 1e3 - done.truth.ttft[at] for at in ("p50", "p99")}
+    return replace(_held(reported, done.truth, load), from_send=sent)
 
 
 def _theirs(script: str, length: int, server: Server, load: str) -> Held:
@@ -112,8 +115,19 @@ def _result(which: str, found: Mapping[str, Mapping[str, Sequence[Held]]]) -> Re
     detail = "The worst of three loads. " + ", ".join(
         f"{load}: {seconds(statistics.median(values))}" for load, values in errors["assay"].items()
     )
+    if sent := _median_of(found["assay"], which):
+        detail += f". Counted from the send instead of when it was due: {sent}"
     values = {f"{tool}, {load}": found_ for tool, loads in errors.items() for load, found_ in loads.items()}
     return Result(PROMISES[which], "s", ours, ours, worst, f"{detail}.", values)
+
+
+def _median_of(loads: Mapping[str, Sequence[Held]], which: str) -> str:
+    told = {
+        load: [one.from_send[which] for one in held if which in one.from_send] for load, held in loads.items()
+    }
+    return ", ".join(
+        f"{load}: {seconds(statistics.median(values))}" for load, values in told.items() if values
+    )
 
 
 def _worst(loads: Mapping[str, Sequence[float]]) -> Figure:

@@ -56,15 +56,21 @@ def _part(name: str, quick: bool) -> Sequence[Result]:
     results = [replace(one, machine=state, date=date.today().isoformat()) for one in PARTS[name](quick)]
     tell(f"{name}: {time.perf_counter() - started:.0f} s")
     for one in results:
-        verdict = "holds " if one.holds else "MISSED"
-        print(
-            f"{verdict}  {one.promise.name}: {page.measured(one)}, promised {one.promise.shown()}", flush=True
-        )
+        _print(one)
     if not quick:
         for one in results:
             save(one, RESULTS)
         page.main([])
     return results
+
+
+def _print(result: Result) -> None:
+    verdict = "holds " if result.holds else "MISSED"
+    beside = "".join(f"; {name} {peer.shown(result.unit)}" for name, peer in result.peers.items())
+    name, promised = result.promise.name, result.promise.shown()
+    print(f"{verdict}  {name}: {page.measured(result)}{beside}; promised {promised}", flush=True)
+    if result.detail:
+        print(f"        {result.detail}", flush=True)
 
 
 if __name__ == "__main__":
