@@ -14,6 +14,8 @@ from assay.units import percent, seconds, significant
 MOST_ERRORS = 0.05
 _OWN = ("no_descriptors", "no_ports")
 _CUT = "cut_off"
+_PARTS = 6
+"""Of the time that a breach has to last: each of them has to be bad."""
 _BUSY = 0.9
 _LATE = 0.005
 _LATE_SHARE = 0.2
@@ -23,7 +25,7 @@ _RATES = ("throughput", "goodput", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Half of the time that a breach has to last: two in a row make one."""
+    """A part of the time that a breach has to last."""
 
     begin: float
     seconds: float
@@ -42,30 +44,27 @@ class Window:
 
 def first_breach(tally: Tally, load: Load, objectives: Sequence[Objective], sustain: float) -> Breach | None:
     """`sustain` is how many seconds a breach has to last to count."""
-    before: tuple[Window, str, str] | None = None
-    for window in windows(tally, load, sustain / 2):
+    bad: list[tuple[Window, str, str]] = []
+    for window in windows(tally, load, sustain / _PARTS):
         if window.is_empty:
             continue
         found = broken_by(window, objectives)
-        if found is None:
-            before = None
-        elif before is not None:
-            first, cause, why = before
+        bad = [*bad, (window, *found)] if found else []
+        if sum(one.seconds for one, _, _ in bad) >= sustain - 1e-9:
+            first, cause, why = bad[0]
             return Breach(first.begin, *load_at(load, first.begin), cause, why)
-        else:
-            before = (window, *found)
     return None
 
 
-def windows(tally: Tally, load: Load, shortest: float) -> Iterator[Window]:
-    """Whole ones only, so that none is judged by a part of its requests; but at least one."""
-    size = max(1, round(shortest / tally.width))
+def windows(tally: Tally, load: Load, length: float) -> Iterator[Window]:
+    """Of whole slices; what does not fill one at the end is left out."""
+    size = max(1, round(length / tally.width))
     last = max(1, int(min(load.seconds, max(tally.last_end, tally.width)) / tally.width))
     for first in range(0, max(1, last - size + 1), size):
         places = [place for place in range(first, first + size) if place in tally.slices]
-        begin, length = first * tally.width, size * tally.width
+        begin, whole = first * tally.width, size * tally.width
         slices = together([tally.slices[place] for place in places])
-        yield Window(begin, length, slices, expected_between(load, begin, begin + length))
+        yield Window(begin, whole, slices, expected_between(load, begin, begin + whole))
 
 
 def expected_between(load: Load, begin: float, end: float) -> float:
@@ -116,10 +115,7 @@ def _by_errors(window: Window, objectives: Sequence[Objective]) -> tuple[str, st
 def _by_figures(window: Window, objectives: Sequence[Objective]) -> tuple[str, str] | None:
     for objective in objectives:
         figure = _figure(objective, window)
-        if figure is None:
-            continue
-        is_met = figure < objective.limit if objective.is_upper else figure > objective.limit
-        if not is_met:
+        if figure is not None and not objective.is_met_by(figure):
             shown = significant(figure) if objective.metric in _RATES else seconds(figure)
             return "latency", f"{objective.text} was not kept: it was {shown}"
     return None

@@ -1,0 +1,140 @@
+"""Where a load broke something: from what the workers told, added up by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.load.results import result, times
+
+from assay.execute.load.tally import Slice, Tally
+from assay.execute.stress.breaking import blamed, first_breach
+from assay.model.load import Arrivals, Load
+from assay.model.stress import Breach
+from assay.spec.loading import objectives_of
+from assay.stats.histogram import histogram
+from assay.stats.line import fairness, fitted, growth_exponent
+
+RATE = Load(Arrivals.CONSTANT, stages=((4.0, 40.0, 40.0),), seconds=4.0)
+SLO = objectives_of("latency_p95<200ms")
+
+
+def tally(slices: list[tuple[int, int, float]]) -> Tally:
+    """Of each quarter of a second: answers, failures, and the latency of the answers."""
+    whole = Tally()
+    for place, (completed, failed, latency) in enumerate(slices):
+        slice_ = Slice(completed=completed, sent=completed + failed)
+        slice_.errors.update({"http_503": failed} if failed else {})
+        slice_.times["latency"] = histogram(np.full(completed, latency))
+        whole.slices[place] = slice_
+    whole.last_end = len(slices) * whole.width
+    return whole
+
+
+FINE, LATE, FAILING, SILENT = (10, 0, 0.1), (10, 0, 0.3), (9, 1, 0.1), (2, 0, 0.1)
+
+
+def test_nothing_breaks_where_all_is_well():
+    assert first_breach(tally([FINE] * 16), RATE, SLO, 0.5) is None
+
+
+def test_the_first_breach_that_lasts_is_found_with_its_load_and_cause():
+    breach = first_breach(tally([FINE, LATE, FINE, FINE, LATE, LATE, LATE] + [FINE] * 9), RATE, SLO, 0.5)
+    assert breach is not None
+    assert (breach.at, breach.load, breach.unit, breach.cause) == (1.0, 40.0, "requests/s", "latency")
+    assert "latency_p95<200ms" in breach.why
+
+
+def test_a_longer_time_to_last_lets_short_breaches_pass():
+    course = [FINE] * 4 + [LATE] * 4 + [FINE] * 8
+    assert first_breach(tally(course), RATE, SLO, 1.0) is not None
+    assert first_breach(tally(course), RATE, SLO, 3.0) is None
+
+
+def test_more_than_five_percent_of_errors_break_it_without_any_objective():
+    breach = first_breach(tally([FINE, FAILING, FAILING, FINE]), RATE, (), 0.5)
+    assert breach is not None
+    assert breach.cause == "errors"
+    assert "10 %" in breach.why
+    assert "http_503" in breach.why
+    nineteen_of_twenty = (19, 1, 0.1)
+    steady = Load(Arrivals.CONSTANT, stages=((4.0, 80.0, 80.0),), seconds=4.0)
+    assert first_breach(tally([nineteen_of_twenty] * 16), steady, (), 0.5) is None
+
+
+def test_requests_that_were_due_and_never_answered_are_saturation():
+    breach = first_breach(tally([FINE, FINE, SILENT, SILENT] + [SILENT] * 12), RATE, SLO, 0.5)
+    assert breach is not None
+    assert (breach.at, breach.cause) == (0.5, "saturation")
+    assert "80 %" in breach.why
+
+
+def test_of_a_closed_loop_the_load_is_how_many_at_a_time():
+    closed = Load(Arrivals.CLOSED, concurrency=32, seconds=4.0)
+    breach = first_breach(tally([LATE] * 16), closed, SLO, 0.5)
+    assert breach is not None
+    assert (breach.load, breach.unit) == (32.0, "at a time")
+
+
+def test_in_a_spike_the_load_is_that_of_the_moment():
+    spike = Load(
+        Arrivals.CONSTANT, stages=((1.0, 40.0, 40.0), (1.0, 400.0, 400.0), (2.0, 40.0, 40.0)), seconds=4.0
+    )
+    course = [FINE] * 4 + [(100, 0, 0.5)] * 4 + [FINE] * 8
+    breach = first_breach(tally(course), spike, SLO, 0.5)
+    assert breach is not None
+    assert (breach.at, breach.load) == (1.0, 400.0)
+
+
+def test_what_we_could_not_read_in_time_is_not_blamed_on_the_agent():
+    breach = Breach(0.0, 40.0, "requests/s", "latency", "too late")
+    slow = result(lag_p99=0.1, times={"latency_from_send": times(0.2)})
+    ours = blamed(breach, slow)
+    assert ours is not None
+    assert not ours.is_theirs
+    assert blamed(breach, result(cpu_share=0.97)) != breach
+    assert blamed(breach, result(times={"latency_from_send": times(0.2)})) == breach
+
+
+def test_errors_stay_the_agents_own_however_busy_we_are():
+    breach = Breach(0.0, 40.0, "requests/s", "errors", "they failed")
+    assert blamed(breach, result(cpu_share=0.97)) == breach
+
+
+def test_the_slope_of_a_line_has_students_interval():
+    # y = x + 0.04 leaves squares of 0.072 with 3 degrees of freedom; √(0.024 / 10) × t(0.975, 3) = 0.04899 × 3.1824 = 0.1559.
+    # What it leaves alternates in sign, so nothing is added for likeness.
+    line = fitted([1, 2, 3, 4, 5], [1.1, 1.9, 3.2, 3.9, 5.1])
+    assert line is not None
+    assert line.slope == pytest.approx(1.0)
+    assert (line.low, line.high) == (pytest.approx(0.8441, abs=1e-4), pytest.approx(1.1559, abs=1e-4))
+
+
+def test_neighbours_that_are_alike_widen_the_interval():
+    chance = np.random.default_rng(7)
+    noise = chance.normal(size=400)
+    walk = np.convolve(noise, np.ones(20), "valid")
+    alike, apart = fitted(np.arange(walk.size), walk), fitted(np.arange(walk.size), chance.permutation(walk))
+    assert alike is not None
+    assert apart is not None
+    assert alike.high - alike.low > 2 * (apart.high - apart.low)
+
+
+def test_constant_and_too_few_values_have_no_slope():
+    flat = fitted([1, 2, 3], [5.0, 5.0, 5.0])
+    assert flat is not None
+    assert (flat.slope, flat.low, flat.high) == (0.0, 0.0, 0.0)
+    assert fitted([1, 2], [1.0, 2.0]) is None
+    assert fitted([1, 1, 1], [1.0, 2.0, 3.0]) is None
+
+
+def test_quadratic_work_has_an_exponent_of_two():
+    sizes = [10, 100, 1000, 10, 100, 1000]
+    line = growth_exponent(sizes, [3e-6 * size**2 for size in sizes])
+    assert line is not None
+    assert line.slope == pytest.approx(2.0)
+    assert line.low == pytest.approx(2.0, abs=1e-6)
+
+
+def test_nobody_gets_anything_is_neither_fair_nor_unfair():
+    assert fairness([0, 0]) is None
+    assert fairness([3, 1]) == pytest.approx(16 / 20)

@@ -1,0 +1,137 @@
+"""The score of a scenario and of all together, worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import pytest
+from tests.load.results import times
+from tests.stress.benches import moment
+
+from assay.analysis.stress import recovered_after, scenario_of, score_of, stress_finding
+from assay.model.load import Span
+from assay.model.stress import Breach, Judgement, Resources, Sample, ScenarioFinding
+from assay.report.document import plain
+
+BROKE = Breach(2.0, 100.0, "requests/s", "errors", "9 % of the requests failed, most of them as http_503")
+
+
+def found(name: str = "high_load", **changes: object) -> ScenarioFinding:
+    whole = ScenarioFinding(
+        name,
+        seconds=10.0,
+        offered=1000,
+        good=900,
+        completed=950,
+        errors={"http_503": 50},
+        load_asked=100.0,
+        load_borne=40.0,
+        unit="requests/s",
+    )
+    return replace(whole, **changes)  # type: ignore[arg-type]
+
+
+def test_what_did_not_break_and_had_nothing_to_recover_from_scores_its_share():
+    score = score_of(found())
+    assert (score.share, score.bearing, score.recovering) == (0.9, 1.0, 1.0)
+    assert score.value == pytest.approx(0.9)
+
+
+def test_the_three_factors_are_multiplied():
+    # 900 of 1,000 in time, 40 of 100 requests/s borne, 5 s of recovery after 10 s: 0.9 × 0.4 × 1/(1 + 0.5)
+    score = score_of(found(breach=BROKE, recovery=5.0))
+    assert score.value == pytest.approx(0.9 * 0.4 / 1.5)
+    assert score.value == pytest.approx(0.24)
+
+
+def test_the_interval_is_that_of_the_share_by_wilson():
+    # Wilson (1927) for 900 of 1,000: 0.8799 to 0.9171, each times 0.4
+    score = score_of(found(breach=BROKE))
+    assert (score.low, score.high) == (
+        pytest.approx(0.4 * 0.8799, abs=1e-4),
+        pytest.approx(0.4 * 0.9171, abs=1e-4),
+    )
+
+
+def test_a_breach_that_is_our_own_fault_is_not_held_against_the_agent():
+    ours = replace(BROKE, cause="generator")
+    assert score_of(found(breach=ours)).bearing == 1.0
+
+
+def test_what_never_answers_again_scores_nothing():
+    assert score_of(found(recovery=3.0, is_recovered=False, is_dead=True)).value == 0.0
+
+
+def test_resilience_is_the_mean_over_scenarios_that_apply():
+    scenarios = [
+        found("high_load", breach=BROKE, recovery=5.0),  # 0.24
+        found("sustained_load", good=1000),  # 1
+        ScenarioFinding("rate_limiting", skipped="a URL has no retries"),
+        found("spike_load", good=500, recovery=10.0),  # 0.5 × 1 × 0.5
+    ]
+    whole = stress_finding("x", {}, scenarios)
+    assert whole.resilience is not None
+    assert whole.resilience.value == pytest.approx((0.24 + 1.0 + 0.25) / 3)
+    assert whole.resilience.low is not None
+    assert whole.resilience.high is not None
+    assert whole.resilience.low < whole.resilience.value < whole.resilience.high
+    assert [score.scenario for score in whole.scores] == ["high_load", "sustained_load", "spike_load"]
+
+
+def test_without_a_scenario_that_applies_there_is_no_resilience():
+    assert stress_finding("x", {}, [ScenarioFinding("rate_limiting", skipped="no")]).resilience is None
+
+
+def test_limits_and_recommendations_carry_the_figures_they_follow_from():
+    whole = stress_finding("x", {}, [found(breach=BROKE, recovery=5.0), found("sustained_load", good=1000)])
+    limit, beyond = whole.limits
+    assert "40 of 100 requests/s" in limit
+    assert "http_503" in limit
+    assert "sustained_load (100 requests/s)" in beyond
+    first, second = whole.recommendations
+    assert "at most 40 requests/s" in first
+    assert "2 instances" in first
+    assert "5 s to recover, 50 %" in second
+
+
+def test_where_nothing_is_wrong_nothing_is_recommended():
+    assert stress_finding("x", {}, [found(good=1000)]).recommendations == ()
+
+
+def test_a_judgement_against_it_becomes_a_recommendation_and_one_for_it_does_not():
+    bad = Judgement("memory_drift", "Memory changed by 3 MiB a minute", 3e6, 2e6, 4e6, "bytes", is_fine=False)
+    whole = stress_finding(
+        "x", {}, [found(judgements=(bad, replace(bad, name="latency_drift", is_fine=True)))]
+    )
+    (told,) = whole.recommendations
+    assert told.startswith("high_load: Memory changed by 3 MiB a minute")
+
+
+def test_recovery_counts_from_the_end_of_the_pressure_to_the_first_of_two_calm_moments():
+    course = [moment(0, 0.1), moment(1, 5.0), moment(2, 3.0), moment(3, 0.105), moment(4, 0.1)]
+    assert recovered_after(course, 2.0, times(0.1)) == (1.0, True)
+    assert recovered_after(course, 3.0, times(0.1)) == (0.0, True)
+
+
+def test_one_calm_moment_among_bad_ones_is_no_recovery():
+    course = [moment(0, 3.0), moment(1, 0.1), moment(2, 3.0), moment(3, 0.1), moment(4, 0.1)]
+    assert recovered_after(course, 0.0, times(0.1)) == (3.0, True)
+
+
+def test_fast_errors_are_no_recovery():
+    course = [moment(0, 0.1, completed=5, failed=5), moment(1, 0.1, completed=5, failed=5)]
+    assert recovered_after(course, 0.0, times(0.1)) == (2.0, False)
+
+
+def test_a_finding_comes_back_from_the_store_as_it_went_in():
+    whole = found(
+        breach=BROKE,
+        recovery=1.5,
+        throughput=Span(10.0, 9.0, 11.0),
+        times={"latency": times(0.2)},
+        judgements=(Judgement("knee", "up to 8", 8.0),),
+        resources=Resources("server (1)", (Sample(0.0, 0.0, 100), Sample(1.0, 0.5, 200))),
+        moments=(moment(0), moment(1)),
+        warnings=("careful",),
+    )
+    assert scenario_of(plain(asdict(whole))) == whole

@@ -1,0 +1,207 @@
+"""What scenarios make of what they are answered, by rules with known figures."""
+
+from __future__ import annotations
+
+import pytest
+from tests.load.results import times
+from tests.stress.benches import RuleBench, moment, stretch
+
+from assay.analysis.stress import score_of
+from assay.builtin.scenarios.concurrent_requests import ConcurrentRequests
+from assay.builtin.scenarios.failure_recovery import FailureRecovery
+from assay.builtin.scenarios.high_load import HighLoad
+from assay.builtin.scenarios.large_inputs import LargeInputs
+from assay.builtin.scenarios.memory_pressure import MemoryPressure
+from assay.builtin.scenarios.rate_limiting import RateLimiting
+from assay.builtin.scenarios.spike_load import SpikeLoad
+from assay.builtin.scenarios.sustained_load import SustainedLoad
+from assay.model.load import Load, Span
+from assay.model.stress import Breach, Sample, ScenarioFinding, Stretch
+from assay.plugin import lookup
+from assay.plugin.scenario import Scenario
+
+LATE = Breach(0.0, 0.0, "at a time", "latency", "too late")
+CALM = (moment(0), moment(1), moment(2))
+
+
+def judged(found: ScenarioFinding) -> dict[str, float | None]:
+    return {one.name: one.value for one in found.judgements}
+
+
+def test_the_eight_scenarios_are_found_by_name_in_full_and_quick():
+    names = lookup.known("scenarios")
+    assert len(names) == 8
+    for name in names:
+        member = lookup.find("scenarios", name)
+        for made in (member(), member.quick()):
+            assert isinstance(made, Scenario)
+            assert made.name == name
+        assert member() != member.quick()
+
+
+def test_sizes_are_those_of_the_method():
+    assert (HighLoad().seconds, HighLoad().concurrency, HighLoad().times) == (300.0, 100, 10.0)
+    assert SustainedLoad().seconds == 1800.0
+    assert (SpikeLoad().before, SpikeLoad().spike, SpikeLoad().after) == (60.0, 30.0, 60.0)
+    assert (SpikeLoad.quick().before, SpikeLoad.quick().spike, SpikeLoad.quick().after) == (3.0, 2.0, 3.0)
+    assert ConcurrentRequests().levels == tuple(2**n for n in range(10))
+    assert ConcurrentRequests.quick().levels[-1] == 64
+    assert (LargeInputs().sizes[0], LargeInputs().sizes[-1], LargeInputs().each) == (1_000, 10_000_000, 20)
+    assert LargeInputs.quick().sizes[-1] == 1_000_000
+    assert (RateLimiting().share, RateLimiting().retry_after, RateLimiting.quick().seconds) == (0.5, 1.0, 5.0)
+    assert (FailureRecovery().seconds, FailureRecovery().rounds) == (10.0, 3)
+    assert (MemoryPressure().steps[0], MemoryPressure().steps[-1], len(MemoryPressure.quick().steps)) == (
+        4.0,
+        1.0,
+        3,
+    )
+
+
+def test_high_load_asks_ten_times_the_base_and_says_what_part_came_back():
+    def rule(load: Load, prompts: object) -> Stretch:
+        if load.concurrency == 100:
+            return stretch(load, completed=250, good=100, offered=1000, breach=LATE, duration=10.0)
+        return stretch(load, moments=CALM)
+
+    bench = RuleBench(rule)
+    found = HighLoad(seconds=10.0, recovery_seconds=3.0).run(bench)
+    assert bench.put_so_far[0].stages == ((10.0, 100.0, 100.0),)
+    assert (found.load_asked, found.load_borne) == (100.0, 25.0)
+    assert judged(found)["load_borne"] == pytest.approx(0.25)
+    assert (found.recovery, found.is_recovered) == (0.0, True)
+    # 100 of 1,000 in time, a quarter borne, nothing to recover from
+    assert score_of(found).value == pytest.approx(0.1 * 0.25)
+
+
+def test_an_agent_that_answers_nothing_after_the_pressure_is_dead():
+    def rule(load: Load, prompts: object) -> Stretch:
+        return (
+            stretch(load, breach=LATE)
+            if load.concurrency == 100
+            else stretch(load, completed=0, errors={"refused": 9})
+        )
+
+    found = HighLoad(seconds=1.0, recovery_seconds=1.0).run(RuleBench(rule))
+    assert found.is_dead
+    assert score_of(found).value == 0.0
+
+
+def test_latency_and_memory_that_creep_are_found_with_their_slopes():
+    course = tuple(moment(n, 0.1 + 0.01 * n) for n in range(30))
+    bench = RuleBench(lambda load, prompts: stretch(load, moments=course, times={"latency": times(0.2)}))
+    bench.sampled = tuple(Sample(float(n), 0.1, 10**8 + n * 10**7) for n in range(30))
+    found = SustainedLoad(seconds=30.0).run(bench)
+    by_name = {one.name: one for one in found.judgements}
+    # A hundredth of a second each second, and ten million bytes
+    assert by_name["latency_drift"].value == pytest.approx(0.6)
+    assert by_name["memory_drift"].value == pytest.approx(6e8)
+    assert by_name["latency_drift"].is_fine is False
+    assert by_name["memory_drift"].is_fine is False
+    assert by_name["late_errors"].is_fine is True
+
+
+def test_what_stays_level_does_not_drift_and_errors_that_come_late_are_told():
+    steady = [moment(n, 0.1 + 0.001 * (n % 2)) for n in range(20)]
+    course = tuple(steady + [moment(20 + n, 0.1 + 0.001 * (n % 2), 5, 5) for n in range(10)])
+    found = SustainedLoad(seconds=30.0).run(RuleBench(lambda load, prompts: stretch(load, moments=course)))
+    by_name = {one.name: one for one in found.judgements}
+    assert by_name["latency_drift"].is_fine is True
+    assert "memory_drift" not in by_name
+    assert (by_name["late_errors"].value, by_name["late_errors"].is_fine) == (0.5, False)
+
+
+def test_a_spike_is_judged_by_what_came_back_in_it_and_how_long_it_was_felt():
+    course = (moment(0), moment(1, 2.0, 30, 10), moment(2, 2.0, 30, 0), moment(3, 1.0), moment(4), moment(5))
+    bench = RuleBench(lambda load, prompts: stretch(load, moments=course, breach=LATE, good=40, offered=220))
+    found = SpikeLoad(before=1.0, spike=2.0, after=3.0).run(bench)
+    assert bench.put_so_far[0].stages == ((1.0, 10.0, 10.0), (2.0, 100.0, 100.0), (3.0, 10.0, 10.0))
+    assert (found.load_asked, found.load_borne) == (100.0, 30.0)
+    assert (found.recovery, found.is_recovered) == (1.0, True)
+    assert judged(found)["spike_errors"] == pytest.approx(10 / 70)
+    assert score_of(found).value == pytest.approx(40 / 220 * 0.3 / (1 + 1 / 6))
+
+
+def test_concurrency_shows_its_knee_and_the_level_at_which_it_broke():
+    rates = {1: 10.0, 2: 20.0, 4: 40.0, 8: 41.0, 16: 41.0, 32: 41.0, 64: 41.0}
+
+    def rule(load: Load, prompts: object) -> Stretch:
+        level = load.concurrency or 0
+        if load.is_open:
+            return stretch(load, moments=CALM)
+        breach = LATE if level >= 16 else None
+        return stretch(
+            load, throughput=Span(rates[level]), breach=breach, fairness=0.7 if level == 32 else 1.0
+        )
+
+    found = ConcurrentRequests(levels=tuple(rates), seconds=1.0, recovery_seconds=1.0).run(RuleBench(rule))
+    told = judged(found)
+    assert told["knee"] == 4.0
+    assert told["speedup"] == pytest.approx(4.1)
+    assert told["fairness"] == 0.7
+    # 32 broke as well, so 64 was not tried any more; 8 of 64 was borne
+    assert (found.load_asked, found.load_borne, found.seconds) == (64.0, 8.0, 6.0)
+    assert found.is_broken
+
+
+def test_large_inputs_grow_by_a_power_and_say_what_is_refused_and_how():
+    def rule(load: Load, prompts: list[str]) -> Stretch:
+        if not prompts:
+            return stretch(load, moments=CALM)
+        size = len(prompts[0])
+        if size > 100_000:
+            return stretch(load, completed=0, errors={"http_413": 4}, good=0)
+        return stretch(load, completed=4, latencies=[1e-6 * size * wobble for wobble in (0.9, 1.1, 1.0, 1.0)])
+
+    found = LargeInputs(each=4).run(RuleBench(rule))  # type: ignore[arg-type]
+    by_name = {one.name: one for one in found.judgements}
+    assert by_name["growth_exponent"].value == pytest.approx(1.0, abs=0.02)
+    assert by_name["largest_accepted"].value == 100_000
+    assert by_name["refusal"].is_fine is True
+    assert found.breach is not None
+    assert (found.breach.load, found.breach.cause) == (1_000_000, "errors")
+    # 12 of 20: the largest size was not even put, as nothing of the one before was accepted
+    assert (found.offered, found.good) == (20, 12)
+    assert score_of(found).value == pytest.approx(12 / 20 * 0.01)
+
+
+def test_longer_contexts_that_end_the_connection_are_no_graceful_refusal():
+    def rule(load: Load, prompts: list[str]) -> Stretch:
+        if not prompts:
+            return stretch(load, moments=CALM)
+        fails = len(prompts[0]) > 40_000
+        return stretch(load, completed=0, errors={"reset": 4}) if fails else stretch(load, completed=4)
+
+    found = MemoryPressure(contexts=(1_000, 10_000, 100_000, 1_000_000), each=4).run(RuleBench(rule))  # type: ignore[arg-type]
+    by_name = {one.name: one for one in found.judgements}
+    assert by_name["graceful"].is_fine is False
+    assert (found.load_borne, found.load_asked, found.offered) == (10_000, 1_000_000, 16)
+
+
+@pytest.mark.parametrize("scenario", [LargeInputs(), MemoryPressure()])
+def test_a_page_that_is_only_fetched_has_no_input_to_make_larger(scenario: Scenario):
+    from assay.execute.load.asking import LoadOptions
+    from assay.execute.stress.subject import Subject
+
+    bench = RuleBench(lambda load, prompts: stretch(load))
+    bench.subject = Subject(LoadOptions("http://127.0.0.1:9/page"))
+    assert "only fetched" in scenario.not_for(bench)
+    bench.subject = Subject(LoadOptions("http://127.0.0.1:9/page", prompt="hello"))
+    assert scenario.not_for(bench) == ""
+
+
+def test_rate_limiting_is_for_agents_whose_model_can_be_found(monkeypatch: pytest.MonkeyPatch):
+    from assay.execute.load.asking import LoadOptions
+    from assay.execute.stress.subject import Subject
+    from assay.model import AgentUse
+
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    bench = RuleBench(lambda load, prompts: stretch(load))
+    assert "URL" in RateLimiting().not_for(bench)
+    program = {"command": ["python3", "x.py"]}
+    bench.subject = Subject(LoadOptions("mine"), AgentUse("mine", "command", program))
+    assert "OPENAI_BASE_URL" in RateLimiting().not_for(bench)
+    env = {"OPENAI_BASE_URL": "http://127.0.0.1:9000/v1"}
+    bench.subject = Subject(LoadOptions("mine"), AgentUse("mine", "command", {**program, "env": env}))
+    assert RateLimiting().not_for(bench) == ""
+    moved = bench.subject.with_upstream_at("http://127.0.0.1:7000/v1")
+    assert moved.options["env"] == {"OPENAI_BASE_URL": "http://127.0.0.1:7000/v1"}
