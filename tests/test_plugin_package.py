@@ -32,7 +32,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = shutil.copytree(PACKAGE, tmp_path_factory.mktemp("source") / "package")
     installer = ["uv", "pip"] if importlib.util.find_spec("uv") else ["pip"]
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--target", str(folder)]
-    subprocess.run([sys.executable, "-m", *installer, "install", *options, str(source)], check=True)
+    cache = str(tmp_path_factory.mktemp("cache"))  # not everybody has a home that may be written to
+    subprocess.run(
+        [sys.executable, "-m", *installer, "install", *options, str(source)],
+        env={**os.environ, "UV_CACHE_DIR": cache, "PIP_CACHE_DIR": cache},
+        check=True,
+    )
     return folder
 
 
@@ -43,7 +48,7 @@ def assay(site: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess
         env={**os.environ, "PYTHONPATH": str(site), "ASSAY_DB": f"sqlite:///{cwd / 'assay.db'}"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
 
 
