@@ -6,6 +6,7 @@ A slice is a quarter of a second at first; when there are too many, neighbours a
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from assay.stats.histogram import NOTHING, Histogram, added, histogram
 
 SHORTEST = 0.25
 MOST_SLICES = 256
+MOST_ANSWERS = 5000
+"""Kept to be scored."""
 UNFINISHED = ("cut_off", "worker_lost")
 """Kinds of requests of which nobody knows how they would have ended: no failures of the server."""
 TIMES = ("ttft", "latency", "ttft_from_send", "latency_from_send", "tpot", "itl", "schedule_delay")
@@ -98,6 +101,8 @@ class Tally:
         self.counts_pieces = False
         self.is_simulated = False
         self.answers: list[tuple[int, str]] = []
+        self._answered = 0
+        self._chance = random.Random(1)
         self.seconds = 0.0
 
     def add(self, worker: int, chunk: Chunk) -> None:
@@ -115,7 +120,8 @@ class Tally:
             self.done.add(worker)
         answers = facts["answers"]
         if isinstance(answers, list):
-            self.answers += [(int(number), str(text)) for number, text in answers]
+            for number, text in answers:
+                self._keep(int(number), str(text))
         kinds = facts["kinds"]
         if len(chunk) and isinstance(kinds, list):
             self._fold(chunk, kinds)
@@ -124,6 +130,14 @@ class Tally:
             here = self._at(max(chunk.columns["end"], default=self.seconds))
             here.times["itl"] = added([here.times["itl"], histogram(np.frombuffer(chunk.gaps))])
         self._shorten()
+
+    def _keep(self, number: int, text: str) -> None:
+        """Of more answers than can be kept, each has the same chance to be among them."""
+        self._answered += 1
+        if len(self.answers) < MOST_ANSWERS:
+            self.answers.append((number, text))
+        elif (place := self._chance.randrange(self._answered)) < MOST_ANSWERS:
+            self.answers[place] = (number, text)
 
     def end(self, workers: int, is_stopped: bool) -> None:
         """Nothing more will be told; what a worker that did not come to its end had under way is counted as well."""

@@ -1,0 +1,69 @@
+"""A suite as the data set: answers are scored while the server is loaded."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.command import AssayInline
+from tests.load.faulty import DONE, FINISH, JSON, Guest, delta, faulty, streamed, with_length
+from tests.suites.project import numbers, suite
+
+from assay.execute.load import tally as tallying
+from assay.execute.load.tally import Tally
+
+
+def asked(guest: Guest) -> str:
+    content: str = json.loads(guest.request.partition(b"\r\n\r\n")[2])["messages"][-1]["content"]
+    return content
+
+
+def mostly_right(guest: Guest) -> None:
+    """What is asked comes back, cut in two; asked for 3 the server says 7."""
+    text = asked(guest).strip()
+    guest.say(streamed([delta(content="7" if text == "3" else text), delta(content=" "), FINISH, DONE]))
+
+
+def test_answers_are_scored_while_the_server_is_loaded(assay_inline: AssayInline) -> None:
+    file = assay_inline.write("s.yaml", suite(numbers(4), benchmark={"scorer": "exact"}))
+    with faulty(mostly_right) as server:
+        done = assay_inline(
+            "load", server.url, "--dataset", file, "--requests", "40", "--concurrency", "1,4", "--json"
+        )
+    loads = done.json["loads"]
+    for one in loads:
+        assert one["quality"]["score"] == pytest.approx(0.75)
+        assert one["quality"]["scored"] == 40
+        low, high = one["quality"]["interval"]
+        assert low <= 0.75 <= high
+    assert "score" in assay_inline("show", done.json["run"]).out
+
+
+def test_answers_in_one_piece_are_scored_too(assay_inline: AssayInline) -> None:
+    def talk(guest: Guest) -> None:
+        guest.say(
+            with_length(json.dumps({"choices": [{"message": {"content": asked(guest)}}]}).encode(), JSON)
+        )
+
+    file = assay_inline.write("s.yaml", suite(numbers(3), benchmark={"scorer": "exact"}))
+    with faulty(talk) as server:
+        done = assay_inline("load", server.url, "--dataset", file, "--requests", "9", "--no-stream", "--json")
+    assert done.json["quality"] == {"score": 1.0, "interval": [1.0, 1.0], "scored": 9, "unscored": 0}
+
+
+def test_a_suite_that_is_wrong_is_refused_with_its_line(assay_inline: AssayInline) -> None:
+    file = assay_inline.write("s.yaml", "suite: s\nbenchmarks: []\n")
+    with faulty(mostly_right) as server:
+        assert "s.yaml" in assay_inline("load", server.url, "--dataset", file).refusal
+        assert server.requests == []
+
+
+def test_of_too_many_answers_an_even_choice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallying, "MOST_ANSWERS", 100)
+    tally = Tally()
+    for number in range(10_000):
+        tally._keep(number, "x")
+    kept = sorted(number for number, _ in tally.answers)
+    assert len(set(kept)) == 100
+    # The median of 100 uniform draws is within five standard errors of the middle.
+    assert abs(kept[50] - 5000) < 5 * 10_000 * 0.5 / 10
