@@ -50,6 +50,12 @@ def test_a_longer_time_to_last_lets_short_breaches_pass():
     assert first_breach(tally(course), RATE, SLO, 3.0) is None
 
 
+def test_a_load_that_is_shorter_than_a_breach_must_be_breaks_when_all_of_it_is_bad():
+    short = Load(Arrivals.CLOSED, concurrency=1, seconds=60.0, count=20)
+    assert first_breach(tally([LATE, LATE]), short, SLO, 3.0) is not None
+    assert first_breach(tally([FINE] * 8 + [LATE]), short, SLO, 3.0) is None
+
+
 def test_more_than_five_percent_of_errors_break_it_without_any_objective():
     breach = first_breach(tally([FINE, FAILING, FAILING, FINE]), RATE, (), 0.5)
     assert breach is not None
@@ -106,7 +112,7 @@ def test_the_slope_of_a_line_has_students_interval():
     line = fitted([1, 2, 3, 4, 5], [1.1, 1.9, 3.2, 3.9, 5.1])
     assert line is not None
     assert line.slope == pytest.approx(1.0)
-    assert (line.low, line.high) == (pytest.approx(0.8441, abs=1e-4), pytest.approx(1.1559, abs=1e-4))
+    assert [line.low, line.high] == pytest.approx([0.8441, 1.1559], abs=1e-4)
 
 
 def test_neighbours_that_are_alike_widen_the_interval():

@@ -196,6 +196,8 @@ def _start(
     load = within(calm_load(base, sizes.calm), subject)
     load = replace(load, seconds_each=asked.load.seconds_each, workers=asked.load.workers)
     result = asked.at(load).measured(is_stopped=is_stopped)
+    if is_stopped():
+        raise KeyboardInterrupt
     calm = latency_of(result, shown(options.load.target))
     doubt = discomfort(result, base)
     given = objectives_of(options.load.slo) if options.load.slo else ()

@@ -43,14 +43,14 @@ class Window:
 
 
 def first_breach(tally: Tally, load: Load, objectives: Sequence[Objective], sustain: float) -> Breach | None:
-    """`sustain` is how many seconds a breach has to last to count."""
+    """`sustain` is how many seconds a breach has to last to count; of a shorter load, all of it."""
+    looked_at = [window for window in windows(tally, load, sustain / _PARTS) if not window.is_empty]
+    lasting = min(sustain, sum(window.seconds for window in looked_at))
     bad: list[tuple[Window, str, str]] = []
-    for window in windows(tally, load, sustain / _PARTS):
-        if window.is_empty:
-            continue
+    for window in looked_at:
         found = broken_by(window, objectives)
         bad = [*bad, (window, *found)] if found else []
-        if sum(one.seconds for one, _, _ in bad) >= sustain - 1e-9:
+        if bad and sum(one.seconds for one, _, _ in bad) >= lasting - 1e-9:
             first, cause, why = bad[0]
             return Breach(first.begin, *load_at(load, first.begin), cause, why)
     return None

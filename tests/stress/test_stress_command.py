@@ -1,0 +1,162 @@
+"""`assay stress` as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.command import COMMAND, Assay, AssayInline, environment, heeding_signals
+from tests.sim_llm.asking import quick
+
+from assay.builtin.scenarios.high_load import HighLoad
+from assay.builtin.scenarios.large_inputs import LargeInputs
+from assay.builtin.scenarios.rate_limiting import RateLimiting
+from assay.execute.load.asking import LoadOptions
+from assay.pipeline.reporting import report_of, write_reports
+from assay.pipeline.stress import Sizes, Stressed, StressOptions, Told, run_stress, shown
+from assay.report.stress import stress_document
+from assay.spec.settings import find_settings
+from assay.store.store import Store
+
+QUIET = Told(lambda text: None, lambda found: None, lambda pulse, load: None)
+SMALL = Sizes(search=0.5, calm=0.5, sustain=0.5)
+
+
+def stressed(
+    folder: Path, url: str, base: float | None = 20.0, slo: str | None = "latency_p95<30s"
+) -> Stressed:
+    """Three scenarios in small, one of which does not apply."""
+    options = StressOptions(LoadOptions(url, model="m", slo=slo), base=base, tags=("small",))
+    scenarios = (
+        HighLoad(seconds=0.5, times=2.0, recovery_seconds=0.5),
+        LargeInputs(sizes=(1_000, 10_000, 100_000), each=2, recovery_seconds=0.5),
+        RateLimiting(),
+    )
+    with Store.open(f"sqlite:///{folder}/x.db") as store:
+        return run_stress(options, store, find_settings(folder), QUIET, scenarios, SMALL)
+
+
+def test_each_scenario_is_stored_as_a_trial_and_read_back_the_same(tmp_path: Path):
+    with quick() as server:
+        done = stressed(tmp_path, f"{server.url}/v1")
+    with Store.open(f"sqlite:///{tmp_path}/x.db") as store:
+        report = report_of(store, done.run_id)
+    assert [trial.name for trial in report.trials] == ["high_load", "large_inputs", "rate_limiting"]
+    assert report.run.tags == ("small",)
+    assert report.stress is not None
+    assert stress_document(report.stress) == json.loads(json.dumps(stress_document(done.finding)))
+    assert {estimate.metric.kind.value for estimate in report.trials[0].estimates} == {"simulated"}
+
+
+def test_what_does_not_apply_is_left_out_with_its_reason(tmp_path: Path):
+    with quick() as server:
+        finding = stressed(tmp_path, f"{server.url}/v1").finding
+    assert [score.scenario for score in finding.scores] == ["high_load", "large_inputs"]
+    assert "a URL is a server" in finding.scenarios[2].skipped
+    assert finding.resilience is not None
+    assert finding.resilience.value == pytest.approx(sum(score.value for score in finding.scores) / 2)
+
+
+def test_without_an_objective_one_is_derived_and_without_a_base_one_is_found(tmp_path: Path):
+    with quick(ttft=0.005) as server:
+        finding = stressed(tmp_path, f"{server.url}/v1", base=None, slo=None).finding
+    assert finding.base is not None
+    assert finding.base > 0
+    assert "half of the" in finding.base_text
+    assert "as no --slo was given" in finding.objective
+
+
+@pytest.mark.parametrize(
+    ("kind", "file"), [("html", "report.html"), ("md", "report.md"), ("json", "result.json")]
+)
+def test_reports_tell_of_the_stress_test(tmp_path: Path, kind: str, file: str):
+    with quick() as server:
+        done = stressed(tmp_path, f"{server.url}/v1")
+    with Store.open(f"sqlite:///{tmp_path}/x.db") as store:
+        write_reports(report_of(store, done.run_id), [kind], tmp_path / "out")
+    text = (tmp_path / "out" / file).read_text(encoding="utf-8").replace("\\_", "_")
+    assert "high_load" in text
+    assert "a URL is a server" in text
+    assert "esilience" in text
+
+
+def test_the_command_gives_one_document_and_show_repeats_it(assay_inline: AssayInline):
+    with quick() as server:
+        arguments = ("--scenario", "large_inputs", "--quick", "--base", "20", "--slo", "latency_p95<60s")
+        done = assay_inline("stress", f"{server.url}/v1", *arguments, "--json")
+    document = json.loads(done.out)
+    assert done.code == (1 if document["scenarios"][0]["broke"] else 0), done.err
+    (scenario,) = document["scenarios"]
+    assert scenario["scenario"] == "large_inputs"
+    assert scenario["requests_offered"] == 12
+    assert 0 <= document["resilience"] <= 1
+    assert document["simulated"]
+    shown_again = assay_inline("show", document["run"])
+    assert "Resilience" in shown_again.out
+    assert "large_inputs" in shown_again.out
+
+
+def test_something_that_breaks_is_exit_code_one(assay_inline: AssayInline):
+    with quick() as server:
+        arguments = ("--scenario", "large_inputs", "--quick", "--base", "20", "--slo", "latency_p95<1us")
+        done = assay_inline("stress", f"{server.url}/v1", *arguments)
+    assert done.code == 1, done.err
+    assert "broke" in done.out
+    assert "Next: assay report" in done.err
+
+
+def test_ctrl_c_keeps_the_scenarios_that_are_done(assay: Assay):
+    with quick() as server:
+        command = [str(COMMAND), "stress", f"{server.url}/v1", "--base", "10", "--slo", "latency_p95<60s"]
+        process = subprocess.Popen(
+            [*command, "--quick", "--scenario", "large_inputs", "--scenario", "sustained_load"],
+            cwd=assay.folder,
+            env=environment({}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=heeding_signals,
+        )
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("sustained_load: under way"):
+                process.send_signal(signal.SIGINT)
+                break
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert "large_inputs" in out
+    assert "sustained_load" not in out
+    assert "Interrupted" in err
+    run = assay("show", "last", "--json")
+    assert json.loads(run.out)["status"] == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("http://127.0.0.1:9/v1", "--scenario", "spike"), "spike_load"),
+        (("http://127.0.0.1:9/v1", "--base", "0"), "--base"),
+        (("http://127.0.0.1:9/v1", "--base", "fast"), "--base"),
+        (("http://127.0.0.1:9/v1", "--slo", "soon"), "--slo"),
+        (("http://192.0.2.1/v1",), "--allow-host 192.0.2.1"),
+        (("nobody",), "neither a URL nor an agent"),
+        (("http://127.0.0.1:9/v1", "--quick"), "answers nothing"),
+        (("http://127.0.0.1:9/v1", "--quick", "--base", "5"), "answers nothing"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_message(
+    assay_inline: AssayInline, arguments: tuple[str, ...], told: str
+):
+    assert told in assay_inline("stress", *arguments).refusal
+
+
+def test_scenarios_are_listed(assay_inline: AssayInline):
+    listed = assay_inline("list", "scenarios", "--json").json
+    assert "failure_recovery" in [one["name"] for one in listed]
+
+
+def test_a_password_in_a_url_is_not_stored():
+    assert shown("http://me:secret@127.0.0.1:9000/v1") == "http://127.0.0.1:9000/v1"
