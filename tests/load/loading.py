@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+from tests.command import COMMAND, environment
 
 from assay.analysis.load import judged
 from assay.execute.load.asking import LoadOptions, prepared
@@ -15,6 +21,19 @@ def load(url: str, **given: Any) -> LoadResult:
         given.setdefault("requests", 4)
     asked = prepared(LoadOptions(url, **given))
     return judged(asked.measured(), asked.load)
+
+
+@contextlib.contextmanager
+def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The command while it runs, so that signals can be sent to it; it does not outlive the test."""
+    with subprocess.Popen(
+        [COMMAND, "load", *arguments], cwd=folder, env=environment({}), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def kinds(url: str, **given: Any) -> dict[str, int]:

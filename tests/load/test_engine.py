@@ -263,12 +263,17 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for child in file.read_text().split()] if file.exists() else []
 
 
+def told_by_the_system(pid: int, file: str) -> str:
+    """Nothing where the process has just ended."""
+    try:
+        return Path(f"/proc/{pid}/{file}").read_text()
+    except OSError:
+        return ""
+
+
 def workers() -> list[int]:
-    found = []
-    for child in children_of(os.getpid()):
-        if "assay.execute.load.worker" in Path(f"/proc/{child}/cmdline").read_text():
-            found.append(child)
-    return found
+    children = children_of(os.getpid())
+    return [one for one in children if "assay.execute.load.worker" in told_by_the_system(one, "cmdline")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
@@ -311,10 +316,8 @@ def test_workers_end_when_the_parent_is_killed(tmp_path: Path) -> None:
 
 def is_alive(pid: int) -> bool:
     """Not a zombie that only waits to be looked at."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+    told = told_by_the_system(pid, "stat").rpartition(")")[2].split()
+    return bool(told) and told[0] not in "ZX"
 
 
 def test_requests_leave_nothing_behind_in_memory() -> None:
@@ -323,7 +326,7 @@ def test_requests_leave_nothing_behind_in_memory() -> None:
 
     def watch(pulse: object, tally: Tally) -> None:
         if children := workers():
-            status = Path(f"/proc/{children[0]}/status").read_text()
+            status = told_by_the_system(children[0], "status")
             size = next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")), 0)
             if size:
                 peaks.append((tally.completed, size))

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.command import COMMAND, Assay, AssayInline, environment
+from tests.command import COMMAND, Assay, AssayInline
 from tests.load.faulty import ANSWER, Faulty, Guest, always, faulty, until, with_length
+from tests.load.loading import started
 
 TIMES = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
 
@@ -116,7 +117,10 @@ def test_a_load_as_an_experiment_keeps_no_secret_and_is_refused_before_it_is_sto
     run = ("run", "load", "--set", f"target={server.url}")
     header = json.dumps([f"Authorization: Bearer {SECRET}"])
     assert SECRET not in assay_inline(*run, "--set", f"header={header}").refusal
-    assert "is not a URL" in assay_inline("run", "load", "--set", "target=nobody").refusal
+    assert "is not a URL" in assay_inline("run", "load", "--set", "target=ftp://127.0.0.1/v1").refusal
+    assert (
+        SECRET not in assay_inline("run", "load", "--set", f"target=http://me:{SECRET}@127.0.0.1/v1").refusal
+    )
     assert assay_inline("runs", "list", "--json").json == []
 
 
@@ -308,19 +312,12 @@ def test_every_request_is_written_to_parquet(assay_inline: AssayInline) -> None:
     assert [row["output_tokens"] for row in rows] == [3, None] * 5
 
 
-def started(assay: Assay, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [COMMAND, "load", *arguments], cwd=assay.folder, env=environment({}), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_reports_what_was_measured(assay: Assay, server: Faulty, number: signal.Signals) -> None:
-    process = started(assay, server.url, "--rate", "50", "--duration", "600", "--json")
-    until(lambda: len(server.requests) > 30)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    with started(assay.folder, server.url, "--rate", "50", "--duration", "600", "--json") as process:
+        until(lambda: len(server.requests) > 30)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
     found = json.loads(out)
@@ -334,13 +331,13 @@ def test_ctrl_c_reports_what_was_measured(assay: Assay, server: Faulty, number: 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
 def test_a_worker_that_is_killed_is_told_and_ends_with_2(assay: Assay, server: Faulty) -> None:
-    process = started(assay, server.url, "--rate", "50", "--duration", "600", "--json")
-    until(lambda: len(server.requests) > 30)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    for child in children:
-        if "assay.execute.load.worker" in Path(f"/proc/{child}/cmdline").read_text():
-            subprocess.run(["kill", "-9", child], check=True)
-    out, _ = process.communicate(timeout=60)
+    with started(assay.folder, server.url, "--rate", "50", "--duration", "600", "--json") as process:
+        until(lambda: len(server.requests) > 30)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        for child in children:
+            if "assay.execute.load.worker" in Path(f"/proc/{child}/cmdline").read_text():
+                subprocess.run(["kill", "-9", child], check=True)
+        out, _ = process.communicate(timeout=60)
     assert process.returncode == 2
     found = json.loads(out)
     assert found["requests_completed"] >= 10

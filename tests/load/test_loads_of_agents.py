@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.command import COMMAND, AssayInline, environment
+from tests.command import AssayInline
 from tests.load.faulty import until
+from tests.load.loading import started
 
 AGENTS = """
 import asyncio, time
@@ -93,27 +93,21 @@ def test_neither_headers_nor_unknown_agents_are_taken(agents: AssayInline) -> No
 
 
 def test_ctrl_c_ends_a_load_of_an_agent(agents: AssayInline) -> None:
-    process = subprocess.Popen(
-        [COMMAND, "load", "counted", "--rate", "20", "--duration", "600", "--json"], cwd=agents.folder,
-        env=environment({}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
     asked = Path(agents.folder / "asked.txt")
-    until(lambda: asked.exists() and asked.stat().st_size > 10)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    with started(agents.folder, "counted", "--rate", "20", "--duration", "600", "--json") as process:
+        until(lambda: asked.exists() and asked.stat().st_size > 10)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert json.loads(out)["requests_completed"] >= 3
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are found by /proc")
 def test_an_agent_that_blocks_everything_can_be_interrupted(agents: AssayInline) -> None:
-    process = subprocess.Popen(
-        [COMMAND, "load", "stubborn", "--requests", "1", "--json"], cwd=agents.folder,
-        env=environment({}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    until(lambda: has_worker(process.pid))
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    with started(agents.folder, "stubborn", "--requests", "1", "--json") as process:
+        until(lambda: has_worker(process.pid))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert json.loads(out)["requests_completed"] == 0
 

@@ -58,7 +58,7 @@ class Load(Experiment):
         @field_validator("target")
         @classmethod
         def _can_be_asked_and_kept(cls, target: str) -> str:
-            return _checked(target, check_address)
+            return _checked(target, check_address) if "://" in target else target
 
         @field_validator("header")
         @classmethod
