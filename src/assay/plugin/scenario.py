@@ -49,9 +49,11 @@ class Bench(Protocol):
         during: Callable[[float], None] = lambda seconds: None,
         objectives: Sequence[Objective] | None = None,
         grace: float | None = None,
+        limit: float | None = None,
     ) -> Stretch:
         """Put the load on the agent. `during` is called many times a second with the seconds since the start; after
-        `grace` more seconds than the load lasts, what is still under way is given up."""
+        `grace` more seconds than the load lasts, what is still under way is given up; a single request that takes longer
+        than `limit` has failed."""
         ...
 
     def samples(self) -> Sequence[Sample]:

@@ -48,16 +48,14 @@ class FailureRecovery:
     def run(self, bench: Bench) -> ScenarioFinding:
         return self._killed(bench) if bench.subject.is_command else self._cut_off(bench)
 
+    def _patience(self, bench: Bench) -> float:
+        """A request that was swallowed has to fail some day, or nobody would know."""
+        return max(self.seconds, _CALM_TIMES * bench.calm.p95)
+
     def _load(self, bench: Bench, length: float) -> Load:
         rate = min(bench.base, self.most_per_second)
-        patience = max(self.seconds, _CALM_TIMES * bench.calm.p95)
-        return Load(
-            Arrivals.CONSTANT,
-            concurrency=max(64, int(2 * rate * patience)),
-            stages=((length, rate, rate),),
-            seconds=length,
-            seconds_each=patience,
-        )
+        at_once = max(64, int(2 * rate * self._patience(bench)))
+        return Load(Arrivals.CONSTANT, concurrency=at_once, stages=((length, rate, rate),), seconds=length)
 
     def _killed(self, bench: Bench) -> ScenarioFinding:
         times = [self.seconds * (2 * number + 1) for number in range(self.rounds)]
@@ -65,7 +63,7 @@ class FailureRecovery:
         killing = _Killing(times)
         objectives = () if bench.is_derived else bench.objectives
         load = self._load(bench, lasted)
-        stretch = bench.put(load, during=killing, objectives=objectives)
+        stretch = bench.put(load, during=killing, objectives=objectives, limit=self._patience(bench))
         took = [next((end - at for end in stretch.ends if end > at), None) for at in killing.done]
         judgements = [_first_success("it was killed", took), lost(stretch)]
         return self._finding(bench, [stretch], took, lasted, judgements, "kills", stretch.offered)
@@ -89,8 +87,9 @@ class FailureRecovery:
             else:
                 asked = subject.through_its_own_code(prompts, subject.with_upstream_at(proxy.url))
             switching = _Switching(proxy, timetable)
+            patience = self._patience(bench)
             stretch = bench.put(
-                load, asked=asked, during=switching, objectives=objectives, grace=load.seconds_each
+                load, asked=asked, during=switching, objectives=objectives, grace=patience, limit=patience
             )
             traffic = proxy.traffic()
         lifted = [change for change in traffic.changes if change.fault == NOTHING]

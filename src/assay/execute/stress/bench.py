@@ -52,15 +52,18 @@ class StressBench:
         during: Callable[[float], None] = lambda seconds: None,
         objectives: Sequence[Objective] | None = None,
         grace: float | None = None,
+        limit: float | None = None,
     ) -> Stretch:
         held = tuple(self.objectives if objectives is None else objectives)
         options = self.subject.options
         meant = replace(
-            within(load, self.subject), objectives=held, workers=options.workers, seed=options.seed
+            within(load, self.subject),
+            objectives=held,
+            workers=options.workers,
+            seed=options.seed,
+            seconds_each=limit or self._limit(),
         )
         carried = (asked or self._prepared(prompts)).at(meant)
-        if load.seconds_each == Load.__dataclass_fields__["seconds_each"].default:
-            carried = carried.at(replace(meant, seconds_each=self._limit()))
         watch = _Watch(carried.load, during, self.look, self._until(load, grace), self.is_stopped)
         result = carried.measured(watch.see, watch.is_over, watch.take)
         if self.is_stopped():
