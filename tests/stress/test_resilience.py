@@ -110,6 +110,11 @@ def test_recovery_counts_from_the_end_of_the_pressure_to_the_first_of_two_calm_m
     assert recovered_after(course, 3.0, times(0.1)) == (0.0, True)
 
 
+def test_answers_to_what_was_due_before_say_nothing_about_the_time_after_the_load():
+    course = [moment(0, 3.0), moment(1, 0.1), replace(moment(2, None), sent=0)]
+    assert recovered_after(course, 0.0, times(0.1)) == (1.0, True)
+
+
 def test_one_calm_moment_among_bad_ones_is_no_recovery():
     course = [moment(0, 3.0), moment(1, 0.1), moment(2, 3.0), moment(3, 0.1), moment(4, 0.1)]
     assert recovered_after(course, 0.0, times(0.1)) == (3.0, True)

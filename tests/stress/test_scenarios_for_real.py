@@ -89,6 +89,32 @@ def test_an_agent_that_waits_as_told_finishes_its_work_without_a_storm():
     assert (found.offered, found.completed, found.breach) == (8, 8, None)
 
 
+IMPATIENT = """import json, os, sys, urllib.error, urllib.request
+for line in sys.stdin:
+    request = json.loads(line)
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": request["input"]}]}).encode()
+    for _ in range(200):
+        call = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body, {"content-type": "application/json"})
+        try:
+            urllib.request.urlopen(call).read()
+            break
+        except urllib.error.HTTPError:
+            continue
+    print(json.dumps({"id": request["id"], "output": "done"}), flush=True)
+"""
+
+
+def test_a_program_that_does_not_wait_is_found_out_at_the_proxy(tmp_path: Path):
+    use = program(tmp_path, IMPATIENT)
+    with quick() as server:
+        options = {**use.options, "env": {"OPENAI_BASE_URL": f"{server.url}/v1"}}
+        bench = real_bench("", use=AgentUse("program", "command", options, folder=str(tmp_path)))
+        found = RateLimiting(seconds=1.0, retry_after=30.0, most_per_second=8.0, patience=60.0).run(bench)
+    told = judged(found)
+    assert told["obeys_retry_after"][1] is False
+    assert told["all_finished"] == (1.0, True)
+
+
 def test_an_agent_without_retries_loses_its_work():
     with quick() as server:
         bench = real_bench("", use=openai(server.url, retries=0))

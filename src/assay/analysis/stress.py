@@ -35,14 +35,13 @@ def recovered_after(moments: Sequence[Moment], since: float, calm: Distribution)
     being fine means that there was nothing to recover from: 0.
     """
     limit = max(NEAR * calm.intervals.get("p50", (calm.p50, calm.p50))[1], calm.p90)
-    later = [
-        one for one in moments if one.begin >= since - 1e-9 and (one.sent or one.completed or one.failed)
-    ]
+    # What only came to its end then was due before: it says nothing about then.
+    later = [one for one in moments if one.begin >= since - 1e-9 and one.sent]
     fine = [_is_fine(one, limit) for one in later]
     for place, moment in enumerate(later):
         if all(fine[place : place + 2]):
             return max(0.0, moment.begin - since), True
-    last = max((one.begin + one.seconds for one in moments), default=since)
+    last = max((one.begin + one.seconds for one in later), default=since)
     return max(0.0, last - since), False
 
 

@@ -92,6 +92,8 @@ def _live_line(session: Session) -> tuple[Callable[[Pulse, Load], None], Callabl
     """What goes on, in one line that is written over and over; only on a terminal."""
     if session.is_json or session.is_quiet or not sys.stderr.isatty():
         return lambda pulse, load: None, lambda: None
+    from assay.execute.stress.breaking import load_at
+
     told = 0.0
 
     def show(pulse: Pulse, load: Load) -> None:
@@ -100,7 +102,7 @@ def _live_line(session: Session) -> tuple[Callable[[Pulse, Load], None], Callabl
         if now - told < _EVERY:
             return
         told = now
-        asked = f"{load.offered:.4g}/s" if load.offered else f"{load.concurrency} at a time"
+        asked = "{:.4g} {}".format(*load_at(load, pulse.seconds))
         whole = f" of {load.seconds:.0f}" if load.count is None else ""
         line = f"  {asked}  {pulse.seconds:.1f}{whole} s  {pulse.completed} answered  {pulse.failed} failed  {pulse.in_flight} under way"
         click.echo(f"\r\x1b[2K{line}", err=True, nl=False)

@@ -203,6 +203,7 @@ def _start(
     given = objectives_of(options.load.slo) if options.load.slo else ()
     objectives = given or (derived_objective(calm),)
     bench = StressBench(subject, base, calm, objectives, not given, sizes.sustain, is_stopped, told.look)
+    bench.is_simulated = result.is_simulated
     return Start(bench, text, (doubt,) if doubt else ())
 
 
@@ -216,7 +217,8 @@ def _carried_out(scenario: Scenario, bench: StressBench, told: Told) -> Scenario
     bench.gauge = gauge_of(bench.subject)
     with bench.gauge.watching():
         found = scenario.run(bench)
-    return replace(found, resources=bench.gauge.taken())
+    is_simulated = found.is_simulated or bench.is_simulated
+    return replace(found, resources=bench.gauge.taken(), is_simulated=is_simulated)
 
 
 def gauge_of(subject: Subject) -> Gauge:

@@ -27,7 +27,7 @@ def _scenario(finding: StressFinding, place: int) -> str:
     one = finding.scenarios[place]
     if one.skipped:
         return f"### {text(one.scenario)}\n\nLeft out: {text(one.skipped)}."
-    return _listed(one.scenario, [f"{mark} {line}" for mark, line in notes(one)])
+    return _listed(one.scenario, [line if mark == "·" else f"{mark} {line}" for mark, line in notes(one)])
 
 
 def _listed(title: str, lines: tuple[str, ...] | list[str]) -> str:

@@ -65,9 +65,15 @@ def scores(finding: StressFinding) -> Spec:
                 "type": "nominal",
                 "sort": [title for _, title in _FACTORS],
                 "title": None,
-                "axis": {"labelAngle": 0, "orient": "top"},
+                "axis": {"labelAngle": 0, "orient": "top", "grid": False},
             },
-            "y": {"field": "scenario", "type": "nominal", "sort": None, "title": None},
+            "y": {
+                "field": "scenario",
+                "type": "nominal",
+                "sort": None,
+                "title": None,
+                "axis": {"grid": False},
+            },
             "color": {
                 "field": "value",
                 "type": "quantitative",

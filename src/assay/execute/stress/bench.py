@@ -41,6 +41,8 @@ class StressBench:
     is_stopped: Callable[[], bool] = lambda: False
     look: Look = lambda pulse, load: None
     gauge: Gauge | None = None
+    is_simulated: bool = False
+    """Whether the server behind it says that its figures are made up; agents do not pass that on."""
     _held: Prepared | None = field(default=None, repr=False)
 
     def put(
