@@ -14,7 +14,7 @@ from record import Bound, Figure, Promise, Result, figure
 
 from assay.units import seconds
 from load.server import Answers, Server, Truth, serving
-from load.tools import assay, client, peers, ran
+from load.tools import assay, client, label, peers, ran
 
 ANSWERS = Answers(ttft=0.05, itl=0.005, tokens=20)
 RATE = 200
@@ -110,7 +110,7 @@ def _result(which: str, found: Mapping[str, Mapping[str, Sequence[Held]]]) -> Re
         tool: {load: [one.errors[which] for one in rounds] for load, rounds in loads.items()}
         for tool, loads in found.items()
     }
-    worst = {tool: _worst(loads) for tool, loads in errors.items()}
+    worst = {label(tool): _worst(loads) for tool, loads in errors.items()}
     ours = worst.pop("assay")
     detail = "The worst of three loads. " + ", ".join(
         f"{load}: {seconds(statistics.median(values))}" for load, values in errors["assay"].items()
@@ -140,5 +140,5 @@ def _punctual(found: Mapping[str, Mapping[str, Sequence[Held]]]) -> Result:
         for tool, loads in found.items()
     }
     ours = figure(late["assay"])
-    worst = {tool: figure(values) for tool, values in late.items() if tool != "assay"}
+    worst = {label(tool): figure(values) for tool, values in late.items() if tool != "assay"}
     return Result(PUNCTUAL, "s", ours, ours, worst, values=late)

@@ -10,7 +10,7 @@ from record import Bound, Promise, Result, figure, ratio
 
 from assay.units import seconds
 from load.server import Answers, serving
-from load.tools import ASSAY_TOOL, Ran, Tool, Tools, peers, put_to
+from load.tools import ASSAY_TOOL, Ran, Tool, Tools, label, peers, put_to
 
 _WHAT = "Streamed answers of 16 tokens, 64 at a time, one core"
 
@@ -68,7 +68,9 @@ def _rates(found: Rounds, there: Tools) -> list[Result]:
         values = {"assay": ours, name: theirs}
         detail = "" if results else _detail(found, there)
         judged = ratio(ours, theirs)
-        results.append(Result(promise, "1/s", figure(ours), judged, {name: figure(theirs)}, detail, values))
+        results.append(
+            Result(promise, "1/s", figure(ours), judged, {label(name): figure(theirs)}, detail, values)
+        )
     return results
 
 
@@ -78,12 +80,12 @@ def _rate_of(runs: Sequence[Ran]) -> list[float]:
 
 def _detail(found: Rounds, there: Tools) -> str:
     begun = ", ".join(
-        f"{name} {seconds(figure([one.first for one in runs]).value)}"
+        f"{label(name)} {seconds(figure([one.first for one in runs]).value)}"
         for name, runs in found.items()
         if name == "assay" or name in PROMISES
     )
     missing = sorted({*PROMISES} - {*found})
-    why = "; ".join(f"{name}: {there.left_out.get(name, 'its command failed')}" for name in missing)
+    why = "; ".join(f"{label(name)}: {there.left_out.get(name, 'its command failed')}" for name in missing)
     return f"From the shell to the first request: {begun}." + (f" Left out: {why}." if why else "")
 
 
@@ -98,7 +100,7 @@ def _cpu(found: Rounds) -> Result:
         "Of the command and all its processes: what a longer run takes more than a shorter one, by the requests "
         "that it makes more."
     )
-    peers_ = {name: figure(values) for name, values in costs.items()}
+    peers_ = {label(name): figure(values) for name, values in costs.items()}
     return Result(CPU, "s", figure(ours), figure(ours), peers_, detail, {"assay": ours, **costs})
 
 

@@ -25,6 +25,14 @@ Words = Callable[[str, int, Path], Sequence[str]]
 """The command for a URL, so many seconds, and a folder of its own."""
 
 
+LABELS = {"aiohttp": "aiohttp + uvloop", "vllm": "a client in vLLM's manner"}
+
+
+def label(name: str) -> str:
+    """As the page calls it."""
+    return LABELS.get(name, name)
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     name: str
