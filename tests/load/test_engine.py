@@ -20,9 +20,9 @@ from tests.load.loading import load
 from assay.analysis.load import judged
 from assay.execute.load.asking import LoadOptions, Prepared, prepared
 from assay.execute.load.record import Chunk, Unpacker, columns_of, packed
-from assay.execute.load.summary import settled
+from assay.execute.load.summary import settled, summarised
 from assay.execute.load.tally import MOST_SLICES, Tally
-from assay.model.load import LoadResult
+from assay.model.load import Arrivals, Load, LoadResult
 
 
 def slow(seconds: float) -> object:
@@ -396,3 +396,22 @@ def test_bodies_that_end_with_the_connection_do_not_stop_an_open_loop() -> None:
         always(head(b"content-type: text/event-stream\r\n") + b"".join(openai()), close=True)
     ) as server:
         assert load(server.url, rate=300.0, requests=60, concurrency=2).requests_completed == 60
+
+
+@pytest.mark.parametrize("latency", [0.02, 0.1, 0.3, 1.0])
+@pytest.mark.parametrize("rate", [8, 40, 400])
+def test_a_server_that_takes_its_time_but_keeps_up_is_not_called_saturated(latency: float, rate: int) -> None:
+    """Ten seconds by hand: every answer comes so long after its request."""
+    load_ = Load(Arrivals.CONSTANT, stages=((10.0, float(rate), float(rate)),), seconds=10.0)
+    tally = Tally()
+    chunk = chunk_of(range(1, 2))
+    dues = [number / rate for number in range(10 * rate)]
+    chunk.columns = columns_of(
+        [(n, at, at, at, at + latency / 2, at + latency, 3, 7, 0, 0.0, 2) for n, at in enumerate(dues)]
+    )
+    chunk.facts["sent"] = len(dues)
+    tally.add(0, chunk)
+    found = judged(summarised(tally, load_), load_)
+    assert found.throughput.value == pytest.approx(rate, rel=0.02)
+    assert not found.is_saturated
+    assert found.is_valid

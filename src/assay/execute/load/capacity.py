@@ -96,7 +96,8 @@ class Search:
         """A step that is neither clearly borne nor clearly too much is done again, twice as long."""
         seconds = min(self._seconds * _LONGEST, max(self._seconds, _FEWEST / rate))
         step = self._open_step(rate, seconds)
-        if step.broken_by == "saturation" and not _is_clear(step.result, rate):
+        is_unclear = step.broken_by == "saturation" and not _is_clear(step.result, rate)
+        if is_unclear or (not step.broken_by and _ended(step.result) < _BORNE * rate):
             step = self._open_step(rate, seconds * 2)
         return step
 
@@ -189,9 +190,13 @@ def _is_short(result: LoadResult, load: Load) -> bool:
     """Whether fewer came back than were offered, beyond what chance explains."""
     if load.offered is None:
         return False
-    ended = result.throughput.value / max(1e-9, 1 - result.error_rate.value)
     high = result.throughput.high
-    return ended < _BORNE * load.offered and (high is None or high < load.offered)
+    return _ended(result) < _BORNE * load.offered and (high is None or high < load.offered)
+
+
+def _ended(result: LoadResult) -> float:
+    """Per second, answered or failed."""
+    return result.throughput.value / max(1e-9, 1 - result.error_rate.value)
 
 
 def _own_fault(result: LoadResult, load: Load) -> bool:

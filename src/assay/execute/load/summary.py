@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from assay.execute.load.tally import Slice, Tally
+from assay.execute.load.tally import Slice, Tally, together
 from assay.model.load import Arrivals, Distribution, Load, LoadResult, Moment, Span
 from assay.stats.changepoint import FEWEST, detect
 from assay.stats.histogram import Histogram
@@ -116,8 +116,17 @@ def measured_window(tally: Tally, load: Load) -> Window:
     if len(load.stages) > 1 or load.arrivals is Arrivals.TRACE:
         return Window(0.0, end, True)
     counts = [s.completed + s.failed for s in _slices(tally, Window(0.0, end, True))]
-    begin, is_steady = settled(counts[: max(1, int(end / tally.width + 1e-9))])
+    counts = counts[: max(1, int(end / tally.width + 1e-9))]
+    begin, is_steady = settled(counts)
+    if load.is_open and load.count is None:
+        begin = max(begin, min(_slices_before_answers(tally), len(counts) // 4))
     return Window(begin * tally.width, end, is_steady)
+
+
+def _slices_before_answers(tally: Tally) -> int:
+    """A timetable sends from the first moment on, but nothing comes back before an answer takes its time."""
+    times = together(tally.slices.values()).times["latency_from_send"]
+    return math.ceil(times.quantile(0.5) / tally.width) if times.n else 0
 
 
 def _sending_ends(tally: Tally, load: Load) -> float:
