@@ -132,6 +132,7 @@ def test_ctrl_c_keeps_the_scenarios_that_are_done(assay: Assay):
     assert "Interrupted" in err
     run = assay("show", "last", "--json")
     assert json.loads(run.out)["status"] == "interrupted"
+    assert "--scenario sustained_load" in assay("run", "--resume", "last").refusal
 
 
 @pytest.mark.parametrize(

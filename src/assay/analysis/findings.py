@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from assay.analysis.axes import axis_effects
 from assay.analysis.best import best_points
 from assay.analysis.budget import budget_doubts
-from assay.analysis.stress import is_stress, stress_findings
+from assay.analysis.stress import is_stress, stress_findings, told_elsewhere
 from assay.analysis.team import is_team, marked, team_findings
 from assay.analysis.treatment import alike_but_for, identical_arms, settings_not_taken, settings_not_told
 from assay.model import Doubt, Isolation, Question, Report, Run, Suite, TrialReport
@@ -21,6 +21,7 @@ _NAMED = 4
 
 def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None) -> Report:
     trials = [marked(trial) if is_team(trial) or is_stress(trial) else trial for trial in trials]
+    trials = [told_elsewhere(trial) if is_stress(trial) else trial for trial in trials]
     teams = team_findings(trials)
     # The legs of a team are compared pair by pair: to a sweep they would be one axis among others.
     swept = [trial for trial in trials if not is_team(trial) and not is_stress(trial)]

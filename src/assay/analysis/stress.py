@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from assay.model import TrialReport
 from assay.model.load import Distribution, Moment, Span
 from assay.model.stress import (
+    STRESS,
     Breach,
     Judgement,
     Resources,
@@ -20,7 +22,6 @@ from assay.stats.resilience import bearing, recovering, resilience, scenario_sco
 from assay.stats.verdicts import wilson
 from assay.units import count, percent, seconds, significant, size
 
-EXPERIMENT = "stress"
 NEAR = 1.1
 """Latency within a tenth of what it was counts as recovered."""
 _MOST_ERRORS = 0.05
@@ -200,18 +201,22 @@ def _about_recovery(one: ScenarioFinding) -> str:
 
 def stress_findings(trials: Iterable[TrialReport]) -> StressFinding | None:
     """Of a stored run: read back from the outputs of its executions."""
-    mine = [trial for trial in trials if trial.stored.trial.experiment == EXPERIMENT]
+    mine = [trial for trial in trials if trial.stored.trial.experiment == STRESS]
     if not mine:
         return None
-    params = mine[0].stored.trial.params
     told = [one.output for trial in mine for one in trial.executions if isinstance(one.output, Mapping)]
     found = [scenario_of(output["scenario"]) for output in told if "scenario" in output]
     setting: Mapping[str, Any] = next((output["setting"] for output in told if "setting" in output), {})
-    return stress_finding(str(params.get("target", "")), setting, found)
+    return stress_finding(mine[0].stored.trial.agent.name, setting, found)
 
 
 def is_stress(trial: TrialReport) -> bool:
-    return trial.stored.trial.experiment == EXPERIMENT
+    return trial.stored.trial.experiment == STRESS
+
+
+def told_elsewhere(trial: TrialReport) -> TrialReport:
+    """A scenario is one execution by its nature: that there is only one is no news, and its own intervals are in its finding."""
+    return replace(trial, estimates=tuple(replace(one, doubts=()) for one in trial.estimates))
 
 
 def scenario_of(stored: Mapping[str, Any]) -> ScenarioFinding:

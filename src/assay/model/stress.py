@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from assay.model.load import Distribution, Load, LoadResult, Moment, Span
 
+STRESS = "stress"
+"""What stands as the experiment of its trials."""
+
 
 @dataclass(frozen=True, slots=True)
 class Breach:

@@ -33,6 +33,7 @@ from assay.model import (
     StoredTrial,
     Suite,
 )
+from assay.model.stress import STRESS
 from assay.pipeline.ownership import is_alive, owner
 from assay.plan.suite import scorers_of
 from assay.plan.target import Registry, Request, checked_suite, contents_of, plan_target
@@ -135,12 +136,25 @@ def resume(ref: str, store: Store, watch: Watch = unwatched) -> Run:
         raise PlanError(
             f"Run '{found.id}' is still going on ({store.owner(found.id)}). Wait for it, or end it first."
         )
+    _refuse_stress(found, store)
     plan = plan_of(found, store)
     for file in plan.load:
         lookup.load_file(Path(file))
     _check_makeable(plan)
     reopened = store.reopen(found.id, owner())
     return _carried_out(reopened, plan, store, _progress(store, reopened), watch)
+
+
+def _refuse_stress(run: Run, store: Store) -> None:
+    """Its scenarios start from one and the same calm, which is not there any more."""
+    if not any(stored.trial.experiment == STRESS for stored in run.trials):
+        return
+    done = {trial for trial, _, _ in store.progress(run.id)}
+    missing = [stored.trial.name for stored in run.trials if stored.trial.index not in done]
+    asked = " ".join(
+        ["assay stress", run.trials[0].trial.agent.name, *(f"--scenario {name}" for name in missing)]
+    )
+    raise PlanError(f"Run '{run.id}' is a stress test, which cannot be resumed. Run what it lacks: {asked}")
 
 
 def _progress(store: Store, run: Run) -> dict[tuple[int, int, str], int]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from assay.analysis.stress import EXPERIMENT, score_of, stress_finding
+from assay.analysis.stress import score_of, stress_finding
 from assay.execute.environment import environment
 from assay.execute.load.asking import LoadOptions
 from assay.execute.runner import interruptible
@@ -33,7 +33,7 @@ from assay.model import (
     Status,
     Trial,
 )
-from assay.model.stress import ScenarioFinding, StressFinding
+from assay.model.stress import STRESS, ScenarioFinding, StressFinding
 from assay.pipeline.loading import agent_named, prepare_load
 from assay.pipeline.ownership import owner
 from assay.plugin import lookup
@@ -234,7 +234,7 @@ def gauge_of(subject: Subject) -> Gauge:
 
 def plan_stress(options: StressOptions, scenarios: Sequence[Scenario], use: AgentUse | None) -> Plan:
     target = shown(options.load.target)
-    common: dict[str, object] = {"target": target, "quick": options.is_quick}
+    common: dict[str, object] = {"quick": options.is_quick}
     if options.load.slo:
         common["slo"] = options.load.slo
     trials = tuple(
@@ -242,8 +242,8 @@ def plan_stress(options: StressOptions, scenarios: Sequence[Scenario], use: Agen
             index=number,
             name=scenario.name,
             agent=Agent(target, use.version if use else ""),
-            benchmark=EXPERIMENT,
-            experiment=EXPERIMENT,
+            benchmark=STRESS,
+            experiment=STRESS,
             params={**common, "scenario": scenario.name, **_sizes(scenario)},
             iterations=Iterations(0, 1),
             isolation=Isolation.INLINE,
@@ -251,7 +251,12 @@ def plan_stress(options: StressOptions, scenarios: Sequence[Scenario], use: Agen
         for number, scenario in enumerate(scenarios)
     )
     return Plan(
-        f"stress {target}", trials, options.load.seed, Order.SEQUENTIAL, tags=options.tags, source=common
+        f"stress {target}",
+        trials,
+        options.load.seed,
+        Order.SEQUENTIAL,
+        tags=options.tags,
+        source={"target": target, **common},
     )
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -65,16 +65,14 @@ def memory_drift(samples: Sequence[Sample], length: float) -> Judgement | None:
     return None if line is None else _drift("memory_drift", "Memory", line, length, "bytes", size)
 
 
-def _drift(name: str, what: str, line: Line, length: float, unit: str, shown: object) -> Judgement:
-    assert callable(shown)
+def _drift(
+    name: str, what: str, line: Line, length: float, unit: str, shown: Callable[[float], str]
+) -> Judgement:
     value, low, high = (_MINUTE * end for end in (line.slope, line.low, line.high))
     grown = line.slope * length / line.level if line.level else 0.0
     is_certain = line.low > 0 and grown > _NOTABLE
-    told = (
-        f"{what} changed by {shown(value)} a minute"
-        if line.low > 0 or line.high < 0
-        else f"{what} does not drift"
-    )
+    is_drift = line.low > 0 or line.high < 0
+    told = f"{what} {'changed' if is_drift else 'does not drift: it changed'} by {shown(value)} a minute"
     return Judgement(name, told, value, low, high, unit, not is_certain)
 
 
