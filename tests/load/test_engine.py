@@ -251,11 +251,12 @@ def test_a_load_that_is_stopped_tells_what_was_measured(given: dict[str, object]
     assert found.throughput.value > 0
 
 
-def test_a_load_that_is_stopped_before_it_began_tells_nothing() -> None:
-    with faulty(always(ANSWER)) as server:
-        asked = prepared(LoadOptions(server.url))
+def test_a_load_that_is_stopped_at_once_ends_though_it_was_to_last() -> None:
+    with faulty(slow(600.0)) as server:
+        asked = prepared(LoadOptions(server.url, duration="600s"))
         found = judged(asked.measured(is_stopped=lambda: True), asked.load)
     assert found.requests_completed == found.times.get("latency", 0) == 0
+    assert set(found.errors) <= {"cut_off"}
 
 
 def children_of(pid: int) -> list[int]:
