@@ -252,7 +252,7 @@ def test_a_load_that_is_stopped_tells_what_was_measured(given: dict[str, object]
 
 
 def test_a_load_that_is_stopped_at_once_ends_though_it_was_to_last() -> None:
-    with faulty(slow(600.0)) as server:
+    with faulty(slow(600.0)) as server:  # type: ignore[arg-type]
         asked = prepared(LoadOptions(server.url, duration="600s"))
         found = judged(asked.measured(is_stopped=lambda: True), asked.load)
     assert found.requests_completed == found.times.get("latency", 0) == 0
