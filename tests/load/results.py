@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.model.load import Distribution, LoadResult, Span
+from assay.model.figure import Figure
+from assay.model.load import Distribution, LoadResult
 
 
 def times(value: float = 0.1, n: int = 1000) -> Distribution:
@@ -23,10 +24,10 @@ def result(**changes: Any) -> LoadResult:
         "measured_from": 0.0,
         "measured_seconds": 10.0,
         "is_steady": True,
-        "throughput": Span(100.0, 99.0, 101.0),
-        "output_tokens": Span(2000.0, 1980.0, 2020.0),
-        "error_rate": Span(0.0, 0.0, 0.004),
-        "goodput": Span(90.0, 89.0, 91.0),
+        "throughput": Figure(100.0, 99.0, 101.0),
+        "output_tokens": Figure(2000.0, 1980.0, 2020.0),
+        "error_rate": Figure(0.0, 0.0, 0.004),
+        "goodput": Figure(90.0, 89.0, 91.0),
         "offered_rate": 100.0,
         "achieved_rate": 100.0,
         "concurrency": 10.0,

@@ -14,7 +14,8 @@ from tests.load.results import result, times
 
 from assay.analysis.load import judged
 from assay.execute.load.capacity import Search, breach
-from assay.model.load import Arrivals, Capacity, Load, LoadResult, Span
+from assay.model.figure import Figure
+from assay.model.load import Arrivals, Capacity, Load, LoadResult
 from assay.spec.loading import objectives_of
 
 
@@ -38,7 +39,7 @@ class Server:
         late = max(0.0, offered - self.capacity) * load.seconds / self.capacity if load.is_open else 0.0
         latency = max(self.seconds, (load.concurrency or 0) / self.capacity) + late / 2
         found = result(
-            throughput=Span(through, through * 0.99, through * 1.01),
+            throughput=Figure(through, through * 0.99, through * 1.01),
             offered_rate=load.offered,
             achieved_rate=load.offered or through,
             concurrency=through * latency,
@@ -94,7 +95,7 @@ def test_errors_beyond_a_rate_are_named_as_the_cause() -> None:
     class Limited(Server):
         def changed(self, load: Load, offered: float) -> dict[str, Any]:
             share = max(0.0, 1 - 120 / offered) if load.is_open else 0.0
-            return {"error_rate": Span(share), "errors": {"http_429": int(share * 1000)} if share else {}}
+            return {"error_rate": Figure(share), "errors": {"http_429": int(share * 1000)} if share else {}}
 
     found = search(Limited(200.0), "error_rate<1%")
     assert found.sustained == pytest.approx(120.0, rel=0.05)
@@ -109,7 +110,7 @@ def test_our_own_limit_is_not_taken_for_the_servers() -> None:
                 return {}
             sent = min(offered, 150.0)
             return {
-                "throughput": Span(sent, sent * 0.99, sent * 1.01),
+                "throughput": Figure(sent, sent * 0.99, sent * 1.01),
                 "achieved_rate": sent,
                 "cpu_share": 0.99 if offered > 150 else 0.5,
             }
@@ -122,8 +123,8 @@ def test_our_own_limit_is_not_taken_for_the_servers() -> None:
 def test_a_server_that_answers_nothing_bears_nothing() -> None:
     dead = Server(
         100.0,
-        throughput=Span(0.0),
-        error_rate=Span(1.0),
+        throughput=Figure(0.0),
+        error_rate=Figure(1.0),
         errors={"refused": 9},
         requests_completed=0,
         times={},

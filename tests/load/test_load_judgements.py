@@ -9,7 +9,8 @@ from tests.load.results import result, times
 
 from assay.analysis.load import judged
 from assay.execute.load.asking import bounds_of
-from assay.model.load import Arrivals, Load, LoadResult, Span
+from assay.model.figure import Figure
+from assay.model.load import Arrivals, Load, LoadResult
 from assay.spec.loading import objectives_of
 
 OPEN = Load(Arrivals.CONSTANT, stages=((10.0, 100.0, 100.0),), seconds=10.0)
@@ -27,7 +28,7 @@ def test_a_load_as_it_should_be_is_valid_and_says_nothing() -> None:
         assert found.goodput is None
 
 
-SHORT: dict[str, Any] = {"throughput": Span(70.0, 69.0, 71.0)}
+SHORT: dict[str, Any] = {"throughput": Figure(70.0, 69.0, 71.0)}
 
 
 def test_fewer_answers_than_were_offered_is_saturation() -> None:
@@ -38,15 +39,15 @@ def test_fewer_answers_than_were_offered_is_saturation() -> None:
 
 
 def test_fewer_answers_within_what_chance_explains_is_no_saturation() -> None:
-    assert not judge(throughput=Span(97.0, 93.0, 101.0)).is_saturated
+    assert not judge(throughput=Figure(97.0, 93.0, 101.0)).is_saturated
 
 
 def test_failed_answers_are_answers_to_what_was_offered() -> None:
-    assert not judge(throughput=Span(70.0, 69.0, 71.0), error_rate=Span(0.3, 0.28, 0.32)).is_saturated
+    assert not judge(throughput=Figure(70.0, 69.0, 71.0), error_rate=Figure(0.3, 0.28, 0.32)).is_saturated
 
 
 def test_a_server_that_only_fails_is_not_called_saturated() -> None:
-    assert not judge(throughput=Span(0.0), error_rate=Span(1.0), requests_completed=0).is_saturated
+    assert not judge(throughput=Figure(0.0), error_rate=Figure(1.0), requests_completed=0).is_saturated
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_an_objective_carries_its_interval_and_brings_goodput() -> None:
     found = judged(result(times={"ttft": times(0.05)}), load)
     assert found.held[0].figure is not None
     assert found.held[0].figure.low == pytest.approx(0.045)
-    assert found.goodput == Span(90.0, 89.0, 91.0)
+    assert found.goodput == Figure(90.0, 89.0, 91.0)
 
 
 def test_goodput_asks_each_request_to_keep_to_the_strictest_limit() -> None:

@@ -9,7 +9,7 @@ from tests.load.results import times
 from tests.stress.benches import moment
 
 from assay.analysis.stress import recovered_after, scenario_of, score_of, stress_finding
-from assay.model.load import Span
+from assay.model.figure import Figure
 from assay.model.stress import Breach, Judgement, Resources, Sample, ScenarioFinding
 from assay.report.document import plain
 
@@ -129,7 +129,7 @@ def test_a_finding_comes_back_from_the_store_as_it_went_in():
     whole = found(
         breach=BROKE,
         recovery=1.5,
-        throughput=Span(10.0, 9.0, 11.0),
+        throughput=Figure(10.0, 9.0, 11.0),
         times={"latency": times(0.2)},
         judgements=(Judgement("knee", "up to 8", 8.0),),
         resources=Resources("server (1)", (Sample(0.0, 0.0, 100), Sample(1.0, 0.5, 200))),

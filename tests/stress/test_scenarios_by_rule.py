@@ -15,7 +15,8 @@ from assay.builtin.scenarios.memory_pressure import MemoryPressure
 from assay.builtin.scenarios.rate_limiting import RateLimiting
 from assay.builtin.scenarios.spike_load import SpikeLoad
 from assay.builtin.scenarios.sustained_load import SustainedLoad
-from assay.model.load import Load, Span
+from assay.model.figure import Figure
+from assay.model.load import Load
 from assay.model.stress import Breach, Sample, ScenarioFinding, Stretch
 from assay.plugin import lookup
 from assay.plugin.scenario import Scenario
@@ -130,7 +131,7 @@ def test_concurrency_shows_its_knee_and_the_level_at_which_it_broke():
             return stretch(load, moments=CALM)
         breach = LATE if level >= 16 else None
         return stretch(
-            load, throughput=Span(rates[level]), breach=breach, fairness=0.7 if level == 32 else 1.0
+            load, throughput=Figure(rates[level]), breach=breach, fairness=0.7 if level == 32 else 1.0
         )
 
     found = ConcurrentRequests(levels=tuple(rates), seconds=1.0, recovery_seconds=1.0).run(RuleBench(rule))

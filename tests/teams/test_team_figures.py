@@ -10,7 +10,8 @@ from tests.teams.teams import Legs
 
 from assay.analysis.team import team_findings
 from assay.model import Status
-from assay.model.team import Figure, TeamFinding
+from assay.model.figure import Figure
+from assay.model.team import TeamFinding
 from assay.report.teams import best_text, verdict
 
 

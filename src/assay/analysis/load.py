@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from assay.model.load import Held, Load, LoadResult, Objective, Span
+from assay.model.figure import Figure
+from assay.model.load import Held, Load, LoadResult, Objective
 from assay.units import count, percent, seconds, significant
 
 LAG_OF_A_BOTTLENECK = 0.005
@@ -54,7 +55,7 @@ def held(objective: Objective, result: LoadResult) -> Held:
     return Held(objective, figure, objective.is_met_by(figure.value))
 
 
-def _figure(objective: Objective, result: LoadResult) -> Span | None:
+def _figure(objective: Objective, result: LoadResult) -> Figure | None:
     rates = {
         "error_rate": result.error_rate,
         "throughput": result.throughput,
@@ -67,7 +68,7 @@ def _figure(objective: Objective, result: LoadResult) -> Span | None:
     if times is None or objective.statistic is None:
         return None
     low, high = times.intervals.get(objective.statistic, (None, None))
-    return Span(times.at(objective.statistic), low, high)
+    return Figure(times.at(objective.statistic), low, high)
 
 
 def _late(result: LoadResult, load: Load) -> str | None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from assay.model import TrialReport
-from assay.model.load import Distribution, Moment, Span
+from assay.model.figure import Figure
+from assay.model.load import Distribution, Moment
 from assay.model.stress import (
     STRESS,
     Breach,
@@ -87,7 +88,7 @@ def stress_finding(
         str(setting.get("objective", "")),
         tuple(scenarios),
         scores,
-        None if value is None else Span(value, low, high),
+        None if value is None else Figure(value, low, high),
         tuple(_limits(scenarios)),
         tuple(_recommendations(scenarios, scores)),
         tuple(map(str, setting.get("warnings", ()))),
@@ -225,7 +226,7 @@ def scenario_of(stored: Mapping[str, Any]) -> ScenarioFinding:
     return ScenarioFinding(
         **{
             **plain,
-            "throughput": _made(Span, plain.get("throughput")),
+            "throughput": _made(Figure, plain.get("throughput")),
             "times": {name: _times(times) for name, times in plain.get("times", {}).items()},
             "breach": _made(Breach, plain.get("breach")),
             "judgements": tuple(Judgement(**one) for one in plain.get("judgements", ())),

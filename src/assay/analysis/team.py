@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from assay.model import Execution, Kind, Phase, Status, TrialReport
-from assay.model.team import Contention, Figure, Grade, Leg, Round, Stint, TeamFinding, Teammate
+from assay.model.figure import Figure
+from assay.model.team import Contention, Grade, Leg, Round, Stint, TeamFinding, Teammate
 from assay.stats.effect import Effect
 from assay.stats.paired_figures import FEWEST_RANKED, difference_of_pairs, level_of, ratio_of_pairs
 from assay.stats.summary import percentile

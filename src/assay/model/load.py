@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from assay.model.figure import Figure
+
 
 class Arrivals(StrEnum):
     """`closed`: so many at a time, each followed by the next; the others: by a timetable, whatever comes back."""
@@ -97,15 +99,6 @@ class Distribution:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A figure with its 95 % interval, from stretches of the measured time; the ends are None where there are too few."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Moment:
     """A stretch of the load, for pictures."""
 
@@ -127,7 +120,7 @@ class Held:
     """Whether an objective was met, with the figure and its interval."""
 
     objective: Objective
-    figure: Span | None
+    figure: Figure | None
     is_met: bool | None
     """None when nothing was measured that it could be held against."""
 
@@ -136,7 +129,7 @@ class Held:
 class Quality:
     """How good the answers were that came back under the load."""
 
-    score: Span
+    score: Figure
     scored: int
     unscored: int
 
@@ -152,10 +145,10 @@ class LoadResult:
     measured_from: float
     measured_seconds: float
     is_steady: bool
-    throughput: Span
-    output_tokens: Span
-    error_rate: Span
-    goodput: Span | None
+    throughput: Figure
+    output_tokens: Figure
+    error_rate: Figure
+    goodput: Figure | None
     offered_rate: float | None
     achieved_rate: float
     concurrency: float

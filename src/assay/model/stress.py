@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from assay.model.load import Distribution, Load, LoadResult, Moment, Span
+from assay.model.figure import Figure
+from assay.model.load import Distribution, Load, LoadResult, Moment
 
 STRESS = "stress"
 """What stands as the experiment of its trials."""
@@ -123,7 +124,7 @@ class ScenarioFinding:
     good: int = 0
     completed: int = 0
     errors: Mapping[str, int] = field(default_factory=dict)
-    throughput: Span | None = None
+    throughput: Figure | None = None
     """Answers per second while the pressure lasted."""
     times: Mapping[str, Distribution] = field(default_factory=dict)
     load_asked: float = 0.0
@@ -180,7 +181,7 @@ class StressFinding:
     objective: str
     scenarios: tuple[ScenarioFinding, ...]
     scores: tuple[ScenarioScore, ...]
-    resilience: Span | None
+    resilience: Figure | None
     """None where no scenario applied."""
     limits: tuple[str, ...] = ()
     recommendations: tuple[str, ...] = ()

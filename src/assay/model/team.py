@@ -6,24 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from assay.model.figure import Figure
+
 
 class Leg(StrEnum):
     """The same work twice: one agent after the other, and all at once."""
 
     SEQUENTIAL = "sequential"
     CONCURRENT = "concurrent"
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A value over all pairs of legs, with its interval."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-    unit: str = ""
-    pairs: int = 0
-    method: str = ""
 
 
 @dataclass(frozen=True, slots=True)

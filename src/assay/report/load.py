@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from assay.model.load import Distribution, Held, Load, LoadResult, Quality, Span
+from assay.model.figure import Figure
+from assay.model.load import Distribution, Held, Load, LoadResult, Quality
 from assay.units import count, percent, seconds, significant
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _times(times: Distribution | None) -> dict[str, Any] | None:
     }
 
 
-def _ends(span: Span | None) -> list[float] | None:
+def _ends(span: Figure | None) -> list[float] | None:
     return None if span is None or span.low is None or span.high is None else [span.low, span.high]
 
 
@@ -234,7 +235,7 @@ def _facts(result: LoadResult, load: Load) -> list[str]:
     return [f"[dim]{line}[/dim]" for line in lines]
 
 
-def _figure(metric: str, span: Span) -> str:
+def _figure(metric: str, span: Figure) -> str:
     show: Callable[[float], str] = {"error_rate": percent}.get(metric, significant)
     if metric in _ALWAYS:
         show = seconds
@@ -244,13 +245,13 @@ def _figure(metric: str, span: Span) -> str:
     return f"{show(span.value)}{ends}"
 
 
-def _spanned(span: Span) -> str:
+def _spanned(span: Figure) -> str:
     if span.low is None or span.high is None:
         return significant(span.value)
     return f"{significant(span.value)} ({significant(span.low)} to {significant(span.high)})"
 
 
-def _give_or_take(span: Span) -> str:
+def _give_or_take(span: Figure) -> str:
     if span.low is None or span.high is None:
         return significant(span.value)
     return f"{significant(span.value)} ±{significant((span.high - span.low) / 2, 2)}"
@@ -289,7 +290,7 @@ def row(label: str, document: Mapping[str, Any], *, brief: bool = False) -> list
         return seconds(times[statistic] / 1e3) if times else "–"
 
     ends = document["intervals"]["throughput_rps"]
-    throughput = Span(document["throughput_rps"], *(ends or (None, None)))
+    throughput = Figure(document["throughput_rps"], *(ends or (None, None)))
     return [
         label,
         _give_or_take(throughput) if brief else _spanned(throughput),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from assay.model.load import Distribution, Span
+from assay.model.figure import Figure
+from assay.model.load import Distribution
 from assay.model.stress import Breach, Judgement, ScenarioFinding, ScenarioScore, StressFinding
 from assay.report.figures import NOTHING
 from assay.units import count, percent, seconds, show, significant, size
@@ -63,7 +64,7 @@ def setting_text(finding: StressFinding) -> str:
     return f"{base}objective {finding.objective}"
 
 
-def _spanned(span: Span) -> str:
+def _spanned(span: Figure) -> str:
     if span.low is None or span.high is None:
         return f"{span.value:.3f}"
     return f"{span.value:.3f} [{span.low:.3f}, {span.high:.3f}]"
@@ -263,5 +264,5 @@ def _resources(found: ScenarioFinding) -> dict[str, Any] | None:
     }
 
 
-def _ends(span: Span | None) -> list[float] | None:
+def _ends(span: Figure | None) -> list[float] | None:
     return None if span is None or span.low is None or span.high is None else [span.low, span.high]

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from assay.model.team import Contention, Figure, Round, TeamFinding, Teammate
+from assay.model.figure import Figure
+from assay.model.team import Contention, Round, TeamFinding, Teammate
 from assay.report.figures import NOTHING, interval_text
 from assay.units import count, percent, seconds
 

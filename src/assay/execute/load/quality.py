@@ -13,7 +13,8 @@ from assay.execute.agents import Stable
 from assay.execute.judging import Panel
 from assay.execute.load.answer import text_of
 from assay.model import Answer, Benchmark, Case, Score
-from assay.model.load import Quality, Span
+from assay.model.figure import Figure
+from assay.model.load import Quality
 from assay.stats.means import t_quantile
 
 
@@ -47,9 +48,9 @@ def _weighed(scores: Sequence[Score]) -> float | None:
     return sum(value * weight for value, weight in known) / weight if weight else None
 
 
-def _interval(means: Sequence[float]) -> Span:
+def _interval(means: Sequence[float]) -> Figure:
     value = float(np.mean(means))
     if len(means) < 2:
-        return Span(value)
+        return Figure(value)
     half = t_quantile(0.975, len(means) - 1) * float(np.std(means, ddof=1)) / math.sqrt(len(means))
-    return Span(value, max(0.0, value - half), min(1.0, value + half))
+    return Figure(value, max(0.0, value - half), min(1.0, value + half))

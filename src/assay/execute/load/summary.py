@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from assay.execute.load.tally import Slice, Tally, together
-from assay.model.load import Arrivals, Distribution, Load, LoadResult, Moment, Span
+from assay.model.figure import Figure
+from assay.model.load import Arrivals, Distribution, Load, LoadResult, Moment
 from assay.stats.changepoint import FEWEST, detect
 from assay.stats.histogram import Histogram
 from assay.stats.means import t_quantile
@@ -170,16 +171,16 @@ def _slices(tally: Tally, window: Window) -> list[Slice]:
     return [tally.slices.get(place, Slice()) for place in tally.range_of(window.begin, window.end)]
 
 
-def _rate(tally: Tally, window: Window, counts: Sequence[float], latency: float) -> Span:
+def _rate(tally: Tally, window: Window, counts: Sequence[float], latency: float) -> Figure:
     value = sum(counts) / max(window.seconds, 1e-9)
     counts = counts[: int(window.seconds / tally.width + 1e-9)]
     shortest = math.ceil(2 * latency / tally.width) if math.isfinite(latency) else len(counts)
     blocks = [sum(part) / (len(part) * tally.width) for part in _blocks(counts, shortest)]
     if len(blocks) < _FEWEST_BLOCKS:
-        return Span(value)
+        return Figure(value)
     error = float(np.std(blocks, ddof=1)) / math.sqrt(len(blocks))
     half = t_quantile(0.975, len(blocks) - 1) * error
-    return Span(value, max(0.0, value - half), value + half)
+    return Figure(value, max(0.0, value - half), value + half)
 
 
 def _blocks(counts: Sequence[float], shortest: int) -> list[Sequence[float]]:
@@ -191,11 +192,11 @@ def _blocks(counts: Sequence[float], shortest: int) -> list[Sequence[float]]:
     return [counts[at : at + size] for at in range(0, len(counts) - size + 1, size)]
 
 
-def _share(part: int, whole: int) -> Span:
+def _share(part: int, whole: int) -> Figure:
     if not whole:
-        return Span(0.0)
+        return Figure(0.0)
     low, high = wilson(part / whole, whole)
-    return Span(part / whole, low if part else 0.0, high if part < whole else 1.0)
+    return Figure(part / whole, low if part else 0.0, high if part < whole else 1.0)
 
 
 def distribution(times: Histogram) -> Distribution:
