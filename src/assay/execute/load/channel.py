@@ -42,6 +42,10 @@ class State(Enum):
     BUSY = auto()
 
 
+# Looking a member of an enumeration up takes longer than all else that is done with it here.
+_CONNECTING, _IDLE, _BUSY = State.CONNECTING, State.IDLE, State.BUSY
+
+
 class KernelClock:
     """The kernel stamps arrivals by the wall clock; this turns its stamps into the monotonic clock's time."""
 
@@ -83,7 +87,7 @@ class Channel:
         if self._has_stamps:
             self.socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMPNS, 1)
         self.fd = self.socket.fileno()
-        self.state = State.CONNECTING
+        self.state = _CONNECTING
         self.is_reused = False
         self.number = -1
         self.due = self.begun = self.sent = 0.0
@@ -95,12 +99,14 @@ class Channel:
             self.socket.close()
             raise OSError(failed, "")
 
-    def begin(self, number: int, payload: bytes, due: float, begun: float) -> None:
+    def begin(
+        self, number: int, payload: bytes, due: float, begun: float, is_close_look: bool = True
+    ) -> None:
         """Take a request on; it is sent now, or as soon as the connection stands."""
         self.number, self.payload, self.due, self.begun = number, payload, due, begun
-        self.reply = Reply()
-        if self.state is State.IDLE:
-            self.state = State.BUSY
+        self.reply = Reply(is_close_look)
+        if self.state is _IDLE:
+            self.state = _BUSY
             self._send_all()
 
     def connected(self) -> None:
@@ -108,9 +114,9 @@ class Channel:
         failed = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if failed:
             raise OSError(failed, "")
-        self.state = State.IDLE
+        self.state = _IDLE
         if self.number >= 0:
-            self.state = State.BUSY
+            self.state = _BUSY
             self._send_all()
 
     def _send_all(self) -> None:
@@ -125,7 +131,7 @@ class Channel:
 
     @property
     def wants_to_write(self) -> bool:
-        return self.state is State.CONNECTING or len(self._unsent) > 0
+        return self.state is _CONNECTING or len(self._unsent) > 0
 
     def send_rest(self) -> None:
         while self._unsent:
@@ -148,7 +154,7 @@ class Channel:
 
     def rest(self) -> None:
         """The request is done; the connection may carry another."""
-        self.state = State.IDLE
+        self.state = _IDLE
         self.is_reused = True
         self.number = -1
         self.payload = b""

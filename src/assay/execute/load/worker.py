@@ -23,7 +23,7 @@ from itertools import takewhile
 from typing import Any
 
 from assay.execute.load.alarm import Alarm
-from assay.execute.load.answer import BadReply, Reply, usage_in
+from assay.execute.load.answer import BadReply, Reply, Trust, usage_in
 from assay.execute.load.channel import Channel, KernelClock, State, kind_of
 from assay.execute.load.record import OK, Chunk, columns_of, packed
 from assay.execute.load.schedule import Stage, arrivals, share
@@ -68,6 +68,11 @@ class Worker:
         self._begin = 0.0
         self._is_stopping = False
         self._coalesced = 0
+        self._places: int | None = order["concurrency"] if _is_closed(order) else None
+        """Of a closed loop: how many requests are always under way, of all workers together."""
+        self._count: int | None = order["count"]
+        self._seconds: float = order["seconds"]
+        self._trust = Trust()
         self._counts_pieces = False
         """Whether any answer told no number of tokens, so that its pieces were counted instead."""
         self._is_simulated = False
@@ -115,14 +120,6 @@ class Worker:
                 self._idle.append(self._opened())
             except OSError:
                 return
-
-    @property
-    def _is_closed(self) -> bool:
-        return (
-            self._order["concurrency"] is not None
-            and self._order["stages"] is None
-            and self._order["moments"] is None
-        )
 
     def _is_over(self) -> bool:
         if self._in_flight:
@@ -172,7 +169,9 @@ class Worker:
 
     def _carry(self, channel: Channel, number: int, payload: bytes, due: float, begun: float) -> None:
         try:
-            channel.begin(number, payload, due, begun)
+            channel.begin(
+                number, payload, due, begun, self._keeps_answers or self._trust.wants_a_close_look()
+            )
         except OSError as error:
             self._broken(channel, kind_of(error))
             return
@@ -296,6 +295,7 @@ class Worker:
                 first, output, given, reads = self._looked_at(reply)
             except BadReply as bad:
                 kind = str(bad)
+                self._trust.lose()
         now = time.monotonic()
         if kind is None and self._keeps_answers:
             self._answers.append([channel.number, reply.payload.decode("utf-8", "replace")])
@@ -397,20 +397,21 @@ class Worker:
 
     def _ended(self, number: int, kind: str | None) -> None:
         self._in_flight -= 1
-        if not self._is_closed or self._is_stopping:
+        places = self._places
+        if places is None or self._is_stopping:
             return
-        place = number % self._order["concurrency"]
-        following = number + self._order["concurrency"]
-        most, now = self._order["count"], time.monotonic()
-        pause = self._think
-        failures = 0
-        if kind is not None:
-            failures = self._failures.get(place, 0) + 1
-            pause = max(pause, pause_after(failures))
-        self._failures[place] = failures
-        if (most is not None and following >= most) or now + pause - self._begin >= self._order["seconds"]:
+        pause = self._think if kind is None else max(self._think, self._pause_of(number % places))
+        if kind is None and self._failures:
+            self._failures.pop(number % places, None)
+        following, due = number + places, time.monotonic() + pause
+        if (self._count is not None and following >= self._count) or due - self._begin >= self._seconds:
             return
-        heapq.heappush(self._later, (now + pause, following))
+        heapq.heappush(self._later, (due, following))
+
+    def _pause_of(self, place: int) -> float:
+        """A server that fails is not asked again at once, and the less the longer it does."""
+        self._failures[place] = self._failures.get(place, 0) + 1
+        return pause_after(self._failures[place])
 
     def _tick(self, now: float, is_last: bool = False) -> None:
         if self._kernel is not None:
@@ -449,6 +450,10 @@ def pause_after(failures: int) -> float:
     [0.02, 0.04, 1.0]
     """
     return float(min(1.0, 0.01 * 2 ** min(failures, 10)))
+
+
+def _is_closed(order: dict[str, Any]) -> bool:
+    return order["concurrency"] is not None and order["stages"] is None and order["moments"] is None
 
 
 def timetable(order: dict[str, Any]) -> Iterator[tuple[int, float]]:
