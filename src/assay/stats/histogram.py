@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from assay.stats.sample import Array
 
-Counts = NDArray[np.int64]
+Counts = NDArray[np.int32]
 
 _PARTS = 1024
 """Buckets in each power of two."""
@@ -58,7 +58,7 @@ class Histogram:
         return np.array([_middle(int(one)) for one in self.buckets]), np.cumsum(self.counts) / max(self.n, 1)
 
 
-NOTHING = Histogram(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64))
+NOTHING = Histogram(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
 
 
 def histogram(values: Array) -> Histogram:
@@ -68,7 +68,7 @@ def histogram(values: Array) -> Histogram:
     buckets, counts = np.unique(_bucket(values), return_counts=True)
     return Histogram(
         buckets.astype(np.int32),
-        counts.astype(np.int64),
+        counts.astype(np.int32),
         int(values.size),
         float(values.sum()),
         float(values.min()),
@@ -82,7 +82,7 @@ def added(parts: Iterable[Histogram]) -> Histogram:
     if len(filled) < 2:
         return filled[0] if filled else NOTHING
     buckets, places = np.unique(np.concatenate([part.buckets for part in filled]), return_inverse=True)
-    counts = np.bincount(places, np.concatenate([part.counts for part in filled])).astype(np.int64)
+    counts = np.bincount(places, np.concatenate([part.counts for part in filled])).astype(np.int32)
     return Histogram(
         buckets.astype(np.int32),
         counts,
@@ -93,7 +93,7 @@ def added(parts: Iterable[Histogram]) -> Histogram:
     )
 
 
-def _bucket(values: Array) -> Counts:
+def _bucket(values: Array) -> NDArray[np.int64]:
     mantissa, exponent = np.frexp(np.maximum(values, 0.0))
     place = (exponent - _LEAST) * _PARTS + ((mantissa - 0.5) * (2 * _PARTS)).astype(np.int64)
     return np.where(values < 2.0**_LEAST, 0, np.clip(place, 0, _BUCKETS - 1))

@@ -18,7 +18,7 @@ from assay.execute.load.record import OK, Chunk
 from assay.stats.histogram import NOTHING, Histogram, added, histogram
 
 SHORTEST = 0.25
-MOST_SLICES = 160
+MOST_SLICES = 128
 MOST_ANSWERS = 5000
 """Kept to be scored."""
 UNFINISHED = ("cut_off", "worker_lost")
