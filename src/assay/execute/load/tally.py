@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import math
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
-from assay.execute.load.record import OK, Chunk
+from assay.execute.load.record import COLUMNS, OK, Chunk
 from assay.stats.histogram import NOTHING, Histogram, added, histogram
 
+Values = NDArray[np.float64]
 SHORTEST = 0.25
+MOST_WAITING = 500_000
+"""Numbers that wait to be sorted into slices: 4 MB."""
 MOST_SLICES = 128
 MOST_ANSWERS = 5000
 """Kept to be scored."""
@@ -80,9 +84,9 @@ class Pulse:
 class Tally:
     def __init__(self, bounds: Bounds = Bounds()) -> None:  # noqa: B008  (frozen)
         self.bounds = bounds
-        self.width = SHORTEST
-        self.slices: dict[int, Slice] = {}
-        self.errors: Counter[str] = Counter()
+        self._width = SHORTEST
+        self._slices: dict[int, Slice] = {}
+        self._errors: Counter[str] = Counter()
         self.completed = 0
         self.sent: dict[int, int] = {}
         self.in_flight: dict[int, int] = {}
@@ -93,9 +97,9 @@ class Tally:
         """Workers that ended before they had told all."""
         self.stopped_at: float | None = None
         """When the load was cut short, if it was."""
-        self.lag = NOTHING
-        self.last_end = 0.0
-        self.last_due = 0.0
+        self._lag = NOTHING
+        self._last_end = 0.0
+        self._last_due = 0.0
         self.reconnects: dict[int, int] = {}
         self.coalesced: dict[int, int] = {}
         self.counts_pieces = False
@@ -104,6 +108,9 @@ class Tally:
         self._answered = 0
         self._chance = random.Random(1)
         self.seconds = 0.0
+        self._ended = 0
+        self._waiting: list[tuple[int, Chunk]] = []
+        self._waiting_values = 0
 
     def add(self, worker: int, chunk: Chunk) -> None:
         facts = chunk.facts
@@ -122,14 +129,63 @@ class Tally:
         if isinstance(answers, list):
             for number, text in answers:
                 self._keep(int(number), str(text))
-        kinds = facts["kinds"]
-        if len(chunk) and isinstance(kinds, list):
-            self._fold(chunk, kinds)
-        if len(chunk.gaps):
-            # They are those of the answers in this chunk.
-            here = self._at(max(chunk.columns["end"], default=self.seconds))
-            here.times["itl"] = added([here.times["itl"], histogram(np.frombuffer(chunk.gaps))])
+        self.completed += chunk.columns["kind"].count(OK)
+        self._ended += len(chunk)
+        self._waiting.append((worker, chunk))
+        self._waiting_values += len(chunk) * len(COLUMNS) + len(chunk.gaps)
+        if self._waiting_values > MOST_WAITING:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Sort what was told into slices: seldom, as it takes the processor away from workers that have to be on time."""
+        waiting, self._waiting, self._waiting_values = self._waiting, [], 0
+        for worker in sorted({worker for worker, _ in waiting}):
+            self._fold([chunk for one, chunk in waiting if one == worker and len(chunk)])
+        gaps: defaultdict[int, list[Values]] = defaultdict(list)
+        for _, chunk in waiting:
+            if len(chunk.gaps):
+                # They are those of the answers in this chunk.
+                at = max(chunk.columns["end"], default=float(str(chunk.facts["at"])))
+                gaps[max(0, int(at / self._width))].append(np.frombuffer(chunk.gaps))
+        for place, values in gaps.items():
+            here = self._slices.setdefault(place, Slice())
+            here.times["itl"] = added([here.times["itl"], histogram(np.concatenate(values))])
         self._shorten()
+
+    def _settled(self) -> None:
+        if self._waiting:
+            self._settle()
+
+    @property
+    def slices(self) -> dict[int, Slice]:
+        self._settled()
+        return self._slices
+
+    @property
+    def width(self) -> float:
+        """Seconds of a slice."""
+        self._settled()
+        return self._width
+
+    @property
+    def errors(self) -> Counter[str]:
+        self._settled()
+        return self._errors
+
+    @property
+    def lag(self) -> Histogram:
+        self._settled()
+        return self._lag
+
+    @property
+    def last_end(self) -> float:
+        self._settled()
+        return self._last_end
+
+    @property
+    def last_due(self) -> float:
+        self._settled()
+        return self._last_due
 
     def _keep(self, number: int, text: str) -> None:
         """Of more answers than can be kept, each has the same chance to be among them."""
@@ -145,6 +201,7 @@ class Tally:
             if left := self.in_flight.get(worker, 0):
                 kind = "cut_off" if is_stopped else "worker_lost"
                 self.errors[kind] += left
+                self._ended += left
                 self._at(self.seconds).errors[kind] += left
             self.in_flight[worker] = 0
             self.lost += not is_stopped
@@ -154,20 +211,26 @@ class Tally:
     def _at(self, seconds: float) -> Slice:
         return self.slices.setdefault(max(0, int(seconds / self.width)), Slice())
 
-    def _fold(self, chunk: Chunk, kinds: Sequence[str]) -> None:
-        columns = {name: np.frombuffer(values) for name, values in chunk.columns.items()}
+    def _fold(self, chunks: Sequence[Chunk]) -> None:
+        """Chunks of one worker, which knows more kinds of errors as time goes on, and forgets none."""
+        if not chunks:
+            return
+        kinds = chunks[-1].facts["kinds"]
+        assert isinstance(kinds, list)
+        columns = {
+            name: np.concatenate([np.frombuffer(chunk.columns[name]) for chunk in chunks]) for name in COLUMNS
+        }
         is_ok = columns["kind"] == OK
-        self.completed += int(is_ok.sum())
-        self.last_end = max(self.last_end, float(columns["end"].max()))
-        self.last_due = max(self.last_due, float(columns["due"].max()))
-        self.lag = added([self.lag, histogram(columns["lag"][is_ok])])
-        ended = (columns["end"] / self.width).astype(int)
-        due = np.maximum(columns["due"] / self.width, 0).astype(int)
+        self._last_end = max(self._last_end, float(columns["end"].max()))
+        self._last_due = max(self._last_due, float(columns["due"].max()))
+        self._lag = added([self._lag, histogram(columns["lag"][is_ok])])
+        ended = (columns["end"] / self._width).astype(int)
+        due = np.maximum(columns["due"] / self._width, 0).astype(int)
         times = _times(columns)
         good = is_ok & self._is_good(times)
         self._add_busy(columns["begun"], columns["end"])
         for place in np.unique(np.concatenate([ended, due])):
-            here = self.slices.setdefault(int(place), Slice())
+            here = self._slices.setdefault(int(place), Slice())
             ends, dues = ended == place, due == place
             here.completed += int((ends & is_ok).sum())
             here.good += int((ends & good).sum())
@@ -180,30 +243,26 @@ class Tally:
 
     def _add_busy(
         self,
-        begun: np.ndarray[tuple[int], np.dtype[np.float64]],
-        end: np.ndarray[tuple[int], np.dtype[np.float64]],
+        begun: Values,
+        end: Values,
     ) -> None:
         """A request is in flight in every slice that it reaches into, for as long as it does."""
-        first, last = int(max(0.0, begun.min()) / self.width), int(end.max() / self.width)
+        first, last = int(max(0.0, begun.min()) / self._width), int(end.max() / self._width)
         taken = end - begun
         reached = [
-            float(np.clip(edge * self.width - begun, 0.0, taken).sum()) for edge in range(first, last + 2)
+            float(np.clip(edge * self._width - begun, 0.0, taken).sum()) for edge in range(first, last + 2)
         ]
         for place, (before, after) in enumerate(pairwise(reached), first):
             if after > before:
-                self.slices.setdefault(place, Slice()).busy_seconds += after - before
+                self._slices.setdefault(place, Slice()).busy_seconds += after - before
 
-    def _count_errors(
-        self, here: Slice, numbers: np.ndarray[tuple[int], np.dtype[np.float64]], kinds: Sequence[str]
-    ) -> None:
+    def _count_errors(self, here: Slice, numbers: Values, kinds: Sequence[str]) -> None:
         for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
             kind = kinds[int(number)]
             here.errors[kind] += int(count)
-            self.errors[kind] += int(count)
+            self._errors[kind] += int(count)
 
-    def _is_good(
-        self, times: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]
-    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _is_good(self, times: dict[str, Values]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         bounds = self.bounds
         # What has no value, as the first token of an answer in one piece, breaks no bound.
         return ~(
@@ -213,12 +272,12 @@ class Tally:
         )
 
     def _shorten(self) -> None:
-        while self.slices and max(self.slices) >= MOST_SLICES:
+        while self._slices and max(self._slices) >= MOST_SLICES:
             merged: dict[int, Slice] = {}
-            for place, slice_ in self.slices.items():
+            for place, slice_ in self._slices.items():
                 half = place // 2
                 merged[half] = merged[half].plus(slice_) if half in merged else slice_
-            self.slices, self.width = merged, self.width * 2
+            self._slices, self._width = merged, self._width * 2
 
     def pulse(self) -> Pulse:
         return Pulse(
@@ -226,7 +285,7 @@ class Tally:
             sum(self.in_flight.values()),
             sum(self.sent.values()),
             self.completed,
-            sum(self.errors.values()),
+            self._ended - self.completed,
         )
 
     def between(self, begin: float, end: float) -> Slice:
@@ -261,8 +320,8 @@ def together(slices: Iterable[Slice]) -> Slice:
 
 
 def _times(
-    columns: dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]],
-) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    columns: dict[str, Values],
+) -> dict[str, Values]:
     due, sent, first, end = (columns[name] for name in ("due", "sent", "first", "end"))
     with np.errstate(divide="ignore", invalid="ignore"):
         tpot = np.where(columns["output"] > 1, (end - first) / (columns["output"] - 1), np.nan)
