@@ -42,12 +42,13 @@ def tail_intervals(
 ) -> dict[float, tuple[float, float]]:
     """Of percentiles over all values; those with fewer than ten values beyond them have none, as have fewer than six units."""
     told = [q for q in qs if is_enough(values.size, q)]
-    names, rows = np.unique(units, return_inverse=True) if told else (units, units)
+    names = np.unique(units) if told else units
     if not told or names.size < FEWEST_UNITS:
         return {}
     if names.size == values.size:
         return {q: _order_statistics(values, q / 100, level) for q in told}
     scaled, draws = comparable_scale(values), _resample(tuple(names.tolist()))
+    rows = np.searchsorted(names, units)
     ends = {q: _drawn_ends(draws, scaled.samples[0], rows, q, _outside(level, names.size)) for q in told}
     return {q: (scaled.back(low), scaled.back(high)) for q, (low, high) in ends.items()}
 

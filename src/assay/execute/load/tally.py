@@ -98,8 +98,8 @@ class Tally:
         self.stopped_at: float | None = None
         """When the load was cut short, if it was."""
         self._lag = NOTHING
-        self._last_end = 0.0
-        self._last_due = 0.0
+        self.last_end = 0.0
+        self.last_due = 0.0
         self.reconnects: dict[int, int] = {}
         self.coalesced: dict[int, int] = {}
         self.counts_pieces = False
@@ -131,6 +131,8 @@ class Tally:
                 self._keep(int(number), str(text))
         self.completed += chunk.columns["kind"].count(OK)
         self._ended += len(chunk)
+        self.last_end = max(self.last_end, max(chunk.columns["end"], default=0.0))
+        self.last_due = max(self.last_due, max(chunk.columns["due"], default=0.0))
         self._waiting.append((worker, chunk))
         self._waiting_values += len(chunk) * len(COLUMNS) + len(chunk.gaps)
         if self._waiting_values > MOST_WAITING:
@@ -177,16 +179,6 @@ class Tally:
         self._settled()
         return self._lag
 
-    @property
-    def last_end(self) -> float:
-        self._settled()
-        return self._last_end
-
-    @property
-    def last_due(self) -> float:
-        self._settled()
-        return self._last_due
-
     def _keep(self, number: int, text: str) -> None:
         """Of more answers than can be kept, each has the same chance to be among them."""
         self._answered += 1
@@ -221,8 +213,6 @@ class Tally:
             name: np.concatenate([np.frombuffer(chunk.columns[name]) for chunk in chunks]) for name in COLUMNS
         }
         is_ok = columns["kind"] == OK
-        self._last_end = max(self._last_end, float(columns["end"].max()))
-        self._last_due = max(self._last_due, float(columns["due"].max()))
         self._lag = added([self._lag, histogram(columns["lag"][is_ok])])
         ended = (columns["end"] / self._width).astype(int)
         due = np.maximum(columns["due"] / self._width, 0).astype(int)
