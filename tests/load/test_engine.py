@@ -251,6 +251,16 @@ def test_a_load_that_is_stopped_tells_what_was_measured(given: dict[str, object]
     assert found.throughput.value > 0
 
 
+def test_waiting_awake_for_the_next_request_is_not_told_as_work() -> None:
+    """At 1,500 a second a worker hardly ever sleeps; were waiting counted, it would be at its limit."""
+    with faulty(always(ANSWER)) as server:
+        asked = prepared(LoadOptions(server.url, rate=1500.0, duration="1s", requests=150))
+        busy = asked.measured()
+        idle = prepared(LoadOptions(server.url, rate=1500.0, duration="1s", requests=1)).measured()
+    assert 0 <= busy.cpu_share <= 1
+    assert 0 <= idle.cpu_share <= 1
+
+
 def test_a_load_that_is_stopped_at_once_ends_though_it_was_to_last() -> None:
     with faulty(slow(600.0)) as server:  # type: ignore[arg-type]
         asked = prepared(LoadOptions(server.url, duration="600s"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from itertools import pairwise
 
@@ -26,7 +27,15 @@ from tests.load.faulty import (
     with_length,
 )
 
-from assay.execute.load.answer import LARGEST_ANSWER, LARGEST_PIECE, BadReply, Reply, Tokens, text_of
+from assay.execute.load.answer import (
+    LARGEST_ANSWER,
+    LARGEST_PIECE,
+    BadReply,
+    Reply,
+    Tokens,
+    Trust,
+    text_of,
+)
 
 
 def fed(*pieces: bytes) -> tuple[Reply, bool]:
@@ -128,11 +137,14 @@ def test_bytes_of_any_kind_end_or_are_refused_but_never_break_the_engine(
     data: bytes, places: list[int]
 ) -> None:
     for begin in (b"", head(SSE, CHUNKED), head(SSE), head(b"content-length: 20\r\n", NDJSON)):
-        try:
-            reply, _ = fed(*cut(begin + data + b" ", places))
-            reply.tokens()
-        except (BadReply, AssertionError):
-            pass
+        for is_close_look in (True, False):
+            reply = Reply(is_close_look)
+            is_whole = False
+            with contextlib.suppress(BadReply):
+                for piece in cut(begin + data + b" ", places):
+                    is_whole = is_whole or reply.feed(piece, 1.0)
+                if is_whole:
+                    assert reply.tokens().stamps == [1.0] * len(reply.tokens().stamps)
 
 
 @pytest.mark.parametrize("size", [b"-5", b"-2", b"-1", b"", b"zz", b"5 5", b";", b"0x", b"\xff"])
@@ -317,3 +329,42 @@ def test_what_an_answer_in_one_piece_says_is_found() -> None:
     ):
         assert text_of(json.dumps(document)) == "42"
     assert text_of("42") == "42"
+
+
+def compact(*words: str, usage: int | None = None) -> bytes:
+    """As the fastest servers write it: no blanks, an object a chunk, an empty role first."""
+    deltas = [{"role": "assistant", "content": ""}, *({"content": word} for word in words), {}]
+    objects: list[dict[str, object]] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    if usage is not None:
+        objects.append({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": usage}})
+    lines = [f"data: {json.dumps(one, separators=(',', ':'))}\n\n".encode() for one in objects]
+    return streamed([*lines, DONE])
+
+
+ODD_WORDS = st.text(min_size=1, max_size=12) | st.sampled_from(
+    ['"content":"', '\\"content\\":\\"', "}\n\n", '"error"', "[DONE]", '"completion_tokens":9', "0\r\n\r\n"]
+)
+
+
+@given(st.lists(ODD_WORDS, min_size=1, max_size=8), st.none() | st.integers(0, 99))
+def test_whichever_way_an_answer_is_looked_at_the_same_is_found(words: list[str], usage: int | None) -> None:
+    answer = compact(*words, usage=usage)
+    close = tokens_of(answer)
+    quick = Reply(is_close_look=False)
+    assert quick.feed(answer, 0.0)
+    slowly, is_whole = fed(*(answer[at : at + 1] for at in range(len(answer))))
+    assert is_whole
+    bytewise = slowly.tokens()
+
+    assert quick.tokens() == close
+    assert (bytewise.output, bytewise.input) == (close.output, close.input)
+    assert len(bytewise.stamps) == len(close.stamps) == len(words)
+
+
+def test_the_first_answers_and_every_sixteenth_are_looked_at_closely_and_all_once_trust_is_lost() -> None:
+    trust = Trust()
+    close = [trust.wants_a_close_look() for _ in range(1000)]
+    assert all(close[:200])
+    assert sum(close[200:]) == 50
+    trust.lose()
+    assert all(trust.wants_a_close_look() for _ in range(40))

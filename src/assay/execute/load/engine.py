@@ -45,7 +45,6 @@ def order_for(target: Target, requests: Sequence[bytes], keeps_answers: bool = F
         "requests": [one.decode("latin-1") for one in requests],
         "stream": target.streams,
         "is_json": target.dialect != "http",
-        "stamps": True,
         "keeps_answers": keeps_answers,
     }
 

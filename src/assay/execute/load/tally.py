@@ -37,7 +37,6 @@ class Slice:
     completed: int = 0
     sent: int = 0
     good: int = 0
-    due_good: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     output: float = 0.0
     busy_seconds: float = 0.0
@@ -47,18 +46,6 @@ class Slice:
     @property
     def failed(self) -> int:
         return sum(number for kind, number in self.errors.items() if kind not in UNFINISHED)
-
-    def plus(self, other: Slice) -> Slice:
-        return Slice(
-            self.completed + other.completed,
-            self.sent + other.sent,
-            self.good + other.good,
-            self.due_good + other.due_good,
-            self.errors + other.errors,
-            self.output + other.output,
-            self.busy_seconds + other.busy_seconds,
-            {name: added([self.times[name], other.times[name]]) for name in TIMES},
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +211,6 @@ class Tally:
             ends, dues = ended == place, due == place
             here.completed += int((ends & is_ok).sum())
             here.good += int((ends & good).sum())
-            here.due_good += int((dues & good).sum())
             here.sent += int(dues.sum())
             here.output += float(np.nansum(columns["output"][ends & is_ok]))
             for name, values in times.items():
@@ -266,7 +252,7 @@ class Tally:
             merged: dict[int, Slice] = {}
             for place, slice_ in self._slices.items():
                 half = place // 2
-                merged[half] = merged[half].plus(slice_) if half in merged else slice_
+                merged[half] = together([merged[half], slice_]) if half in merged else slice_
             self._slices, self._width = merged, self._width * 2
 
     def pulse(self) -> Pulse:
@@ -293,20 +279,15 @@ class Tally:
 
 def together(slices: Iterable[Slice]) -> Slice:
     parts = list(slices)
-    whole = Slice()
-    for part in parts:
-        whole = Slice(
-            whole.completed + part.completed,
-            whole.sent + part.sent,
-            whole.good + part.good,
-            whole.due_good + part.due_good,
-            whole.errors + part.errors,
-            whole.output + part.output,
-            whole.busy_seconds + part.busy_seconds,
-            whole.times,
-        )
-    whole.times = {name: added([part.times[name] for part in parts]) for name in TIMES}
-    return whole
+    return Slice(
+        completed=sum(part.completed for part in parts),
+        sent=sum(part.sent for part in parts),
+        good=sum(part.good for part in parts),
+        errors=sum((part.errors for part in parts), Counter[str]()),
+        output=sum(part.output for part in parts),
+        busy_seconds=sum(part.busy_seconds for part in parts),
+        times={name: added([part.times[name] for part in parts]) for name in TIMES},
+    )
 
 
 def _times(

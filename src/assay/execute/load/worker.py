@@ -50,7 +50,7 @@ class Worker:
         self._most: int = order["in_flight"]
         self._think: float = order["think_seconds"]
         self._address = (socket.AddressFamily(order["address"][0]), _socket_address(order["address"][1]))
-        self._kernel = KernelClock() if sys.platform == "linux" and order["stamps"] else None
+        self._kernel = KernelClock() if sys.platform == "linux" else None
         self._open_channel = self._channels_maker()
         self._poll = poller()
         self._alarm = Alarm()
@@ -63,7 +63,6 @@ class Worker:
         self._rows: list[tuple[float, ...]] = []
         self._gaps = array("d")
         self._answers: list[list[object]] = []
-        self._unsaid = bytearray()
         self._in_flight = 0
         self._sent = 0
         self._reconnects = 0
@@ -74,8 +73,7 @@ class Worker:
         """Of a closed loop: how many requests are always under way, of all workers together."""
         self._count: int | None = order["count"]
         self._seconds: float = order["seconds"]
-        self._is_watchful = False
-        self._watched = 0.0
+        self._spent_awake = 0.0
         self._trust = Trust()
         self._counts_pieces = False
         """Whether any answer told no number of tokens, so that its pieces were counted instead."""
@@ -112,11 +110,8 @@ class Worker:
                 tick = now + _TICK
                 self._tick(now)
             self._start_what_is_due(now)
-            ready = self._poll.poll(self._patience(now))
-            for fd, events in ready:
+            for fd, events in self._happened(now):
                 self._handle(fd, events)
-            if self._is_watchful and not ready:
-                self._watched += time.monotonic() - now
         self._tick(time.monotonic(), is_last=True)
 
     def _open_ahead(self) -> None:
@@ -150,22 +145,30 @@ class Worker:
             at, number = heapq.heappop(self._later)
             self._start(number, at)
 
-    def _patience(self, now: float) -> float:
-        """How long to wait for something to happen: not at all in the last moment before a request is due.
-
-        A processor that sleeps takes its time to wake, on some machines a millisecond; one that looks again and again does
-        not. What is spent on that is not counted as work.
-        """
-        at = _NEVER
+    def _happened(self, now: float) -> list[tuple[int, int]]:
+        """What happens next, asleep or, in the last moment before a request is due, awake."""
+        due = _NEVER
         if self._next is not None and self._in_flight < self._most and not self._is_stopping:
-            at = self._begin + self._next[1] - WATCHFUL
-        if self._later and self._later[0][0] < at:
-            at = self._later[0][0]
-        self._is_watchful = at <= now
-        if self._is_watchful:
-            return 0.0
-        self._alarm.set(at)
-        return self._alarm.patience(_TICK)
+            due = self._begin + self._next[1]
+        if due - WATCHFUL <= now:
+            return self._awake(due)
+        wake = due - WATCHFUL
+        if self._later and self._later[0][0] < wake:
+            wake = self._later[0][0]
+        self._alarm.set(wake)
+        found: list[tuple[int, int]] = self._poll.poll(self._alarm.patience(_TICK))
+        return found
+
+    def _awake(self, due: float) -> list[tuple[int, int]]:
+        """A processor that sleeps takes its time to wake, on some machines a millisecond; one that looks again and again
+        does not. What is spent on that is no work, and not told as such.
+        """
+        begun = time.process_time()
+        found: list[tuple[int, int]] = self._poll.poll(0)
+        while not found and time.monotonic() < due:
+            found = self._poll.poll(0)
+        self._spent_awake += time.process_time() - begun
+        return found
 
     def _start(self, number: int, due: float) -> None:
         payload = self._requests[number % len(self._requests)]
@@ -445,7 +448,7 @@ class Worker:
             "at": now - self._begin,
             "in_flight": self._in_flight,
             "sent": self._sent,
-            "cpu": time.process_time() - self._watched,
+            "cpu": time.process_time() - self._spent_awake,
             "kinds": list(self._kinds),
             "reconnects": self._reconnects,
             "coalesced": self._coalesced,
