@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from assay.analysis import compare_reports, findings, trial_report
+from assay.analysis.compare import compare_reports
+from assay.analysis.findings import findings
+from assay.analysis.trial import trial_report
 from assay.analysis.verdict import Contrast, judged
 from assay.model import (
     Agent,

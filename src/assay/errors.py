@@ -17,7 +17,6 @@ AssayError
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -98,6 +97,8 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     >>> did_you_mean("stubb", ["stub", "http"])
     "Did you mean 'stub'?"
     """
+    import difflib
+
     near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6)
     return f"Did you mean '{near[0]}'?" if near else ""
 

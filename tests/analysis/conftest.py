@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from assay.analysis import findings, trial_report
+from assay.analysis.findings import findings
+from assay.analysis.trial import trial_report
 from assay.model import (
     Agent,
     Environment,

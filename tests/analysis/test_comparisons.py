@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.computing import at_most
 
-from assay.analysis import comparable, compare_reports, compare_trials
+from assay.analysis.comparable import comparable
+from assay.analysis.compare import compare_reports, compare_trials
 from assay.errors import LookupFailed
 from assay.model import Better, Comparison, Kind, Metric, Report, Series, Verdict
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.computing import at_most
 
-from assay.analysis import estimate
+from assay.analysis.estimate import estimate
 from assay.model import Series, metric_named
 
 SECONDS = metric_named("seconds")

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.analysis import SEVERE, trial_report
+from assay.analysis.findings import SEVERE
+from assay.analysis.trial import trial_report
 from assay.model import Better, Execution, Isolation, Metric, Phase, Report, Status
 
 

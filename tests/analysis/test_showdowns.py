@@ -6,7 +6,7 @@ import numpy as np
 from tests.analysis.conftest import Lab
 from tests.ratings.boards import ratings
 
-from assay.analysis import compare_reports
+from assay.analysis.compare import compare_reports
 from assay.analysis.showdown import showdowns
 from assay.model import Report, Verdict
 

@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from assay.analysis import findings, trial_report
+from assay.analysis.findings import findings
 from assay.analysis.ratings import rate
 from assay.analysis.tally import case_series
+from assay.analysis.trial import trial_report
 from assay.model import (
     Agent,
     AgentUse,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.analysis import trial_report
+from assay.analysis.trial import trial_report
 from assay.model import Agent, Execution, Iterations, Phase, Series, Status, StoredTrial, Trial, TrialReport
 
 LOCAL = """\

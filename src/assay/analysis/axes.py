@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from assay.analysis.replication import Observed, observed
+from assay.analysis.same import same_value
 from assay.model import AxisEffect, Better, Estimate, Metric, TrialReport
 from assay.stats.factors import Factorial, Span, factorial
 from assay.stats.sample import Array, Scale
@@ -49,15 +49,6 @@ def axis_effects(trials: Sequence[TrialReport]) -> tuple[AxisEffect, ...]:
             f"{benchmark}: " if len(benchmarks) > 1 else "",
         )
     )
-
-
-def same_value(value: object) -> str:
-    """Equal text for equal values, also of lists and mappings.
-
-    >>> same_value({"b": 1, "a": [2]}) == same_value({"a": [2], "b": 1})
-    True
-    """
-    return json.dumps(value, sort_keys=True, default=str)
 
 
 def _effects(trials: Sequence[TrialReport], prefix: str) -> Iterator[AxisEffect]:

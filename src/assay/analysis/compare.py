@@ -6,8 +6,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from assay.analysis.axes import same_value
 from assay.analysis.replication import Observed, observed
+from assay.analysis.same import same_value
 from assay.analysis.treatment import treatment_failure
 from assay.analysis.verdict import FEWEST_PAIRS, FEWEST_UNITS, Contrast, Floors, judged
 from assay.errors import LookupFailed, no_such

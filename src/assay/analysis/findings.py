@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from assay.analysis.axes import axis_effects
-from assay.analysis.best import best_points
 from assay.analysis.budget import budget_doubts
-from assay.analysis.stress import is_stress, stress_findings, told_elsewhere
-from assay.analysis.team import is_team, marked, team_findings
 from assay.analysis.treatment import alike_but_for, identical_arms, settings_not_taken, settings_not_told
-from assay.model import Doubt, Isolation, Question, Report, Run, Suite, TrialReport
+from assay.model import AxisEffect, BestPoint, Doubt, Isolation, Question, Report, Run, Suite, TrialReport
 from assay.units import count
+
+if TYPE_CHECKING:
+    from assay.model.stress import StressFinding
+    from assay.model.team import TeamFinding
 
 SEVERE = frozenset({"setting-not-taken", "identical-arms"})
 """Codes of doubts that void the comparison they are about: the arms are not what they were to be."""
 
 _NAMED = 4
+_READ_APART = frozenset({"team", "stress"})
 
 
 def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None) -> Report:
-    trials = [marked(trial) if is_team(trial) or is_stress(trial) else trial for trial in trials]
-    trials = [told_elsewhere(trial) if is_stress(trial) else trial for trial in trials]
-    teams = team_findings(trials)
-    # The legs of a team are compared pair by pair: to a sweep they would be one axis among others.
-    swept = [trial for trial in trials if not is_team(trial) and not is_stress(trial)]
+    swept: Sequence[TrialReport] = trials
+    teams: tuple[TeamFinding, ...] = ()
+    stress: StressFinding | None = None
+    if any(trial.stored.trial.experiment in _READ_APART for trial in trials):
+        # Most runs have none of them, and what reads them takes a while to load.
+        from assay.analysis.apart import read_apart
+
+        apart = read_apart(trials)
+        trials, swept, teams, stress = apart.trials, apart.swept, apart.teams, apart.stress
     doubts = (
         *_about_treatment(trials),
         *_about_run(run),
@@ -33,16 +39,20 @@ def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None
         *_remarks(trials),
         *(doubt for trial in trials for doubt in _about_trial(trial)),
     )
-    return Report(
-        run,
-        tuple(trials),
-        axis_effects(swept),
-        doubts,
-        suite,
-        best_points(run, swept),
-        teams,
-        stress_findings(trials),
-    )
+    axes, best = _of_sweep(run, swept)
+    return Report(run, tuple(trials), axes, doubts, suite, best, teams, stress)
+
+
+def _of_sweep(
+    run: Run, trials: Sequence[TrialReport]
+) -> tuple[tuple[AxisEffect, ...], tuple[BestPoint, ...]]:
+    """What each axis did, and the best points; one trial alone has neither, and need not load what finds them."""
+    if len(trials) < 2:
+        return (), ()
+    from assay.analysis.axes import axis_effects
+    from assay.analysis.best import best_points
+
+    return axis_effects(trials), best_points(run, trials)
 
 
 def _about_run(run: Run) -> Iterator[Doubt]:

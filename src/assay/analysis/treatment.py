@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from assay.analysis.axes import same_value
+from assay.analysis.same import same_value
 from assay.model import TrialReport
 
 Arms = tuple[TrialReport, ...]

@@ -2,15 +2,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from assay.model.estimate import Estimate
 from assay.model.execution import Artifact, Execution
 from assay.model.metric import Metric
 from assay.model.rating import Judging, Ratings
 from assay.model.run import Run, StoredTrial
-from assay.model.stress import StressFinding
 from assay.model.suite import Suite
-from assay.model.team import TeamFinding
+
+if TYPE_CHECKING:
+    from assay.model.stress import StressFinding
+    from assay.model.team import TeamFinding
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assay.analysis import comparable, compare_reports, findings, trial_report
-from assay.analysis.axes import same_value
+from assay.analysis.comparable import comparable
+from assay.analysis.compare import compare_reports
 from assay.analysis.course import over_time
+from assay.analysis.findings import findings
 from assay.analysis.matrix import matrix
+from assay.analysis.same import same_value
 from assay.analysis.showdown import contender, showdowns
 from assay.analysis.tally import case_series
+from assay.analysis.trial import trial_report
 from assay.errors import AssayError, Unlike
 from assay.model import (
     Comparison,

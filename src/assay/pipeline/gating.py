@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from assay.analysis import comparable
+from assay.analysis.comparable import comparable
 from assay.analysis.compare import PERCENTILES, matching_trials
 from assay.analysis.completion import COMPLETION, inner_name, outer_name, with_completion
 from assay.analysis.floor import excused, replicated, steadied

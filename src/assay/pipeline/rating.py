@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.analysis.ratings import rate
 from assay.errors import PlanError
-from assay.execute.judging import judged_again
 from assay.execute.spending import together
 from assay.model import (
     CaseTable,
@@ -30,6 +28,8 @@ def rate_trials(store: Store, begun: Run, suite: Suite) -> None:
 
 
 def ratings_of(store: Store, stored: StoredTrial, suite: Suite, table: CaseTable | None = None) -> Ratings:
+    from assay.analysis.ratings import rate
+
     benchmark = next(one for one in suite.benchmarks if one.id == stored.trial.benchmark)
     baseline = store.baseline_quantities(suite.name).get(benchmark.id, {})
     return rate(table or store.case_table(stored.id), benchmark.rubric, benchmark.limits, baseline)
@@ -63,6 +63,8 @@ class Rescored:
 
 def rescore(store: Store, ref: str) -> Rescored:
     """Judge the stored outputs of a run again, with the scorers that its suite has; nothing is run."""
+    from assay.execute.judging import judged_again
+
     found = store.run(ref)
     suite = store.suite_of(found.id)
     if suite is None:

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from assay.analysis import findings
-from assay.analysis.axes import same_value
+from assay.analysis.findings import findings
 from assay.analysis.gate import judgeable
 from assay.analysis.history import typical
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.pace import pace_of
+from assay.analysis.same import same_value
 from assay.analysis.tally import case_series
 from assay.errors import LookupFailed, MissingExtra, no_such
 from assay.execute.environment import machine_class

@@ -9,8 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from assay.analysis import findings, trial_report
+from assay.analysis.findings import findings
 from assay.analysis.tally import case_series
+from assay.analysis.trial import trial_report
 from assay.errors import LookupFailed, MissingExtra, PlanError, no_such
 from assay.model import (
     Metric,

@@ -33,7 +33,6 @@ from assay.model import (
     StoredTrial,
     Suite,
 )
-from assay.model.stress import STRESS
 from assay.pipeline.ownership import is_alive, owner
 from assay.plan.suite import scorers_of
 from assay.plan.target import Registry, Request, checked_suite, contents_of, plan_target
@@ -147,6 +146,8 @@ def resume(ref: str, store: Store, watch: Watch = unwatched) -> Run:
 
 def _refuse_stress(run: Run, store: Store) -> None:
     """Its scenarios start from one and the same calm, which is not there any more."""
+    from assay.model.stress import STRESS
+
     if not any(stored.trial.experiment == STRESS for stored in run.trials):
         return
     done = {trial for trial, _, _ in store.progress(run.id)}

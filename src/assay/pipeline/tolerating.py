@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from assay.analysis.axes import same_value
 from assay.analysis.compare import matching_trials
 from assay.analysis.floor import excused, noise_floor, replicated, steadied
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.noise import noise_floors
 from assay.analysis.pace import moved_by, pace_of
+from assay.analysis.same import same_value
 from assay.analysis.verdict import Floors
 from assay.execute.environment import machine_class
 from assay.model import Comparison, Doubt, Report, StoredTrial, Trial, TrialReport

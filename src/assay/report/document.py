@@ -25,13 +25,9 @@ from assay.model import (
     Report,
     TrialReport,
 )
-from assay.report.cases import answers_to
 from assay.report.contests import benchmark_of, cost_sources, is_simulated
 from assay.report.figures import doubts_of, question_text, ruling_verdict
-from assay.report.markdown import sweep_summary, trial_page
 from assay.report.names import safe_name, trial_folder
-from assay.report.stress import stress_document
-from assay.report.teams import team_document
 
 RESULT = "assay.result/1"
 TRIAL = "assay.trial/1"
@@ -61,6 +57,8 @@ def write_document(report: Report, stream: TextIO) -> None:
 
 def case_document(report: Report, case: str) -> list[dict[str, Any]]:
     """One case as plain data: what was asked, and every execution of it; an entry for each benchmark that has it."""
+    from assay.report.cases import answers_to
+
     return [
         {
             "case": case,
@@ -134,9 +132,22 @@ def _frame(report: Report) -> dict[str, Any]:
         "warnings": [asdict(doubt) for doubt in doubts_of(report)],
         "axes": [_axis(effect) for effect in report.axes],
         "best": [_best(point) for point in report.best],
-        **({"teams": [plain(team_document(team)) for team in report.teams]} if report.teams else {}),
-        **({"stress": plain(stress_document(report.stress))} if report.stress else {}),
+        **_apart(report),
     }
+
+
+def _apart(report: Report) -> dict[str, Any]:
+    """What teams and stress add to a run."""
+    added: dict[str, Any] = {}
+    if report.teams:
+        from assay.report.teams import team_document
+
+        added["teams"] = [plain(team_document(team)) for team in report.teams]
+    if report.stress:
+        from assay.report.stress import stress_document
+
+        added["stress"] = plain(stress_document(report.stress))
+    return added
 
 
 def _question(report: Report, question: Question) -> dict[str, Any]:
@@ -412,6 +423,8 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def write_output_dir(report: Report, folder: Path) -> list[Path]:
     """A folder a trial with its result, its Markdown and its artifacts; for several trials a summary beside them."""
+    from assay.report.markdown import sweep_summary
+
     run = report.run
     names = [trial_folder(t.name, run.started, f"{run.id}-{t.stored.trial.index}") for t in report.trials]
     written: list[Path] = []
@@ -425,6 +438,8 @@ def write_output_dir(report: Report, folder: Path) -> list[Path]:
 
 
 def _write_trial(report: Report, trial: TrialReport, folder: Path) -> list[Path]:
+    from assay.report.markdown import trial_page
+
     folder.mkdir(parents=True, exist_ok=True)
     result, readme = folder / f"{folder.name}.json", folder / "README.md"
     result.write_text(strict_json(seed_result(report, trial), indent=1) + "\n", encoding="utf-8")

@@ -27,7 +27,7 @@ class PriceSection(Section):
 class AgentSection(Section):
     """An agent; the keys beyond these are options of its type."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
     name: str
     type: str = Field(
@@ -40,7 +40,7 @@ class AgentSection(Section):
 
 
 class AgentsFile(Section):
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
     agents: list[Any]
 

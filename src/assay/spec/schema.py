@@ -103,7 +103,7 @@ class LimitsSection(Section):
 class InstrumentSection(BaseModel):
     """An instrument by name; the other keys are its options."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
     name: str
 

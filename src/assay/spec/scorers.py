@@ -14,7 +14,7 @@ from assay.spec.schema import Section
 class ScorerSection(Section):
     """A scorer by name; `as` names its score, the other keys are its options."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
     name: str
     weight: PositiveFloat = Field(1.0, description="Its share in the score of a case.")

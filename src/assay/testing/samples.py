@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from assay.analysis import findings, trial_report
+from assay.analysis.findings import findings
+from assay.analysis.trial import trial_report
 from assay.model import (
     Agent,
     Environment,
