@@ -22,8 +22,10 @@ from assay.stats.verdicts import wilson
 from stats import speed
 from stats.page import RESULTS
 from stats.simulate import (
+    SCORE_SKILLS,
     SEQUENCE_NOISES,
     Counts,
+    across_coverage,
     cells,
     counted,
     counted_cell,
@@ -31,6 +33,7 @@ from stats.simulate import (
     peeked,
     power_cells,
     stopped,
+    stopped_scores,
     tail_coverage,
 )
 
@@ -113,10 +116,17 @@ def power(quick: bool) -> list[Result]:
 
 def estimates(quick: bool) -> list[Result]:
     repetitions, drawn = (200, 100) if quick else (4000, 1000)
-    one_side, tails = one_side_coverage(repetitions), tail_coverage(drawn)
+    one_side, tails, across = one_side_coverage(repetitions), tail_coverage(drawn), across_coverage(drawn)
     return [
         _worst("coverage-accuracy", "Interval of one accuracy, worst cell", 0.93, one_side, repetitions),
         _worst("coverage-tails", "Interval of P95 and P99, worst cell", 0.93, tails, drawn),
+        _worst(
+            "coverage-across",
+            "Interval of the interquartile mean over benchmarks, worst cell",
+            0.93,
+            across,
+            drawn,
+        ),
     ]
 
 
@@ -126,6 +136,10 @@ def stopping(quick: bool) -> list[Result]:
     wrong = {name: one.differing / one.n for name, one in same.items()}
     worst = max(wrong, key=lambda name: wrong[name])
     changed = stopped("spiky", repetitions, 1.1)
+    equal = _in_two_processes(partial(stopped_scores, repetitions=repetitions, more=0.0), list(SCORE_SKILLS))
+    unequal = stopped_scores("half right", repetitions, 0.2)
+    apart = {name: one.differing / one.n for name, one in equal.items()}
+    misled = max(apart, key=lambda name: apart[name])
     alarm = (
         f"Looking at an ordinary interval after every pair instead: {peeked(repetitions):.1%} false alarms."
     )
@@ -135,6 +149,11 @@ def stopping(quick: bool) -> list[Result]:
         _rate("stopping-found", "Looked at after every pair, 10 % slower with stragglers: found",
               "at least", 0.97, changed.differing / changed.n, changed.n),
         _plain("stopping-pairs", "The same: pairs until it is decided, mean", "at most", 18, changed.pairs),
+        _rate("stopping-scores-false-alarms", f"Scores looked at after every case, no change, worst ({misled})",
+              "at most", 0.05, apart[misled], repetitions, values=apart),
+        _rate("stopping-scores-found", "Scores looked at after every case, 20 points more: found within 400 cases",
+              "at least", 0.95, unequal.differing / unequal.n, unequal.n,
+              f"Decided after {unequal.pairs:.0f} cases on average."),
     ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from assay.analysis.lines import Question, Sample, answer
 from assay.model import metric_named
-from assay.stats.sequence import Decision, PairSequence
+from assay.stats.interquartile import interquartile_mean, stratified_draws
+from assay.stats.sequence import Decision, PairSequence, ScoreSequence
 from assay.stats.summary import percentile
 from assay.stats.tails import tail_intervals
 from assay.stats.verdicts import effective_n, wilson
@@ -226,6 +227,26 @@ def _clustered(chance: np.random.Generator, units: int, each: int) -> Floats:
     return np.asarray(noise * chance.lognormal(0, 0.03, (units, 1)))
 
 
+BENCHMARKS = ((3, 30), (6, 30), (6, 100), (12, 20))
+
+
+def across_coverage(repetitions: int) -> dict[str, float]:
+    """Of the interval of the interquartile mean over benchmarks that differ in how hard they are."""
+    found = {}
+    for benchmarks, cases in BENCHMARKS:
+        name = f"{benchmarks} benchmarks of {cases} cases"
+        chance, names = chance_for(name), [[f"c{n}" for n in range(cases)]] * benchmarks
+        skills = np.linspace(0.3, 0.9, benchmarks)
+        truth, held = float(interquartile_mean(skills)), 0
+        for _ in range(repetitions):
+            marks = [(chance.random((1, cases)) < skill).astype(float) for skill in skills]
+            values = np.array([[table.mean() for table in marks]])
+            low, high = np.quantile(stratified_draws(values, marks, names), (0.025, 0.975))
+            held += bool(low <= truth <= high)
+        found[name] = held / repetitions
+    return found
+
+
 SEQUENCE_NOISES: Mapping[str, Noise] = {
     "lognormal": lambda chance, shape: chance.lognormal(0, 0.08, shape),
     "wide lognormal": lambda chance, shape: chance.lognormal(0, 0.3, shape),
@@ -254,13 +275,33 @@ def stopped(name: str, repetitions: int, ratio: float) -> Stopped:
     return Stopped(repetitions, differing, float(np.mean([pairs for _, pairs in ends])))
 
 
-def _end(a: list[float], b: list[float]) -> tuple[Decision, int]:
-    sequence = PairSequence()
+def _end(
+    a: list[float], b: list[float], begin: Callable[[], PairSequence | ScoreSequence] = PairSequence
+) -> tuple[Decision, int]:
+    sequence = begin()
     for x, y in zip(a, b, strict=True):
         look = sequence.add(x, y)
         if look.is_over:
             break
     return look.decision, look.pairs
+
+
+SCORE_SKILLS: Mapping[str, float] = {"half right": 0.5, "nine in ten": 0.9, "nearly all": 0.98}
+MOST_CASES = 400
+
+
+def stopped_scores(name: str, repetitions: int, more: float) -> Stopped:
+    """Cases that both do, right or wrong, some harder than others; the second has `more` skill."""
+    chance, skill = chance_for(f"scores {name} {more}"), SCORE_SKILLS[name]
+    easy = chance.normal(0, DIFFICULTY, (repetitions, MOST_CASES))
+    a, b = (
+        (chance.random(easy.shape) < _right(_centre(one), easy)).astype(float)
+        for one in (skill, skill + more)
+    )
+    begin = partial(ScoreSequence, cap=MOST_CASES)
+    ends = [_end(x.tolist(), y.tolist(), begin) for x, y in zip(a, b, strict=True)]
+    differing = sum(decision in (Decision.HIGHER, Decision.LOWER) for decision, _ in ends)
+    return Stopped(repetitions, differing, float(np.mean([pairs for _, pairs in ends])))
 
 
 def peeked(repetitions: int) -> float:
