@@ -128,8 +128,23 @@ def test_a_budget_ends_the_run_with_what_there_is(assay_inline: AssayInline, opt
     stored = Stored(assay_inline.folder)
     assert stored.run.state is RunState.OVER_BUDGET
     assert 19 <= stored.counts()["ok"] < 40 * CASES
-    assert assay_inline("run", "--resume", "last", "-q").code in (0, 1)
-    assert len(Stored(assay_inline.folder).measured) > len(stored.measured)
+    refused = assay_inline("run", "--resume", "last", "-q")
+    assert refused.code == 2
+    assert "has used up its budget" in refused.err
+    assert len(Stored(assay_inline.folder).measured) == len(stored.measured)
+
+
+def test_a_larger_budget_goes_on_and_what_was_spent_before_counts(assay_inline: AssayInline) -> None:
+    """80 answers cost 0.8 in all; if the first 20 were forgotten, 80 more would be had."""
+    write(assay_inline, "paid", repetitions=40)
+    assay_inline("run", "s.yaml", "-q", "--budget-usd", "0.2")
+    paid = Stored(assay_inline.folder).counts()["ok"]
+    done = assay_inline("run", "--resume", "last", "-q", "--budget-usd", "0.8")
+    assert done.code == 1
+    again = Stored(assay_inline.folder)
+    assert again.run.state is RunState.OVER_BUDGET
+    assert again.run.budget.usd == 0.8
+    assert 78 <= again.counts()["ok"] < 80 + paid
 
 
 def test_a_budget_that_just_suffices_ends_nothing(assay_inline: AssayInline) -> None:

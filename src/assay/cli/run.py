@@ -15,7 +15,7 @@ from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
     from assay.errors import Mistake
-    from assay.model import Plan
+    from assay.model import Budget, Plan
     from assay.plan.target import Request
     from assay.store.store import Store
 
@@ -186,18 +186,20 @@ def _failed(store: Store, ref: str) -> dict[str, frozenset[str]]:
 
 def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
     from assay.cli.progress import watching
+    from assay.model import Budget
     from assay.pipeline import running
 
-    if any(value not in ((), None) for name, value in options.items() if name not in ("formats", "out")):
+    taken = ("formats", "out", "budget_usd", "budget_tokens")
+    if any(value not in ((), None) for name, value in options.items() if name not in taken):
         raise click.UsageError(
-            "A run is resumed as it was planned: with --resume only --report and --out are taken."
+            "A run is resumed as it was planned: with --resume only --report, --out and a larger budget are taken."
         )
     formats = chosen_formats(options)
     with session.store() as store:
         found = store.run(resumed)
         done = sum(store.progress(found.id).values())
         with watching(session, running.plan_of(found, store), done) as watch:
-            running.resume(found.id, store, watch)
+            running.resume(found.id, store, watch, Budget(options["budget_usd"], options["budget_tokens"]))
         return finish(session, store, found.id, formats, options["out"])
 
 
@@ -321,6 +323,13 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
         return 130
     if report.run.state is RunState.OVER_BUDGET:
         session.say("The budget is used up. What was finished is kept.")
+        session.next(f"assay run --resume {run_id} {_doubled(report.run.budget)}", f"assay show {run_id}")
+        return 1
     follow = "assay leaderboard" if report.run.suite else f"assay baseline set main {run_id}"
     session.next(f"assay show {run_id}", f"assay report {run_id} --format html", follow)
-    return 1 if report.run.state in (RunState.FAILED, RunState.OVER_BUDGET) else 0
+    return 1 if report.run.state is RunState.FAILED else 0
+
+
+def _doubled(budget: Budget) -> str:
+    ceilings = {"--budget-usd": budget.usd, "--budget-tokens": budget.tokens}
+    return " ".join(f"{option} {2 * most:g}" for option, most in ceilings.items() if most is not None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from assay.execute.price import Price
 from assay.model import Answer, Budget, Execution
 from assay.model.metric import JUDGING
+from assay.units import count, usd
 
 _CALLS, _TOKENS, _USD = JUDGING
 
@@ -25,6 +26,13 @@ class Spending:
             measured = execution.measurements
             self.usd += measured.get("usd", 0.0) + measured.get(_USD, 0.0)
             self.tokens += measured.get("tokens", 0.0) + measured.get(_TOKENS, 0.0)
+
+    def __str__(self) -> str:
+        """What was used of each ceiling."""
+        parts = [f"{usd(self.usd)} of {usd(self.budget.usd)}"] if self.budget.usd is not None else []
+        if self.budget.tokens is not None:
+            parts.append(f"{count(self.tokens)} of {count(self.budget.tokens)} tokens")
+        return ", ".join(parts)
 
     @property
     def is_over(self) -> bool:

@@ -51,6 +51,17 @@ class Budget:
     usd: float | None = None
     tokens: float | None = None
 
+    def replaced_by(self, other: Budget) -> Budget:
+        """With the ceilings that the other has in the place of its own.
+
+        >>> Budget(usd=1.0, tokens=5.0).replaced_by(Budget(usd=2.0))
+        Budget(usd=2.0, tokens=5.0)
+        """
+        return Budget(
+            self.usd if other.usd is None else other.usd,
+            self.tokens if other.tokens is None else other.tokens,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Until:

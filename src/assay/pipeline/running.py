@@ -25,6 +25,7 @@ from assay.execute.spending import Spending
 from assay.model import (
     Artifact,
     Batch,
+    Budget,
     Order,
     Phase,
     Plan,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 Watch = Callable[[Batch], None]
 _MOMENT = 0.02
+_NO_BUDGET = Budget()
 GC_THRESHOLD = (700, 10, 10)
 """As Python has it: inline executions are measured with it, whatever the command line has set."""
 
@@ -125,11 +127,11 @@ def run_plan(plan: Plan, store: Store, watch: Watch = unwatched) -> Run:
     """Carry out a plan from the beginning."""
     now = datetime.now(UTC)
     begun = store.begin(plan, environment(_code_folder(plan)), secrets.token_hex(5), now, owner())
-    return _carried_out(begun, plan, store, {}, watch)
+    return _carried_out(begun, plan, store, {}, watch, Spending(plan.budget))
 
 
-def resume(ref: str, store: Store, watch: Watch = unwatched) -> Run:
-    """Do what is missing of a run that was cut short."""
+def resume(ref: str, store: Store, watch: Watch = unwatched, budget: Budget = _NO_BUDGET) -> Run:
+    """Do what is missing of a run that was cut short; ceilings of `budget` take the place of those it was planned with."""
     found = store.run(ref)
     if found.state is RunState.RUNNING and is_alive(store.owner(found.id)):
         raise PlanError(
@@ -137,11 +139,26 @@ def resume(ref: str, store: Store, watch: Watch = unwatched) -> Run:
         )
     _refuse_stress(found, store)
     plan = plan_of(found, store)
+    plan = replace(plan, budget=plan.budget.replaced_by(budget))
+    spending = _spent_before(found, plan.budget, store)
     for file in plan.load:
         lookup.load_file(Path(file))
     _check_makeable(plan)
-    reopened = store.reopen(found.id, owner())
-    return _carried_out(reopened, plan, store, _progress(store, reopened), watch)
+    reopened = store.reopen(found.id, owner(), plan.budget)
+    return _carried_out(reopened, plan, store, _progress(store, reopened), watch, spending)
+
+
+def _spent_before(run: Run, budget: Budget, store: Store) -> Spending:
+    """A budget is of the whole run: what was paid before it was cut short is paid."""
+    spending = Spending(budget)
+    if budget != _NO_BUDGET:
+        for stored in run.trials:
+            spending.add(store.executions(stored.id))
+    if spending.is_over:
+        raise PlanError(
+            f"Run '{run.id}' has used up its budget ({spending}). Give it a larger one: --budget-usd, --budget-tokens."
+        )
+    return spending
 
 
 def _refuse_stress(run: Run, store: Store) -> None:
@@ -176,10 +193,14 @@ def _progress(store: Store, run: Run) -> dict[tuple[int, int, str], int]:
 
 
 def _carried_out(
-    begun: Run, plan: Plan, store: Store, progress: Mapping[tuple[int, int, str], int], watch: Watch
+    begun: Run,
+    plan: Plan,
+    store: Store,
+    progress: Mapping[tuple[int, int, str], int],
+    watch: Watch,
+    spending: Spending,
 ) -> Run:
     executor = lookup.find("executors", plan.executor)(plan.parallelism)
-    spending = Spending(plan.budget)
     deciding = _deciding(begun, plan, store)
     places = _Folders(begun, plan)
     with interruptible() as interrupt, places as folders:

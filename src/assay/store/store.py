@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,7 @@ from assay.model import (
     AgentUse,
     Artifact,
     Batch,
+    Budget,
     CaseTable,
     Environment,
     Execution,
@@ -154,13 +156,15 @@ class Store:
         ids = {position: trial_id for position, trial_id, _ in found}
         return writing.Ledger(ids, {trial_id: 0 if seq is None else seq + 1 for _, trial_id, seq in found})
 
-    def reopen(self, run_id: str, owner: str) -> Run:
+    def reopen(self, run_id: str, owner: str, budget: Budget | None = None) -> Run:
         """Takes a run over to go on with it; executions that are not settled go, so that they can be done again."""
         self._ledgers.pop(run_id, None)
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
             pruning.delete_unsettled(connection, run_id)
-            taken = {"state": RunState.RUNNING.value, "owner": owner, "ended": None}
+            taken: dict[str, object] = {"state": RunState.RUNNING.value, "owner": owner, "ended": None}
+            if budget is not None:
+                taken["budget"] = asdict(budget)
             connection.execute(runs.update().where(runs.c.id == run_id).values(taken))
             return reading.read_run(connection, run_id)
 
