@@ -12,7 +12,7 @@ from assay.execute.stress.bench import StressBench
 from assay.execute.stress.calm import derived_objective
 from assay.execute.stress.subject import Subject
 from assay.model import AgentUse
-from assay.model.load import Distribution, Load, Moment, Objective
+from assay.model.load import Distribution, Load, Moment, Objective, Quality
 from assay.model.stress import Breach, Sample, Stretch
 
 
@@ -56,6 +56,7 @@ class RuleBench:
         self._rule = rule
         self.base = base
         self.calm: Distribution = times(0.1)
+        self.calm_quality: Quality | None = None
         self.objectives: tuple[Objective, ...] = (derived_objective(self.calm),)
         self.is_derived = True
         self.sustain = 0.5

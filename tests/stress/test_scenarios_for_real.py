@@ -128,7 +128,7 @@ def test_an_agent_without_retries_loses_its_work():
 def test_a_server_is_there_again_after_every_kind_of_fault():
     with quick() as server:
         found = FailureRecovery(seconds=0.6, rounds=1).run(real_bench(f"{server.url}/v1"))
-    assert (found.load_asked, found.load_borne, found.breach) == (4.0, 4.0, None)
+    assert (found.load_asked, found.load_borne, found.breach) == (5.0, 5.0, None)
     assert found.recovery is not None
     assert {"http_503", "refused"} <= set(found.errors)
     # What our own faults ended does not count against the server.

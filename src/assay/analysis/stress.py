@@ -12,6 +12,7 @@ from assay.model.load import Distribution, Moment
 from assay.model.stress import (
     STRESS,
     Breach,
+    Correctness,
     Judgement,
     Resources,
     Sample,
@@ -19,7 +20,7 @@ from assay.model.stress import (
     ScenarioScore,
     StressFinding,
 )
-from assay.stats.resilience import bearing, recovering, resilience, scenario_score
+from assay.stats.resilience import bearing, recovering, resilience, scenario_score, worth
 from assay.stats.verdicts import wilson
 from assay.units import count, percent, seconds, significant, size
 
@@ -43,7 +44,8 @@ def recovered_after(moments: Sequence[Moment], since: float, calm: Distribution)
     for place, moment in enumerate(later):
         if all(fine[place : place + 2]):
             return max(0.0, moment.begin - since), True
-    last = max((one.begin + one.seconds for one in later), default=since)
+    # Where all is so late that nothing of what is due then is even sent, there is nothing to look at, for as long as was watched.
+    last = max((one.begin + one.seconds for one in moments), default=since)
     return max(0.0, last - since), False
 
 
@@ -58,8 +60,9 @@ def _is_fine(moment: Moment, limit: float) -> bool:
 
 def score_of(finding: ScenarioFinding) -> ScenarioScore:
     """The interval is that of the share, by Wilson; the other two factors were seen once."""
-    share = finding.good / finding.offered if finding.offered else 0.0
-    low, high = wilson(share, finding.offered)
+    share = min(1.0, finding.good / finding.offered) if finding.offered else 0.0
+    judged = finding.completed if finding.correctness is None else finding.correctness.scored
+    low, high = wilson(share, worth(finding.offered, finding.completed, judged))
     borne = bearing(finding.is_broken, finding.load_borne, finding.load_asked)
     back = 0.0 if finding.is_dead else recovering(finding.recovery, finding.seconds)
     return ScenarioScore(
@@ -76,7 +79,7 @@ def score_of(finding: ScenarioFinding) -> ScenarioScore:
 def stress_finding(
     target: str, setting: Mapping[str, Any], scenarios: Sequence[ScenarioFinding]
 ) -> StressFinding:
-    """`setting` is what was known in calm: `base`, `base_text`, `objective`, `warnings`."""
+    """`setting` is what was known in calm: `base`, `base_text`, `objective`, `warnings`, `judged_by`, `calm_score`."""
     scores = tuple(score_of(one) for one in scenarios if not one.skipped)
     value = resilience(score.value for score in scores)
     low = resilience(score.low for score in scores)
@@ -92,6 +95,8 @@ def stress_finding(
         tuple(_limits(scenarios)),
         tuple(_recommendations(scenarios, scores)),
         tuple(map(str, setting.get("warnings", ()))),
+        str(setting.get("judged_by", "")),
+        _made(Figure, setting.get("calm_score")),
     )
 
 
@@ -166,6 +171,7 @@ _ADVICE = {
     "storm": "Send fewer retries: back off after each refusal and limit how many requests are under way.",
     "lost": "Give each call a time limit of its own, and try again what ended without an answer.",
     "doubled": "Give each request an id and answer a repeated one from the first result.",
+    "quality": "Look for what cuts answers short when it is busy: time limits, smaller budgets, fall-backs, state that is shared.",
     "growth_exponent": "Work that grows faster than its input: look for passes over all of it within a loop.",
 }
 
@@ -233,12 +239,20 @@ def scenario_of(stored: Mapping[str, Any]) -> ScenarioFinding:
             "resources": _resources(plain.get("resources")),
             "moments": tuple(Moment(**one) for one in plain.get("moments", ())),
             "warnings": tuple(plain.get("warnings", ())),
+            "correctness": _correctness(plain.get("correctness")),
         }
     )
 
 
 def _made(kind: Any, stored: Mapping[str, Any] | None) -> Any:
     return None if stored is None else kind(**stored)
+
+
+def _correctness(stored: Mapping[str, Any] | None) -> Correctness | None:
+    if stored is None:
+        return None
+    figures = {name: _made(Figure, stored[name]) for name in ("score", "calm", "change")}
+    return Correctness(**{**stored, **figures})
 
 
 def _times(stored: Mapping[str, Any]) -> Distribution:

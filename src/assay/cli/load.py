@@ -21,7 +21,11 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option("--model", metavar="M", help="Model to ask for."),
         click.option("--prompt", metavar="TEXT", help="What is asked, every time the same."),
-        click.option("--dataset", metavar="FILE", help="Prompts in turn: one a line, or .jsonl."),
+        click.option(
+            "--dataset",
+            metavar="FILE",
+            help="Prompts in turn: one a line, .jsonl, or a suite (.yaml), whose answers are scored.",
+        ),
         click.option(
             "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Asked of the model per request."
         ),

@@ -132,6 +132,8 @@ class Quality:
     score: Figure
     scored: int
     unscored: int
+    by_case: Mapping[int, float] = field(default_factory=dict)
+    """Mean score of each case, by its place among those that are asked in turn."""
 
 
 @dataclass(frozen=True, slots=True)

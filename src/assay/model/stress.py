@@ -79,6 +79,36 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
+class Scored:
+    """One answer that was held against the suite."""
+
+    case: int
+    """Its place among the cases that are asked in turn."""
+    due: float
+    """Seconds after the load began."""
+    is_in_time: bool
+    value: float | None
+    """None where no scorer could tell."""
+    is_right: bool
+    """Whether that is enough to pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correctness:
+    """Answers of a scenario held against the suite. Scores are means over cases, each by its own mean."""
+
+    score: Figure | None
+    """Under pressure; None where nothing was answered then."""
+    calm: Figure | None
+    change: Figure | None
+    """Under pressure less in calm, case by case; None where fewer than two cases were answered in both."""
+    scored: int
+    unscored: int
+    right: int
+    """Of those scored, in time or not."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stretch:
     """One load that a scenario put on the agent."""
 
@@ -87,7 +117,7 @@ class Stretch:
     offered: int
     """Requests that were due, whether or not they could be sent."""
     good: int
-    """Answered correctly and within the objective."""
+    """Answered within the objective and, where there is a suite to tell, correctly."""
     breach: Breach | None
     latencies: tuple[float, ...] = ()
     """Of each answer, where the load was a fixed number of requests."""
@@ -95,6 +125,10 @@ class Stretch:
     """Jain's index of the answers of each place of a closed loop."""
     ends: tuple[float, ...] = ()
     """Seconds after the start at which answers came, of the first hundred thousand."""
+    in_time: int | None = None
+    """Answered within the objective, rightly or not; None where that is the same as `good`."""
+    scored: tuple[Scored, ...] = ()
+    """Where there is a suite: its answers, or an even choice of them where they are many."""
 
     @property
     def completed(self) -> int:
@@ -122,6 +156,7 @@ class ScenarioFinding:
     seconds: float = 0.0
     offered: int = 0
     good: int = 0
+    """Answered within the objective and, where `correctness` is told, correctly."""
     completed: int = 0
     errors: Mapping[str, int] = field(default_factory=dict)
     throughput: Figure | None = None
@@ -143,6 +178,10 @@ class ScenarioFinding:
     moments: tuple[Moment, ...] = ()
     warnings: tuple[str, ...] = ()
     is_simulated: bool = False
+    in_time: int | None = None
+    """Answered within the objective, rightly or not; None where that is the same as `good`."""
+    correctness: Correctness | None = None
+    """None where nothing tells right from wrong."""
 
     @property
     def is_broken(self) -> bool:
@@ -160,7 +199,7 @@ class ScenarioScore:
 
     scenario: str
     share: float
-    """Of the offered requests, those answered correctly within the objective."""
+    """Of the offered requests, those answered within the objective and, where there is a suite to tell, correctly."""
     bearing: float
     """1 if it did not break, else load borne ÷ load asked."""
     recovering: float
@@ -186,6 +225,10 @@ class StressFinding:
     limits: tuple[str, ...] = ()
     recommendations: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    judged_by: str = ""
+    """The suite that tells right from wrong, with its pass mark; empty where there was none."""
+    calm_score: Figure | None = None
+    """Of the answers in calm, by that suite."""
 
     @property
     def is_simulated(self) -> bool:

@@ -14,13 +14,13 @@ from itertools import product
 from pathlib import Path
 
 from assay.analysis.load import judged
-from assay.errors import LookupFailed, PlanError, did_you_mean
+from assay.errors import LookupFailed, Mistake, PlanError, SpecError, did_you_mean
 from assay.execute.agents import make_agent
 from assay.execute.environment import environment
 from assay.execute.load.agents import KINDS, target_of_agent
 from assay.execute.load.asking import Data, LoadOptions, Prepared, prepared, prepared_agent
 from assay.execute.load.engine import Watch, WatchChunk
-from assay.execute.load.quality import quality_of
+from assay.execute.load.quality import Checker
 from assay.execute.load.record import Chunk
 from assay.execute.runner import interruptible
 from assay.model import AgentUse, Batch, Execution, Phase, Plan, RunState, Status
@@ -61,13 +61,15 @@ def suite_data(options: LoadOptions, settings: Settings, store: Store) -> Data |
     """A suite as the data set: its inputs are asked, and answers are scored as it says."""
     if options.dataset is None or Path(options.dataset).suffix not in (".yaml", ".yml"):
         return None
+    if options.prompt is not None:
+        raise SpecError([Mistake("--dataset", None, "", "Give either --prompt or --dataset.")])
     suite = checked_suite(options.dataset, settings)
     pairs = [
         (benchmark, case) for benchmark in suite.benchmarks for case in benchmark.cases if not case.turns
     ]
     if not pairs:
         raise PlanError(f"'{options.dataset}' has no case that can be asked in one turn.")
-    return Data([case.input for _, case in pairs], partial(quality_of, pairs))
+    return Data([case.input for _, case in pairs], Checker(pairs))
 
 
 def agent_named(name: str, settings: Settings, store: Store) -> AgentUse:

@@ -33,8 +33,9 @@ from assay.model import (
     Status,
     Trial,
 )
+from assay.model.load import LoadResult
 from assay.model.stress import STRESS, ScenarioFinding, StressFinding
-from assay.pipeline.loading import agent_named, prepare_load
+from assay.pipeline.loading import agent_named, prepare_load, suite_data
 from assay.pipeline.ownership import owner
 from assay.plugin import lookup
 from assay.plugin.scenario import Scenario
@@ -152,10 +153,11 @@ def _state(found: Sequence[ScenarioFinding], is_interrupted: bool) -> RunState:
 
 
 def subject_of(options: LoadOptions, settings: Settings, store: Store) -> Subject:
+    data = suite_data(options, settings, store)
     if options.target.startswith(_URLS):
-        return Subject(options)
+        return Subject(options, data=data)
     use = agent_named(options.target, settings, store)
-    return Subject(options, use, tuple(str(file.resolve()) for file in settings.loaded_files()))
+    return Subject(options, use, tuple(str(file.resolve()) for file in settings.loaded_files()), data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,17 @@ class Start:
             "base_text": self.base_text,
             "objective": self.objective,
             "warnings": list(self.warnings),
+            "judged_by": self.judged_by,
+            "calm_score": asdict(calm.score) if (calm := self.bench.calm_quality) else None,
         }
+
+    @property
+    def judged_by(self) -> str:
+        subject = self.bench.subject
+        if subject.data is None:
+            return ""
+        marks = sorted({benchmark.rubric.pass_mark for benchmark, _ in subject.data.check.pairs})
+        return f"{subject.options.dataset}, passed from {' or '.join(map(significant, marks))}"
 
 
 def _start(
@@ -193,7 +205,8 @@ def _start(
         comfort = comfortable(subject, asked, sizes.search, is_stopped)
         base, text = comfort.rate, comfort.text
     told.say(f"base: {significant(base)} requests/s, {text}")
-    load = within(calm_load(base, sizes.calm), subject)
+    cases = len(subject.data.prompts) if subject.data else 0
+    load = within(calm_load(base, sizes.calm, cases), subject)
     load = replace(load, seconds_each=asked.load.seconds_each, workers=asked.load.workers)
     result = asked.at(load).measured(is_stopped=is_stopped)
     if is_stopped():
@@ -203,8 +216,15 @@ def _start(
     given = objectives_of(options.load.slo) if options.load.slo else ()
     objectives = given or (derived_objective(calm),)
     bench = StressBench(subject, base, calm, objectives, not given, sizes.sustain, is_stopped, told.look)
-    bench.is_simulated = result.is_simulated
-    return Start(bench, text, (doubt,) if doubt else ())
+    bench.is_simulated, bench.calm_quality = result.is_simulated, result.quality
+    doubts = [doubt, unjudged(subject, result)]
+    return Start(bench, text, tuple(one for one in doubts if one))
+
+
+def unjudged(subject: Subject, calm: LoadResult) -> str | None:
+    if subject.data is None or calm.quality is not None:
+        return None
+    return f"Not one answer in calm could be scored by '{subject.options.dataset}': correctness is not compared with it."
 
 
 def _carried_out(scenario: Scenario, bench: StressBench, told: Told) -> ScenarioFinding:
@@ -237,6 +257,8 @@ def plan_stress(options: StressOptions, scenarios: Sequence[Scenario], use: Agen
     common: dict[str, object] = {"quick": options.is_quick}
     if options.load.slo:
         common["slo"] = options.load.slo
+    if options.load.dataset:
+        common["dataset"] = options.load.dataset
     trials = tuple(
         Trial(
             index=number,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from assay.model.load import Distribution, Load, Objective
+from assay.model.load import Distribution, Load, Objective, Quality
 from assay.model.stress import Sample, ScenarioFinding, Stretch
 
 
@@ -20,6 +20,11 @@ class Bench(Protocol):
     @property
     def calm(self) -> Distribution:
         """Its latency at that rate."""
+        ...
+
+    @property
+    def calm_quality(self) -> Quality | None:
+        """Of its answers at that rate; None where no suite tells right from wrong."""
         ...
 
     @property
@@ -51,7 +56,8 @@ class Bench(Protocol):
         grace: float | None = None,
         limit: float | None = None,
     ) -> Stretch:
-        """Put the load on the agent. `during` is called many times a second with the seconds since the start; after
+        """Put the load on the agent. It is asked its own prompts, whose answers are held against the suite if there is one;
+        or `prompts`, or all that `asked` holds, as the subject makes it. `during` is called many times a second with the seconds since the start; after
         `grace` more seconds than the load lasts, what is still under way is given up; a single request that takes longer
         than `limit` has failed."""
         ...

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from assay.model.stress import StressFinding
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
-from assay.report.stress import COLUMNS, headline, notes, row, setting_text
+from assay.report.stress import columns, headline, notes, rows, setting_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_LEFT_OUT_WHEN_NARROW = frozenset({2, 4, 6})
+_LEFT_OUT_WHEN_NARROW = frozenset({"In time", "Right in time", "P50", "Failed"})
+_LEFT_OUT_FOR_QUALITY = frozenset({"Borne", "P95", "Broke"})
+"""What broke, and how much was borne, stands beneath the table as well."""
 _COLOURS = {"✓": "green", "✗": "red", "!": "yellow", "?": "yellow", "·": "dim"}
 
 
@@ -35,13 +37,15 @@ def print_stress(finding: StressFinding, console: Console) -> None:
 
 def _table(finding: StressFinding, *, narrow: bool) -> object:
     table = new_table()
-    columns = [place for place in range(len(COLUMNS)) if not (narrow and place in _LEFT_OUT_WHEN_NARROW)]
-    for place in columns:
-        table.add_column(literal(COLUMNS[place]), justify="left" if not place else "right", no_wrap=True)
-    by_name = {one.scenario: one for one in finding.scenarios}
-    for score in finding.scores:
-        cells = row(by_name[score.scenario], score)
-        table.add_row(*(literal(cells[place]) for place in columns))
+    names = columns(finding)
+    left_out = _LEFT_OUT_WHEN_NARROW if narrow else frozenset()
+    if narrow and finding.judged_by:
+        left_out |= _LEFT_OUT_FOR_QUALITY
+    shown = [place for place, name in enumerate(names) if name not in left_out]
+    for place in shown:
+        table.add_column(literal(names[place]), justify="left" if not place else "right", no_wrap=True)
+    for cells in rows(finding):
+        table.add_row(*(literal(cells[place]) for place in shown))
     return table
 
 

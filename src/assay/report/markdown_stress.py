@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from assay.model.stress import StressFinding
 from assay.report.marking import table, text
-from assay.report.stress import COLUMNS, headline, notes, row, setting_text
+from assay.report.stress import columns, headline, notes, rows, setting_text
 
 
 def stress_section(finding: StressFinding) -> str:
-    by_name = {one.scenario: one for one in finding.scenarios}
     mark = " (simulated)" if finding.is_simulated else ""
-    rows = [tuple(map(text, row(by_name[score.scenario], score))) for score in finding.scores]
+    names, cells = columns(finding), [tuple(map(text, one)) for one in rows(finding)]
     parts = [
         f"## Under stress{mark}",
         f"**{text(headline(finding))}.** {text(setting_text(finding))}.",
-        table(COLUMNS, rows, right=range(1, len(COLUMNS))) if rows else "",
+        table(names, cells, right=range(1, len(names))) if cells else "",
         *(_scenario(finding, place) for place in range(len(finding.scenarios))),
         _listed("Limits", finding.limits),
         _listed("Recommendations", finding.recommendations),

@@ -7,13 +7,15 @@ from typing import Any
 
 from assay.model.figure import Figure
 from assay.model.load import Distribution
-from assay.model.stress import Breach, Judgement, ScenarioFinding, ScenarioScore, StressFinding
+from assay.model.stress import Breach, Correctness, Judgement, ScenarioFinding, ScenarioScore, StressFinding
 from assay.report.figures import NOTHING
 from assay.units import count, percent, seconds, show, significant, size
 
 _STATISTICS = ("p50", "p95", "p99")
 _TIMES = ("ttft", "latency")
-COLUMNS = ("Scenario", "Score", "In time", "Borne", "P50", "P95", "Failed", "Recovery", "Broke")
+NOT_JUDGED = "correctness not judged: give --dataset SUITE"
+_IN_TIME, _QUALITY = "In time", "Quality"
+_COLUMNS = ("Scenario", "Score", _IN_TIME, "Borne", "P50", "P95", "Failed", "Recovery", "Broke")
 
 
 def stress_metrics(found: ScenarioFinding, score: ScenarioScore) -> dict[str, float]:
@@ -27,6 +29,7 @@ def stress_metrics(found: ScenarioFinding, score: ScenarioScore) -> dict[str, fl
         "load_borne": found.load_borne,
         "throughput_rps": found.throughput.value if found.throughput else math.nan,
         "recovery_seconds": math.nan if found.recovery is None else found.recovery,
+        "score.quality": _value(found.correctness.score) if found.correctness else math.nan,
         "rss_max_bytes": float(found.resources.peak_memory_bytes) if found.resources else math.nan,
         **{
             f"{name}_{statistic}_seconds": found.times[name].at(statistic)
@@ -36,6 +39,10 @@ def stress_metrics(found: ScenarioFinding, score: ScenarioScore) -> dict[str, fl
         },
     }
     return {name: value for name, value in metrics.items() if math.isfinite(value)}
+
+
+def _value(figure: Figure | None) -> float:
+    return math.nan if figure is None else figure.value
 
 
 def amount(value: float, unit: str) -> str:
@@ -61,7 +68,19 @@ def setting_text(finding: StressFinding) -> str:
         if finding.base is None
         else f"Base {significant(finding.base)} requests/s ({finding.base_text}) · "
     )
-    return f"{base}objective {finding.objective}"
+    judged = NOT_JUDGED
+    if finding.judged_by:
+        calm = f", {_spanned(finding.calm_score)} in calm" if finding.calm_score else ""
+        judged = f"correctness judged by {finding.judged_by}{calm}"
+    return f"{base}objective {finding.objective} · {judged}"
+
+
+def columns(finding: StressFinding) -> tuple[str, ...]:
+    """With a suite, how good answers were beside how many of them were right and in time."""
+    if not finding.judged_by:
+        return _COLUMNS
+    place = _COLUMNS.index(_IN_TIME)
+    return (*_COLUMNS[:place], "Right in time", _QUALITY, *_COLUMNS[place + 1 :])
 
 
 def _spanned(span: Figure) -> str:
@@ -74,13 +93,20 @@ def score_text(score: ScenarioScore) -> str:
     return f"{score.value:.3f} [{score.low:.3f}, {score.high:.3f}]"
 
 
-def row(found: ScenarioFinding, score: ScenarioScore) -> tuple[str, ...]:
-    """As COLUMNS."""
-    latency = found.times.get("latency")
+def rows(finding: StressFinding) -> list[tuple[str, ...]]:
+    """As `columns`, of each scenario that was carried out."""
+    by_name = {one.scenario: one for one in finding.scenarios}
+    return [_row(by_name[score.scenario], score, bool(finding.judged_by)) for score in finding.scores]
+
+
+def _row(found: ScenarioFinding, score: ScenarioScore, has_quality: bool) -> tuple[str, ...]:
+    latency, judged = found.times.get("latency"), found.correctness
+    quality = NOTHING if judged is None or judged.score is None else _spanned(judged.score)
     return (
         found.scenario,
         score_text(score),
         percent(score.share),
+        *([quality] if has_quality else []),
         percent(min(1.0, found.load_borne / found.load_asked)) if found.load_asked else NOTHING,
         NOTHING if latency is None else seconds(latency.p50),
         NOTHING if latency is None else seconds(latency.p95),
@@ -156,9 +182,8 @@ def line(found: ScenarioFinding, score: ScenarioScore | None) -> str:
     if found.skipped or score is None:
         return f"{found.scenario}: left out, {found.skipped}"
     broke = f", broke ({found.breach.cause})" if found.breach is not None and found.breach.is_theirs else ""
-    return (
-        f"{found.scenario}: score {significant(score.value)}, {percent(score.share)} answered in time{broke}"
-    )
+    how = "in time" if found.correctness is None else "correctly and in time"
+    return f"{found.scenario}: score {significant(score.value)}, {percent(score.share)} answered {how}{broke}"
 
 
 def stress_document(finding: StressFinding) -> dict[str, Any]:
@@ -171,6 +196,13 @@ def stress_document(finding: StressFinding) -> dict[str, Any]:
         "base_rate": finding.base,
         "base_from": finding.base_text,
         "objective": finding.objective,
+        "correctness": {
+            "judged": bool(finding.judged_by),
+            "by": finding.judged_by or None,
+            "calm_score": None if finding.calm_score is None else finding.calm_score.value,
+            "calm_interval": _ends(finding.calm_score),
+            "note": "" if finding.judged_by else NOT_JUDGED,
+        },
         "simulated": finding.is_simulated,
         "scenarios": [scenario_document(one, scores.get(one.scenario)) for one in finding.scenarios],
         "scaling_limits": list(finding.limits),
@@ -194,7 +226,9 @@ def scenario_document(found: ScenarioFinding, score: ScenarioScore | None) -> di
         "duration_s": found.seconds,
         "requests_offered": found.offered,
         "requests_good": found.good,
+        "requests_in_time": found.good if found.in_time is None else found.in_time,
         "requests_completed": found.completed,
+        "quality": _quality(found.correctness),
         "errors": dict(found.errors),
         "error_rate": found.error_rate,
         "throughput_rps": found.throughput.value if found.throughput else None,
@@ -224,6 +258,17 @@ def scenario_document(found: ScenarioFinding, score: ScenarioScore | None) -> di
             for one in found.moments
         ],
     }
+
+
+def _quality(judged: Correctness | None) -> dict[str, Any] | None:
+    """None where correctness was not judged."""
+    if judged is None:
+        return None
+    figures = {"score": judged.score, "calm": judged.calm, "change": judged.change}
+    values = {name: None if figure is None else figure.value for name, figure in figures.items()}
+    ends = {f"{name}_interval": _ends(figure) for name, figure in figures.items()}
+    counts = {"scored": judged.scored, "unscored": judged.unscored, "right": judged.right}
+    return {**values, **ends, **counts}
 
 
 def _times(times: Distribution | None) -> dict[str, Any] | None:

@@ -12,17 +12,11 @@ from assay.report.figures import scale_for
 from assay.report.gallery import Gallery
 from assay.report.vega import Chart, Spec, frame, quantity
 
-_FACTORS = (
-    ("share", "answered in time"),
-    ("bearing", "load borne"),
-    ("recovering", "recovery"),
-    ("value", "score"),
-)
+_FACTORS = (("bearing", "load borne"), ("recovering", "recovery"), ("value", "score"))
 
 
 def stress_view(finding: StressFinding, gallery: Gallery) -> dict[str, Any]:
     """What the page needs: words, rows, and a place for each chart."""
-    by_name = {score.scenario: score for score in finding.scores}
     scenarios = [
         {
             "finding": one,
@@ -37,10 +31,8 @@ def stress_view(finding: StressFinding, gallery: Gallery) -> dict[str, Any]:
         "finding": finding,
         "headline": words.headline(finding),
         "setting": words.setting_text(finding),
-        "columns": words.COLUMNS,
-        "rows": [
-            words.row(one, by_name[one.scenario]) for one in finding.scenarios if one.scenario in by_name
-        ],
+        "columns": words.columns(finding),
+        "rows": words.rows(finding),
         "scores": gallery.hang(Chart("stress-scores", scores(finding))) if finding.scores else None,
         "scenarios": scenarios,
     }
@@ -48,10 +40,12 @@ def stress_view(finding: StressFinding, gallery: Gallery) -> dict[str, Any]:
 
 def scores(finding: StressFinding) -> Spec:
     """Each factor a column of dots, so that one sees what a score was lost by."""
+    answered = "right and in time" if finding.judged_by else "answered in time"
+    factors = (("share", answered), *_FACTORS)
     rows = [
         {"scenario": score.scenario, "factor": title, "value": round(float(getattr(score, name)), 4)}
         for score in finding.scores
-        for name, title in _FACTORS
+        for name, title in factors
     ]
     simulated = ", simulated" if finding.is_simulated else ""
     return {
@@ -63,7 +57,7 @@ def scores(finding: StressFinding) -> Spec:
             "x": {
                 "field": "factor",
                 "type": "nominal",
-                "sort": [title for _, title in _FACTORS],
+                "sort": [title for _, title in factors],
                 "title": None,
                 "axis": {"labelAngle": 0, "orient": "top", "grid": False},
             },

@@ -14,6 +14,24 @@ def scenario_score(share: float, bearing: float, recovering: float) -> float:
     return share * bearing * recovering
 
 
+def right_among(in_time: int, right: int, judged: int) -> float:
+    """How many of the answers that came in time are right, where `judged` of them were held against a suite.
+
+    >>> right_among(1000, 40, 50), right_among(3, 2, 3), right_among(7, 0, 0)
+    (800.0, 2.0, 7.0)
+    """
+    return in_time * right / judged if judged else float(in_time)
+
+
+def worth(offered: int, completed: int, judged: int) -> float:
+    """Requests that a share rests on: all that were offered, or fewer where only some of the answers were judged.
+
+    >>> worth(1000, 800, 800), worth(1000, 800, 200), worth(1000, 0, 0)
+    (1000.0, 250.0, 1000.0)
+    """
+    return offered * min(1.0, judged / completed) if completed else float(offered)
+
+
 def bearing(is_broken: bool, borne: float, asked: float) -> float:
     """The part of a load that was borne; all of it where nothing broke.
 

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import ClassVar
 
 from assay.builtin.scenarios.outcome import Load as Borne
 from assay.builtin.scenarios.outcome import finding, recovery_after
+from assay.execute.load.quality import case_means
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Judgement, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench
@@ -44,13 +46,20 @@ class ConcurrentRequests:
         calm = done[max(0, broken[0] - 1)] if broken else done[-1]
         return finding(
             self,
+            bench,
             done,
             Borne(float(asked[-1]), float(borne), "at a time"),
             breach,
             lasted=self.seconds * len(done),
             shown=calm,
             recovery=recovery_after(bench, self.recovery_seconds),
-            judgements=[speedup(levels, done), knee(levels, done), *fair(levels, done)],
+            judgements=[
+                speedup(levels, done),
+                knee(levels, done),
+                *fair(levels, done),
+                *quality_by_level(levels, done),
+            ],
+            pressed=next((one.scored for one in reversed(done) if one.scored), None),
         )
 
     def _levels(self, bench: Bench) -> tuple[int, ...]:
@@ -90,6 +99,19 @@ def knee(levels: Sequence[int], done: Sequence[Stretch]) -> Judgement:
     told = f"Throughput grows up to {found} at a time ({significant(best)} answers/s)"
     beyond = "" if found != levels[-1] else ", the most that was tried"
     return Judgement("knee", told + beyond, float(found), unit="at a time")
+
+
+def quality_by_level(levels: Sequence[int], done: Sequence[Stretch]) -> list[Judgement]:
+    """Mean score of the answers at each level that has any."""
+    means = [
+        (level, case_means((one.case, one.value) for one in stretch.scored))
+        for level, stretch in zip(levels, done, strict=True)
+    ]
+    told = [(level, fmean(by_case.values())) for level, by_case in means if by_case]
+    if len(told) < 2:
+        return []
+    curve = ", ".join(f"{level} at a time {significant(score)}" for level, score in told)
+    return [Judgement("quality_by_level", f"Scores of the answers: {curve}", told[-1][1])]
 
 
 def fair(levels: Sequence[int], done: Sequence[Stretch]) -> list[Judgement]:

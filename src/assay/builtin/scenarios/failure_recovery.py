@@ -9,25 +9,42 @@ from typing import ClassVar
 import psutil
 
 from assay.builtin.scenarios.outcome import Load as Borne
-from assay.builtin.scenarios.outcome import Recovery, finding, numbered
-from assay.execute.load.fault import NOTHING, REFUSING, RESETTING, STALLING, Change, Fault, Kind, Traffic
+from assay.builtin.scenarios.outcome import Recovery, finding
+from assay.execute.load.asking import bounds_of
+from assay.execute.load.fault import (
+    NOTHING,
+    REFUSING,
+    RESETTING,
+    STALLING,
+    Change,
+    Fault,
+    Kind,
+    Passage,
+    Traffic,
+)
 from assay.execute.load.proxy import FaultProxy
 from assay.execute.load.request import check_allowed
+from assay.execute.load.tally import Bounds
 from assay.execute.stress.resources import started_by_us
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench
 from assay.units import count, seconds
 
-FAULTS = (REFUSING, Fault.failing(), RESETTING, STALLING)
-_NAMES = {Kind.REFUSE: "refused connections", Kind.ANSWER: "503s", Kind.RESET: "resets", Kind.STALL: "stalls"}
+_NAMES = {
+    Kind.REFUSE: "refused connections",
+    Kind.ANSWER: "503s",
+    Kind.RESET: "resets",
+    Kind.STALL: "stalls",
+    Kind.SLOW: "slow reads",
+}
 _CALM_TIMES = 10.0
 _MOST_LOST = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class FailureRecovery:
-    """A program is killed and has to be there again; what depends on a server loses it in four ways and has to come back."""
+    """A program is killed and has to be there again; what depends on a server loses it in five ways and has to come back."""
 
     name: ClassVar[str] = "failure_recovery"
 
@@ -35,6 +52,8 @@ class FailureRecovery:
     """Of each fault, and of the calm after it."""
     rounds: int = 3
     most_per_second: float = 50.0
+    bytes_per_second: float = 1000.0
+    """Of each connection, while requests and answers are read slowly."""
 
     @classmethod
     def quick(cls) -> FailureRecovery:
@@ -72,20 +91,17 @@ class FailureRecovery:
         subject = bench.subject
         upstream = subject.target.url
         check_allowed(upstream, subject.options.allow_host)
-        timetable = [
-            (self.seconds * (2 * number + 1 + end), NOTHING if end else fault)
-            for number, fault in enumerate(FAULTS * self.rounds)
-            for end in (0, 1)
-        ]
+        timetable = self.timetable()
         lasted = timetable[-1][0] + self.seconds
         objectives = () if bench.is_derived else bench.objectives
         load = self._load(bench, lasted)
-        prompts = numbered(subject.prompts, int(lasted * (load.offered or 1)) + 1)
+        prompts = subject.numbered(int(lasted * (load.offered or 1)) + 1)
         with FaultProxy(upstream, seed=subject.options.seed) as proxy:
             if subject.use is None:
-                asked = subject.loaded(prompts if subject.takes_input else (), via=proxy.url)
+                asked = subject.loaded(prompts if subject.takes_input else (), via=proxy.url, is_own=True)
             else:
-                asked = subject.through_its_own_code(prompts, subject.with_upstream_at(proxy.url))
+                use = subject.with_upstream_at(proxy.url)
+                asked = subject.through_its_own_code(prompts, use, is_own=True)
             switching = _Switching(proxy, timetable)
             patience = self._patience(bench)
             stretch = bench.put(
@@ -96,13 +112,23 @@ class FailureRecovery:
         took = [_first_after(traffic, change) for change in lifted]
         offered, warnings = stretch.offered, []
         if subject.use is None:
-            ours = injected(traffic, stretch)
+            ours = injected(traffic, stretch, bounds_of(objectives))
             offered -= ours
-            warnings = [f"{count(ours)} requests that our own faults ended do not count against the server."]
+            told = f"{count(ours)} requests that our own faults ended or held up do not count against the server."
+            warnings = [told]
         judgements = [_first_success("the fault had ended", took, _worst(traffic, took))]
         if subject.use is not None:
-            judgements += [lost(stretch), doubled(traffic)] if subject.takes_input else [lost(stretch)]
+            judgements += [lost(stretch), *([doubled(traffic)] if subject.can_be_told_apart else [])]
         return self._finding(bench, [stretch], took, lasted, judgements, "faults", offered, warnings)
+
+    def timetable(self) -> list[tuple[float, Fault]]:
+        """When each fault begins and when it ends; between them, and at either end, there is calm."""
+        faults = (REFUSING, Fault.failing(), RESETTING, STALLING, Fault.slow(self.bytes_per_second))
+        return [
+            (self.seconds * (2 * number + 1 + end), NOTHING if end else fault)
+            for number, fault in enumerate(faults * self.rounds)
+            for end in (0, 1)
+        ]
 
     def _finding(
         self,
@@ -126,6 +152,7 @@ class FailureRecovery:
         recovery = Recovery(worst, is_seen=len(back) == len(took), is_dead=not back and bool(took))
         found = finding(
             self,
+            bench,
             stretches,
             Borne(float(len(took)), float(len(back)), unit),
             breach,
@@ -210,8 +237,20 @@ def doubled(traffic: Traffic) -> Judgement:
     )
 
 
-def injected(traffic: Traffic, stretch: Stretch) -> int:
-    """Requests that ended by our own doing: those a fault was chosen for, that found nobody, or were cut off when we left."""
-    cut = sum(passage.fault is Kind.NONE and passage.ended is None for passage in traffic.passages)
-    ours = traffic.faulted + cut + stretch.errors.get("refused", 0)
-    return min(ours, max(0, stretch.offered - stretch.completed))
+def injected(traffic: Traffic, stretch: Stretch, bounds: Bounds) -> int:
+    """Requests that did not end well by our own doing: those a fault was chosen for, that found nobody, were read too slowly
+    to be answered in time, or were cut off when we left."""
+    slow = traffic.while_imposed(Kind.SLOW)
+    ours = sum(_is_ours(passage, slow, bounds) for passage in traffic.passages)
+    ours += traffic.unread + stretch.errors.get("refused", 0)
+    kept_up = stretch.good if stretch.in_time is None else stretch.in_time
+    return min(ours, max(0, stretch.offered - kept_up))
+
+
+def _is_ours(passage: Passage, slow: Sequence[tuple[float, float]], bounds: Bounds) -> bool:
+    if passage.ended is None or passage.fault not in (Kind.NONE, Kind.SLOW):
+        return True
+    if not any(passage.arrived < end and passage.ended > begin for begin, end in slow):
+        return False
+    # How long the request took to come is not known here: where there is an objective, it may be broken by that alone.
+    return not passage.is_success or bounds != Bounds()

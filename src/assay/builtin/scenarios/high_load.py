@@ -48,6 +48,7 @@ class HighLoad:
         )
         return finding(
             self,
+            bench,
             [stretch],
             Borne(rate, borne, "requests/s"),
             stretch.breach,

@@ -51,6 +51,7 @@ class LargeInputs:
         breach = first_refused(sizes, done, self.each)
         return finding(
             self,
+            bench,
             done,
             Borne(float(self.sizes[-1]), float(max(accepted, default=0)), "bytes"),
             breach,

@@ -73,6 +73,7 @@ class MemoryPressure:
         borne = 1 / smallest if smallest else 0.0
         return finding(
             self,
+            bench,
             done,
             Borne(1 / lowest, borne, PRESSURE),
             breach,
@@ -111,6 +112,7 @@ class MemoryPressure:
             breach = Breach(at, float(contexts[failing[0]]), "tokens", "errors", why)
         return finding(
             self,
+            bench,
             done,
             Borne(float(self.contexts[-1]), float(max(working, default=0)), "tokens"),
             breach,

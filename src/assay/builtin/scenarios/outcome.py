@@ -7,14 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 
 from assay.analysis.stress import recovered_after
+from assay.execute.load.quality import case_means, figure_of
 from assay.execute.stress.breaking import is_our_fault
 from assay.execute.stress.calm import calm_load
-from assay.model.load import Moment
-from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
+from assay.model.figure import Figure
+from assay.model.load import Moment, Quality
+from assay.model.stress import Breach, Correctness, Judgement, ScenarioFinding, Scored, Stretch
 from assay.plugin.scenario import Bench, Scenario
-from assay.units import count, percent, seconds
+from assay.stats.means import mean_difference
+from assay.units import count, percent, seconds, significant
 
 _OWN = ("no_descriptors", "no_ports")
+_NOTABLE = 0.01
+"""Of a score: a smaller fall changes nobody's mind, however certain it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ class Recovery:
 
 def finding(
     scenario: Scenario,
+    bench: Bench,
     stretches: Sequence[Stretch],
     load: Load,
     breach: Breach | None,
@@ -47,9 +53,12 @@ def finding(
     judgements: Sequence[Judgement] = (),
     warnings: Sequence[str] = (),
     unasked: int = 0,
+    pressed: Sequence[Scored] | None = None,
 ) -> ScenarioFinding:
-    """`shown` is the stretch whose times stand for the scenario; `unasked` requests were not even put, as it was hopeless."""
+    """`shown` is the stretch whose times stand for the scenario; `unasked` requests were not even put, as it was hopeless;
+    `pressed` are the answers given under pressure, where that is not all of the time."""
     chosen = shown or stretches[-1]
+    judged = correctness(stretches, bench.calm_quality, pressed)
     errors: Counter[str] = Counter()
     for stretch in stretches:
         errors.update(stretch.errors)
@@ -70,11 +79,76 @@ def finding(
         recovery=recovery.seconds,
         is_recovered=recovery.is_seen,
         is_dead=recovery.is_dead,
-        judgements=tuple(judgements),
+        judgements=(*judgements, *quality(judged, bench.calm_quality)),
         moments=_joined(stretches),
-        warnings=(*_doubts(stretches), *warnings),
+        warnings=(*_doubts(stretches), *_unscored(judged), *warnings),
         is_simulated=any(stretch.result.is_simulated for stretch in stretches),
+        in_time=sum(stretch.good if stretch.in_time is None else stretch.in_time for stretch in stretches),
+        correctness=judged,
     )
+
+
+def correctness(
+    stretches: Sequence[Stretch], calm: Quality | None, pressed: Sequence[Scored] | None = None
+) -> Correctness | None:
+    """None where no answer was held against a suite."""
+    known = [one for stretch in stretches for one in stretch.scored]
+    if not known:
+        return None
+    under = case_means((one.case, one.value) for one in (known if pressed is None else pressed))
+    scored = sum(one.value is not None for one in known)
+    return Correctness(
+        figure_of(list(under.values())) if under else None,
+        calm.score if calm else None,
+        _change(calm.by_case, under) if calm else None,
+        scored,
+        len(known) - scored,
+        sum(one.is_right for one in known),
+    )
+
+
+def _change(calm: Mapping[int, float], under: Mapping[int, float]) -> Figure | None:
+    """Case by case, so that easy and hard ones do not stand in for pressure."""
+    shared = sorted(calm.keys() & under.keys())
+    effect = mean_difference([calm[case] for case in shared], [under[case] for case in shared])
+    return None if effect is None else Figure(effect.value, effect.low, effect.high)
+
+
+def quality(judged: Correctness | None, calm: Quality | None) -> list[Judgement]:
+    """Whether answers are worse under pressure than in calm, beyond what chance explains."""
+    if judged is None:
+        text = "Whether answers are right is not judged here: what is asked is made up"
+        return [Judgement("quality", text)] if calm else []
+    if judged.score is None:
+        return [Judgement("quality", "No answer under pressure could be scored")]
+    told = f"Answers score {spanned(judged.score)} under pressure"
+    if judged.calm is None:
+        return [Judgement("quality", told, judged.score.value, judged.score.low, judged.score.high)]
+    told = f"{told}, {spanned(judged.calm)} in calm"
+    change = judged.change
+    if change is None or change.high is None:
+        return [Judgement("quality", f"{told}; one case is too few to tell a change from chance")]
+    is_worse = change.high < 0 and change.value < -_NOTABLE
+    text = f"{told}: case by case a change of {significant(change.value)}"
+    return [Judgement("quality", text, change.value, change.low, change.high, "", not is_worse)]
+
+
+def spanned(figure: Figure) -> str:
+    """
+    >>> spanned(Figure(0.75, 0.5, 1.0)), spanned(Figure(0.5))
+    ('0.75 [0.5, 1]', '0.5')
+    """
+    ends = figure.low is not None and figure.high is not None
+    told = significant(figure.value)
+    return f"{told} [{significant(figure.low or 0.0)}, {significant(figure.high or 0.0)}]" if ends else told
+
+
+def _unscored(judged: Correctness | None) -> list[str]:
+    if judged is None or not judged.unscored:
+        return []
+    of = count(judged.scored + judged.unscored)
+    told = f"{count(judged.unscored)} of {of} answers could not be scored"
+    return [f"{told}: whether they are right is taken from the others." if judged.scored else f"{told}."]
 
 
 def _parameters(scenario: Scenario) -> Mapping[str, object]:
@@ -125,8 +199,3 @@ def text_of(size: int) -> str:
     """So many bytes of plain words."""
     line = "A benchmark asks the same of everybody and writes down what came back. "
     return (line * (size // len(line) + 1))[:size]
-
-
-def numbered(prompts: Sequence[str], number: int) -> list[str]:
-    """Each different from all others, so that one that is sent again can be told from another."""
-    return [f"{prompts[place % len(prompts)]} ({place})" for place in range(number)]

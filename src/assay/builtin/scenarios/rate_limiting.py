@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.builtin.scenarios.outcome import Load as Borne
-from assay.builtin.scenarios.outcome import Recovery, finding, numbered
+from assay.builtin.scenarios.outcome import Recovery, finding
 from assay.execute.load.fault import Fault, Traffic
 from assay.execute.load.proxy import FaultProxy
 from assay.execute.load.request import check_allowed
@@ -54,19 +54,23 @@ class RateLimiting:
         with FaultProxy(upstream, seed=subject.options.seed) as proxy:
             proxy.impose(Fault.rate_limited(self.share, self.retry_after))
             lifting = _Lifting(proxy, self.seconds)
-            asked = subject.through_its_own_code(
-                numbered(subject.prompts, int(self.seconds * rate) + 1), subject.with_upstream_at(proxy.url)
-            )
+            prompts = subject.numbered(int(self.seconds * rate) + 1)
+            asked = subject.through_its_own_code(prompts, subject.with_upstream_at(proxy.url), is_own=True)
             stretch = bench.put(load, asked=asked, during=lifting, objectives=objectives, grace=self.patience)
             traffic = proxy.traffic()
         return finding(
             self,
+            bench,
             [stretch],
             Borne(float(stretch.offered), float(stretch.completed), "requests"),
             self._unfinished(stretch),
             lasted=self.seconds,
             recovery=_recovery(traffic, lifting.lifted, stretch, self.retry_after),
-            judgements=[obeyed(traffic), finished(stretch), storm(traffic, stretch, self.share)],
+            judgements=[
+                *([obeyed(traffic)] if subject.can_be_told_apart else []),
+                finished(stretch),
+                storm(traffic, stretch, self.share),
+            ],
         )
 
     def _unfinished(self, stretch: Stretch) -> Breach | None:

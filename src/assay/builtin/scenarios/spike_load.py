@@ -45,12 +45,14 @@ class SpikeLoad:
         recovery = Recovery(took, is_seen, is_dead=bool(later) and not any(one.completed for one in later))
         return finding(
             self,
+            bench,
             [stretch],
             Borne(high, min(high, completed_between(stretch, self.before, ends)), "requests/s"),
             stretch.breach,
             lasted=lasted,
             recovery=recovery,
             judgements=[self._errors(stretch.result.moments), _back(took, is_seen)],
+            pressed=[one for one in stretch.scored if self.before <= one.due < ends],
         )
 
     def _errors(self, moments: Sequence[Moment]) -> Judgement:

@@ -45,6 +45,7 @@ class SustainedLoad:
         ]
         return finding(
             self,
+            bench,
             [stretch],
             Borne(rate, borne, "requests/s"),
             stretch.breach,

@@ -22,11 +22,12 @@ from assay.execute.load.engine import (
     order_for,
     order_for_agent,
 )
+from assay.execute.load.quality import Checker
 from assay.execute.load.request import Ask, Target, check_allowed, is_loopback, requests_for, target_of
 from assay.execute.load.summary import summarised
 from assay.execute.load.tally import Bounds
 from assay.model import AgentUse
-from assay.model.load import Arrivals, Load, LoadResult, Objective, Quality
+from assay.model.load import Arrivals, Load, LoadResult, Objective
 from assay.spec.loading import (
     checked_prompt,
     objectives_of,
@@ -82,7 +83,7 @@ class Prepared:
     order: dict[str, object]
     """What a worker is told beside the timetable. Headers in it may hold secrets: it is never stored."""
     module: str = SERVER_WORKER
-    check: Check | None = None
+    check: Checker | None = None
     """Scores answers, where there is something to hold them against."""
 
     def measured(
@@ -106,9 +107,6 @@ class Prepared:
     def at(self, load: Load) -> Prepared:
         """The same requests, put in another way."""
         return replace(self, load=load)
-
-
-Check = Callable[[Sequence[tuple[int, str]]], Quality | None]
 
 
 def prepared(options: LoadOptions, target: Target | None = None, data: Data | None = None) -> Prepared:
@@ -144,7 +142,7 @@ class Data:
     """Cases of a suite as a data set: what is asked, and how answers are held against what is right."""
 
     prompts: Sequence[object]
-    check: Check
+    check: Checker
 
 
 def target_for(options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:

@@ -174,6 +174,7 @@ class _Crew:
         for worker, chunk in self._chunks():
             if chunk is not None:
                 tally.add(worker, chunk)
+                chunk.facts["worker"] = worker
                 if watch_chunk is not None:
                     watch_chunk(chunk)
                 watch(tally.pulse(), tally)

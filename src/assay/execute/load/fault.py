@@ -103,6 +103,8 @@ class Traffic:
     passages: tuple[Passage, ...]
     changes: tuple[Change, ...] = ()
     connections: int = 0
+    unread: int = 0
+    """Requests whose sender left before all of them had come: of a slow proxy the first to be lost."""
     _by_key: dict[str, list[Passage]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -153,6 +155,12 @@ class Traffic:
     def sent_per_needed(self, needed: int) -> float:
         """1 is best; a storm of retries is many."""
         return self.seen / needed
+
+    def while_imposed(self, kind: Kind) -> tuple[tuple[float, float], ...]:
+        """From when to when each fault of this kind was there."""
+        ends = [change.at for change in self.changes[1:]] + [inf]
+        told = zip(self.changes, ends, strict=True)
+        return tuple((change.at, end) for change, end in told if change.fault.kind is kind)
 
     def first_success_after(self, moment: float) -> float | None:
         """Seconds from a moment, such as the end of a fault, to the end of the next good answer."""

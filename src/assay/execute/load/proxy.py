@@ -82,7 +82,7 @@ class FaultProxy:
         self._passages: list[Passage] = []
         self._changes: list[Change] = []
         self._guests: set[_Guest] = set()
-        self._connections = 0
+        self._connections = self._unread = 0
         self._server: asyncio.Server | None = None
         self._begun: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name="assay-fault-proxy", daemon=True)
@@ -128,7 +128,8 @@ class FaultProxy:
         return self._told()
 
     def _told(self) -> Traffic:
-        return Traffic(tuple(map(replace, self._passages)), tuple(self._changes), self._connections)
+        passages = tuple(map(replace, self._passages))
+        return Traffic(passages, tuple(self._changes), self._connections, self._unread)
 
     def _run(self) -> None:
         with asyncio.Runner() as runner:
@@ -177,13 +178,23 @@ class FaultProxy:
         rest = b""
         with contextlib.suppress(ConnectionError, FramingError):
             try:
-                while (found := await self._request(guest, rest)) is not None:
+                while (found := await self._whole_request(guest, rest)) is not None:
                     request, rest = found
                     if not await self._pass(request, guest, upstream):
                         break
             finally:
                 upstream.close()
                 guest.writer.close()
+
+    async def _whole_request(self, guest: _Guest, data: bytes) -> tuple[Request, bytes] | None:
+        """The next request; one that comes only in part is counted."""
+        guest.is_asking, is_whole = bool(data), False
+        try:
+            found = await self._request(guest, data)
+            is_whole = found is not None
+            return found
+        finally:
+            self._unread += guest.is_asking and not is_whole
 
     async def _request(self, guest: _Guest, data: bytes) -> tuple[Request, bytes] | None:
         """The next request on a connection and what came after it; None when there is none."""
@@ -276,6 +287,7 @@ class FaultProxy:
 
     async def _read(self, guest: _Guest) -> bytes:
         data = await guest.reader.read(self._step)
+        guest.is_asking = guest.is_asking or bool(data)
         await self._crawl(len(data))
         return data
 
@@ -319,6 +331,8 @@ class _Guest(asyncio.StreamReaderProtocol):
         self, number: int, serve: Callable[[_Guest], Coroutine[Any, Any, None]], present: set[_Guest]
     ) -> None:
         self.number = number
+        self.is_asking = False
+        """Whether a part of a request has come and the rest not yet."""
         self.reader = asyncio.StreamReader(limit=_READ_BYTES)
         self._serve, self._present = serve, present
         self._serving: asyncio.Task[None] | None = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,28 +19,54 @@ from assay.model.load import Quality
 from assay.stats.means import t_quantile
 
 
-def quality_of(pairs: Sequence[tuple[Benchmark, Case]], answers: Sequence[tuple[int, str]]) -> Quality | None:
-    """The mean over cases, each by its own mean: a case that was asked more often counts no more."""
-    if not answers:
-        return None
+@dataclass(frozen=True, slots=True)
+class Checker:
+    """Holds answers against the cases of a suite, which are asked in turn: request n asks case n modulo their number."""
+
+    pairs: Sequence[tuple[Benchmark, Case]]
+
+    def __call__(self, answers: Sequence[tuple[int, str]]) -> Quality | None:
+        """None where nothing could be scored."""
+        values = self.values(answers)
+        cases = [self.case_of(number) for number, _ in answers]
+        by_case = case_means(zip(cases, values, strict=True))
+        if not by_case:
+            return None
+        scored = sum(value is not None for value in values)
+        return Quality(figure_of(list(by_case.values())), scored, len(values) - scored, by_case)
+
+    def case_of(self, number: int) -> int:
+        return number % len(self.pairs)
+
+    def is_right(self, number: int, value: float | None) -> bool:
+        """Whether that score passes, as the benchmark of the case has it."""
+        benchmark, _ = self.pairs[self.case_of(number)]
+        return value is not None and value >= benchmark.rubric.pass_mark
+
+    def values(self, answers: Sequence[tuple[int, str]]) -> list[float | None]:
+        """The score of each answer; the same answer to the same case is judged once."""
+        known: dict[tuple[int, str], float | None] = {}
+        keys = [(self.case_of(number), text_of(payload)) for number, payload in answers]
+        with contextlib.closing(Stable()) as stable:
+            panels = {
+                id(benchmark): Panel(benchmark.scorers, benchmark.cases, stable)
+                for benchmark, _ in (self.pairs if answers else ())
+            }
+            for place, text in dict.fromkeys(keys):
+                benchmark, case = self.pairs[place]
+                scores: list[Score] = []
+                stable.settled(panels[id(benchmark)].judge(case, [Answer(text)], scores))
+                known[place, text] = _weighed(scores)
+        return [known[key] for key in keys]
+
+
+def case_means(scores: Iterable[tuple[int, float | None]]) -> dict[int, float]:
+    """Of each case that has a score: one that was asked more often counts no more."""
     by_case: dict[int, list[float]] = defaultdict(list)
-    unscored = 0
-    with contextlib.closing(Stable()) as stable:
-        panels = {id(benchmark): Panel(benchmark.scorers, benchmark.cases, stable) for benchmark, _ in pairs}
-        for number, payload in answers:
-            place = number % len(pairs)
-            benchmark, case = pairs[place]
-            scores: list[Score] = []
-            stable.settled(panels[id(benchmark)].judge(case, [Answer(text_of(payload))], scores))
-            value = _weighed(scores)
-            if value is None:
-                unscored += 1
-            else:
-                by_case[place].append(value)
-    means = [float(np.mean(values)) for values in by_case.values()]
-    if not means:
-        return None
-    return Quality(_interval(means), sum(map(len, by_case.values())), unscored)
+    for case, value in scores:
+        if value is not None:
+            by_case[case].append(value)
+    return {case: float(np.mean(values)) for case, values in by_case.items()}
 
 
 def _weighed(scores: Sequence[Score]) -> float | None:
@@ -48,7 +75,8 @@ def _weighed(scores: Sequence[Score]) -> float | None:
     return sum(value * weight for value, weight in known) / weight if weight else None
 
 
-def _interval(means: Sequence[float]) -> Figure:
+def figure_of(means: Sequence[float]) -> Figure:
+    """The mean over cases with Student's interval, which one case alone does not have."""
     value = float(np.mean(means))
     if len(means) < 2:
         return Figure(value)

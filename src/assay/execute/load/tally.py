@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -69,8 +69,9 @@ class Pulse:
 
 
 class Tally:
-    def __init__(self, bounds: Bounds = Bounds()) -> None:  # noqa: B008  (frozen)
+    def __init__(self, bounds: Bounds = Bounds(), most_slices: int = MOST_SLICES) -> None:  # noqa: B008  (frozen)
         self.bounds = bounds
+        self._most_slices = most_slices
         self._width = SHORTEST
         self._slices: dict[int, Slice] = {}
         self._errors: Counter[str] = Counter()
@@ -204,18 +205,21 @@ class Tally:
         ended = (columns["end"] / self._width).astype(int)
         due = np.maximum(columns["due"] / self._width, 0).astype(int)
         times = _times(columns)
-        good = is_ok & self._is_good(times)
+        good = is_ok & _keep_to(times, self.bounds)
         self._add_busy(columns["begun"], columns["end"])
-        for place in np.unique(np.concatenate([ended, due])):
-            here = self._slices.setdefault(int(place), Slice())
-            ends, dues = ended == place, due == place
-            here.completed += int((ends & is_ok).sum())
-            here.good += int((ends & good).sum())
-            here.sent += int(dues.sum())
-            here.output += float(np.nansum(columns["output"][ends & is_ok]))
+        for place, rows in _by_place(ended):
+            here = self._slices.setdefault(place, Slice())
+            fine = rows[is_ok[rows]]
+            here.completed += fine.size
+            here.good += int(good[rows].sum())
+            here.output += float(np.nansum(columns["output"][fine]))
+            self._count_errors(here, columns["kind"][rows[~is_ok[rows]]], kinds)
+        for place, rows in _by_place(due):
+            here = self._slices.setdefault(place, Slice())
+            here.sent += rows.size
+            fine = rows[is_ok[rows]]
             for name, values in times.items():
-                here.times[name] = added([here.times[name], histogram(values[dues & is_ok])])
-            self._count_errors(here, columns["kind"][ends & ~is_ok], kinds)
+                here.times[name] = added([here.times[name], histogram(values[fine])])
 
     def _add_busy(
         self,
@@ -238,17 +242,8 @@ class Tally:
             here.errors[kind] += int(count)
             self._errors[kind] += int(count)
 
-    def _is_good(self, times: dict[str, Values]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        bounds = self.bounds
-        # What has no value, as the first token of an answer in one piece, breaks no bound.
-        return ~(
-            (times["ttft"] >= bounds.ttft)
-            | (times["tpot"] >= bounds.tpot)
-            | (times["latency"] >= bounds.latency)
-        )
-
     def _shorten(self) -> None:
-        while self._slices and max(self._slices) >= MOST_SLICES:
+        while self._slices and max(self._slices) >= self._most_slices:
             merged: dict[int, Slice] = {}
             for place, slice_ in self._slices.items():
                 half = place // 2
@@ -287,6 +282,28 @@ def together(slices: Iterable[Slice]) -> Slice:
         output=sum(part.output for part in parts),
         busy_seconds=sum(part.busy_seconds for part in parts),
         times={name: added([part.times[name] for part in parts]) for name in TIMES},
+    )
+
+
+def _by_place(places: NDArray[np.int_]) -> Iterator[tuple[int, NDArray[np.int_]]]:
+    """Each place that occurs, and where it does."""
+    order = np.argsort(places, kind="stable")
+    edges = np.flatnonzero(np.diff(places[order])) + 1
+    for rows in np.split(order, edges):
+        yield int(places[rows[0]]), rows
+
+
+def in_time(chunk: Chunk, bounds: Bounds) -> NDArray[np.bool_]:
+    """Which of the requests that a chunk tells of were answered as they must be to count as good."""
+    columns = {name: np.frombuffer(chunk.columns[name]) for name in COLUMNS}
+    is_ok: NDArray[np.bool_] = columns["kind"] == OK
+    return is_ok & _keep_to(_times(columns), bounds)
+
+
+def _keep_to(times: dict[str, Values], bounds: Bounds) -> NDArray[np.bool_]:
+    # What has no value, as the first token of an answer in one piece, breaks no bound.
+    return ~(
+        (times["ttft"] >= bounds.ttft) | (times["tpot"] >= bounds.tpot) | (times["latency"] >= bounds.latency)
     )
 
 

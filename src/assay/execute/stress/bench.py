@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 
-from assay.execute.load.asking import Prepared
+from assay.execute.load.asking import Prepared, bounds_of
+from assay.execute.load.quality import Checker
 from assay.execute.load.record import OK, Chunk
-from assay.execute.load.tally import Pulse, Tally
+from assay.execute.load.tally import MOST_ANSWERS, Bounds, Pulse, Tally, in_time
 from assay.execute.stress.breaking import blamed, expected_between, first_breach
 from assay.execute.stress.resources import Gauge
 from assay.execute.stress.subject import Subject
-from assay.model.load import Distribution, Load, Objective
-from assay.model.stress import Sample, Stretch
+from assay.model.load import Distribution, Load, Objective, Quality
+from assay.model.stress import Sample, Scored, Stretch
 from assay.stats.line import fairness
+from assay.stats.resilience import right_among
 
 _SHORTEST_GRACE = 0.5
 _CALM_TIMES = 3.0
 _MOST_KEPT = 100_000
+_MOST_SLICES = 8192
+"""Of a quarter of a second: half an hour, and then some."""
 _FEWEST_TURNS = 5
 """Answers a place should have had on average, before who got more than others means anything."""
 
@@ -43,6 +49,8 @@ class StressBench:
     gauge: Gauge | None = None
     is_simulated: bool = False
     """Whether the server behind it says that its figures are made up; agents do not pass that on."""
+    calm_quality: Quality | None = None
+    """Of its answers in calm, where there is a suite to tell."""
     _held: Prepared | None = field(default=None, repr=False)
 
     def put(
@@ -66,21 +74,27 @@ class StressBench:
             seconds_each=limit or self._limit(),
         )
         carried = (asked or self._prepared(prompts)).at(meant)
-        watch = _Watch(carried.load, during, self.look, self._until(load, grace), self.is_stopped)
-        result = carried.measured(watch.see, watch.is_over, watch.take)
+        kept = None if carried.check is None else _Kept(bounds_of(held))
+        watch = _Watch(carried.load, during, self.look, self._until(load, grace), self.is_stopped, kept)
+        # Answers are judged below, each with whether it came in time.
+        result = replace(carried, check=None).measured(watch.see, watch.is_over, watch.take)
         if self.is_stopped():
             raise Interrupted
         tally = watch.tally or Tally()
-        breach = blamed(first_breach(tally, carried.load, held, self.sustain), result)
+        breach = blamed(first_breach(watch.closely, carried.load, held, self.sustain), result)
+        prompt = sum(slice_.good for slice_ in tally.slices.values())
+        scored = kept.scored(carried.check) if kept and carried.check else ()
         return Stretch(
             carried.load,
             result,
             _offered(carried.load, result.requests_sent),
-            sum(slice_.good for slice_ in tally.slices.values()),
+            right_in_time(prompt, scored),
             breach,
             tuple(watch.latencies),
             watch.fairness(),
             tuple(sorted(watch.ends)),
+            prompt,
+            scored,
         )
 
     def _prepared(self, prompts: Sequence[str]) -> Prepared:
@@ -120,6 +134,46 @@ def _offered(load: Load, sent: int) -> int:
     return max(due, sent)
 
 
+def right_in_time(in_time: int, scored: Sequence[Scored]) -> int:
+    """Of the answers in time those that are right, by the share of those that were judged."""
+    judged = [one for one in scored if one.is_in_time and one.value is not None]
+    return round(right_among(in_time, sum(one.is_right for one in judged), len(judged)))
+
+
+class _Kept:
+    """Answers to be judged when the load is over. Of more than can be kept, each has the same chance to be among them."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._answers: list[tuple[int, str, float, bool]] = []
+        self._seen = 0
+        self._chance = Random(1)
+
+    def take(self, chunk: Chunk) -> None:
+        answers = chunk.facts["answers"]
+        if not isinstance(answers, list) or not answers:
+            return
+        numbers, dues = chunk.columns["number"], chunk.columns["due"]
+        rows = zip(numbers, dues, in_time(chunk, self._bounds), strict=True)
+        known = {int(number): (due, bool(is_in_time)) for number, due, is_in_time in rows}
+        for number, text in answers:
+            self._keep((int(number), str(text), *known[int(number)]))
+
+    def _keep(self, answer: tuple[int, str, float, bool]) -> None:
+        self._seen += 1
+        if len(self._answers) < MOST_ANSWERS:
+            self._answers.append(answer)
+        elif (place := self._chance.randrange(self._seen)) < MOST_ANSWERS:
+            self._answers[place] = answer
+
+    def scored(self, check: Checker) -> tuple[Scored, ...]:
+        values = check.values([(number, text) for number, text, _, _ in self._answers])
+        return tuple(
+            Scored(check.case_of(number), due, is_in_time, value, check.is_right(number, value))
+            for (number, _, due, is_in_time), value in zip(self._answers, values, strict=True)
+        )
+
+
 class _Watch:
     """Looks on while a load runs."""
 
@@ -130,15 +184,14 @@ class _Watch:
         look: Look,
         until: float,
         is_stopped: Callable[[], bool],
+        kept: _Kept | None = None,
     ) -> None:
-        self._load, self._during, self._look, self._until, self._is_stopped = (
-            load,
-            during,
-            look,
-            until,
-            is_stopped,
-        )
+        self._load, self._during, self._look = load, during, look
+        self._until, self._is_stopped, self._kept = until, is_stopped, kept
         self.tally: Tally | None = None
+        self.closely = Tally(most_slices=_MOST_SLICES)
+        """In slices so short that a breach which lasts can be told from a hiccup, however long the load."""
+        self._needs_gaps = any(one.metric == "itl" for one in load.objectives)
         self.latencies: list[float] = []
         self.ends: list[float] = []
         self._turns: Counter[int] = Counter()
@@ -153,6 +206,11 @@ class _Watch:
         return self._now > self._until or self._is_stopped()
 
     def take(self, chunk: Chunk) -> None:
+        if self._kept is not None:
+            self._kept.take(chunk)
+        gaps = chunk.gaps if self._needs_gaps else array("d")
+        facts = {**chunk.facts, "answers": []}
+        self.closely.add(int(str(chunk.facts["worker"])), Chunk(chunk.columns, gaps, facts))
         rows = zip(*(chunk.columns[name] for name in ("number", "due", "end", "kind")), strict=True)
         keeps = self._load.count is not None
         places = None if self._load.is_open else self._load.concurrency

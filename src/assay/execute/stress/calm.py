@@ -64,9 +64,9 @@ def asked_name(asked: Prepared) -> str:
     return str(agent.get("name", "the agent")) if isinstance(agent, dict) else "the agent"
 
 
-def calm_load(rate: float, length: float) -> Load:
-    """Long enough for a handful of answers, however slow the agent."""
-    whole = min(length * 10, max(length, _FEWEST / rate))
+def calm_load(rate: float, length: float, cases: int = 0) -> Load:
+    """Long enough for a handful of answers, and for each case of a suite, however slow the agent; ten times as long at most."""
+    whole = min(length * 10, max(length, max(_FEWEST, cases) / rate))
     return Load(Arrivals.CONSTANT, stages=((whole, rate, rate),), seconds=whole)
 
 

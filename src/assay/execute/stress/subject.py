@@ -9,7 +9,15 @@ from urllib.parse import urlsplit
 
 from assay.execute.agents import filled_in
 from assay.execute.load.agents import KINDS, target_of_agent
-from assay.execute.load.asking import LoadOptions, Prepared, prepared, prepared_agent, prompts_of, target_for
+from assay.execute.load.asking import (
+    Data,
+    LoadOptions,
+    Prepared,
+    prepared,
+    prepared_agent,
+    prompts_of,
+    target_for,
+)
 from assay.execute.load.engine import order_for
 from assay.execute.load.request import Ask, Target, check_allowed, is_loopback, requests_for
 from assay.model import AgentUse
@@ -25,6 +33,8 @@ class Subject:
     """None where a URL was given."""
     files: tuple[str, ...] = ()
     """Python files that define what the agent needs by name."""
+    data: Data | None = None
+    """Of a suite, where one was given: what is asked, and what is right."""
 
     @property
     def is_server(self) -> bool:
@@ -49,8 +59,9 @@ class Subject:
     @property
     def takes_input(self) -> bool:
         """A plain page that is only fetched is asked nothing."""
-        target = self.target
-        return target is None or target.dialect != "http" or self.use is not None or bool(self.options.prompt)
+        target, options = self.target, self.options
+        is_page = target is not None and target.dialect == "http" and self.use is None
+        return not is_page or bool(options.prompt or options.dataset)
 
     @property
     def port(self) -> int | None:
@@ -61,30 +72,54 @@ class Subject:
         return parts.port or (443 if parts.scheme == "https" else 80)
 
     @property
-    def prompts(self) -> list[str]:
-        return prompts_of(self.options)
+    def prompts(self) -> Sequence[object]:
+        return prompts_of(self.options) if self.data is None else self.data.prompts
 
-    def loaded(self, prompts: Sequence[str] = (), via: str | None = None) -> Prepared:
-        """By the engine itself where it has a server, else through its own code; `via` stands before the server."""
+    @property
+    def can_be_told_apart(self) -> bool:
+        """Whether each request can be marked, so that one that is sent again is known from another."""
+        return self.takes_input and all(isinstance(prompt, str) for prompt in self.prompts)
+
+    def numbered(self, number: int) -> list[object]:
+        """So many prompts or a few more, so that every one is asked as often as the others, each with a mark of its own."""
+        own = self.prompts
+        return [marked(own[place % len(own)], place) for place in range(number + -number % len(own))]
+
+    def loaded(
+        self, prompts: Sequence[object] = (), via: str | None = None, *, is_own: bool = False
+    ) -> Prepared:
+        """By the engine itself where it has a server, else through its own code; `via` stands before the server.
+
+        Where the prompts are its own, in their order, answers are held against the suite.
+        """
         found = self.target
         if found is None:
-            return self.through_its_own_code(prompts)
-        asked = prepared(self.options, found)
+            return self.through_its_own_code(prompts, is_own=is_own)
+        data = self.data if is_own or not prompts else None
+        asked = prepared(self._plain, found, data)
         if not prompts and via is None:
             return asked
         there = found if via is None else replace(found, url=moved(found.url, via))
         texts = prompts or (self.prompts if self.takes_input else ())
-        requests = requests_for(there, [Ask(text) for text in texts], self.options.max_tokens)
-        return replace(asked, order=order_for(there, requests))
+        requests = requests_for(there, [Ask(str(text)) for text in texts], self.options.max_tokens)
+        return replace(asked, order=order_for(there, requests, keeps_answers=data is not None))
 
-    def through_its_own_code(self, prompts: Sequence[str] = (), use: AgentUse | None = None) -> Prepared:
+    def through_its_own_code(
+        self, prompts: Sequence[object] = (), use: AgentUse | None = None, *, is_own: bool = False
+    ) -> Prepared:
         """With its own retries and all; `use` in the place of the agent as it is defined."""
         meant = use or self.use
         assert meant is not None
         if (target := self.target) is not None:
             check_allowed(target.url, self.options.allow_host)
-        found = prepared_agent(self.options, meant, self.files)
-        return replace(found, order={**found.order, "prompts": list(prompts) or self.prompts})
+        data = self.data if is_own or not prompts else None
+        found = prepared_agent(self._plain, meant, self.files, data)
+        return replace(found, order={**found.order, "prompts": list(prompts or self.prompts)})
+
+    @property
+    def _plain(self) -> LoadOptions:
+        """A suite is no file of prompts."""
+        return self.options if self.data is None else replace(self.options, dataset=None)
 
     def upstream(self) -> str | None:
         """The address of the model behind the agent, where that can be told."""
@@ -129,6 +164,15 @@ class Subject:
             return {**options, "url": whole}
         ending = {"openai": "/chat/completions", "ollama": "/api/chat", "anthropic": "/messages"}
         return {**options, "base_url": whole.removesuffix(ending[self.use.type])}
+
+
+def marked(prompt: object, number: int) -> object:
+    """A line of its own, so that the mark changes the question as little as can be; what is no text stays as it is.
+
+    >>> marked("12 + 7", 3)
+    '12 + 7\\n\\n[request 3]'
+    """
+    return f"{prompt}\n\n[request {number}]" if isinstance(prompt, str) else prompt
 
 
 def moved(url: str, via: str) -> str:
