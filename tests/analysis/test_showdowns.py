@@ -37,7 +37,8 @@ def test_quality_decides_whatever_the_times_say(lab: Lab) -> None:
     assert found.winners["accuracy"] == found.winner is not None
 
 
-def test_arms_of_one_run_need_no_such_care(lab: Lab) -> None:
+def test_arms_of_one_run_are_no_surer_than_their_times_either(lab: Lab) -> None:
     a, b = rated(lab, 1.0, 0.5, "r1"), rated(lab, 3.0, 0.5, "r1")
     (found,) = showdowns(a, b, [replace(one, verdict=Verdict.UNSURE) for one in compare_reports(a, b)])
-    assert found.winners["speed"] is not None
+    assert found.winners["speed"] is None
+    assert found.winner is None

@@ -98,3 +98,48 @@ def test_the_score_of_the_only_scorer_is_not_told_twice_unless_asked_for(played:
     assert [one["metric"] for one in told if one["metric"].startswith("score")] == ["score"]
     asked = played("compare", "none", "good", "--metric", "score.exact", "--json").json["comparisons"]
     assert [one["metric"] for one in asked] == ["score.exact"]
+
+
+PACED = '''
+import time
+from pathlib import Path
+
+paces = {}
+
+
+def paced(name, waits):
+    """Waits as long as the process that it runs in happens to: one pace a round."""
+    if name not in paces:
+        rounds = Path(__file__).with_name(f"{name}.rounds")
+        rounds.touch()
+        with rounds.open("r+") as file:
+            paces[name] = waits[len(file.read())]
+            file.write(".")
+    time.sleep(paces[name])
+    return "7"
+
+
+def one(question):
+    return paced("one", (0.002, 0.03, 0.002))
+
+
+def two(question):
+    return paced("two", (0.03, 0.002, 0.03))
+'''
+
+
+def test_a_slow_round_of_a_run_is_not_taken_for_a_slow_agent(assay_inline: AssayInline) -> None:
+    assay_inline.write("pace.py", PACED)
+    cases = ", ".join(f'{{id: c{n}, input: "{n}", expected: "7"}}' for n in range(12))
+    assay_inline.write(
+        "paced.yaml",
+        "suite: paced\n"
+        "agents: [{name: one, type: python, target: 'pace.py:one'}, {name: two, type: python, target: 'pace.py:two'}]\n"
+        f"benchmarks: [{{id: b, scorer: exact, cases: [{cases}], limits: {{seconds: 60}}}}]\n",
+    )
+    assert assay_inline("run", "paced.yaml", "--repetitions", "3", "--warmup", "0", "-q").code == 0
+    found = assay_inline("compare", "one", "two", "--json").json
+    verdicts = {one["metric"]: one["verdict"] for one in found["comparisons"]}
+    assert verdicts["seconds"] == "unsure"
+    assert found["agents"][0]["winners"]["speed"] is None
+    assert found["agents"][0]["winner"] is None

@@ -39,8 +39,7 @@ def _showdown(
     flips = tuple(_flips(x, y) for x, y in pairs)
     names = {x.name for x, _ in pairs}
     own = [one for one in comparisons if one.trial_a in names]
-    if a.run.id != b.run.id:
-        winners = _held_back(winners, own)
+    winners = _held_back(winners, own)
     made = Showdown(first.agent, second.agent, winners, ratings, flips, ())
     return replace(made, advice=tuple(_advice(made, b, own)))
 
@@ -82,7 +81,7 @@ def _winners(
 def _held_back(
     winners: Mapping[str, str | None], comparisons: Sequence[Comparison]
 ) -> Mapping[str, str | None]:
-    """Of two runs: ratings of time are no surer than the times, which the machine may explain; and so is the whole."""
+    """Ratings of time are no surer than the times, which the machine may explain; and so is the whole."""
     kept = dict(winners)
     for name in _OF_MACHINE:
         verdicts = [one.verdict for one in comparisons if dimension_of(one.metric) == name]

@@ -10,6 +10,7 @@ from assay.analysis.comparable import comparable
 from assay.analysis.compare import compare_reports
 from assay.analysis.course import over_time
 from assay.analysis.findings import findings
+from assay.analysis.floor import replicated
 from assay.analysis.matrix import matrix
 from assay.analysis.same import same_value
 from assay.analysis.showdown import contender, showdowns
@@ -59,7 +60,10 @@ def compared(
     comparisons = compare_reports(
         side_a, side_b, metrics=metrics, tolerance=tolerance, noise_floor=shares_of(known)
     )
-    if side_a.run.id != side_b.run.id:
+    if side_a.run.id == side_b.run.id:
+        # Arms take turns round by round: what the machine did in one round may hit one of them only.
+        comparisons = replicated(comparisons, side_a, side_b)
+    else:
         comparisons = guarded(store, comparisons, side_a, side_b, is_asked=tolerance is not None)
     doubts = (
         *comparable(side_a, side_b),
