@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import socket
 import time
 from datetime import UTC, datetime, timedelta
@@ -138,6 +139,16 @@ def test_the_throttle_halves_at_a_refusal_and_grows_by_one_a_round() -> None:
     assert (halved, unchanged) == (8, 8)
     assert gap > 0
     assert grown == pytest.approx(9, abs=0.1)
+
+
+@pytest.mark.parametrize(("pause", "longest"), [(0.0, 1.0), (0.25, 0.25), (30.0, 30.0)])
+def test_however_often_it_is_refused_requests_are_no_further_apart_than_the_server_asks(
+    pause: float, longest: float
+) -> None:
+    throttle = Throttle()
+    for _ in range(40):
+        throttle.refused(math.inf, pause)
+    assert throttle.gap == longest
 
 
 def test_the_throttle_lets_no_more_through_than_its_limit() -> None:

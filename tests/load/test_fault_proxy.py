@@ -341,6 +341,19 @@ def test_bytes_pass_slowly(proxy: FaultProxy, client: Client) -> None:
     assert one.arrived - started > 0.9 * len(request) / 2000
 
 
+def test_a_request_that_is_read_too_slowly_for_its_sender_is_counted(
+    proxy: FaultProxy, client: Client
+) -> None:
+    assert client.ask(message())[0] == 200
+    proxy.impose(Fault.slow(10))
+    client.send(message())
+    client.close()
+    assert eventually(lambda: proxy.traffic().unread == 1)
+    assert proxy.traffic().seen == 1
+    proxy.lift()
+    assert proxy.traffic().unread == 1
+
+
 def test_a_slow_answer_is_read_while_it_comes_and_quick_again_when_lifted(proxy: FaultProxy) -> None:
     with client_of(proxy) as client:
         proxy.impose(Fault.slow(1_000_000))

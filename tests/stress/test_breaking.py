@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from array import array
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.load.results import result, times
 
+from assay.execute.load.record import OK, Chunk, columns_of
 from assay.execute.load.tally import Slice, Tally
-from assay.execute.stress.breaking import blamed, first_breach
+from assay.execute.stress.bench import _Watch
+from assay.execute.stress.breaking import breach_of, first_breach
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach
 from assay.spec.loading import objectives_of
@@ -42,6 +48,33 @@ def test_the_first_breach_that_lasts_is_found_with_its_load_and_cause():
     assert breach is not None
     assert (breach.at, breach.load, breach.unit, breach.cause) == (1.0, 40.0, "requests/s", "latency")
     assert "latency_p95<200ms" in breach.why
+
+
+def test_in_a_long_load_a_hiccup_is_no_breach_that_lasts():
+    load = Load(Arrivals.CONSTANT, stages=((1800.0, 10.0, 10.0),), seconds=1800.0)
+    watch = _Watch(load, lambda seconds: None, lambda pulse, load: None, 1800.0, lambda: False)
+    for second in range(1800):
+        watch.take(told(second, latency=1.0 if second == 900 else 0.1))
+    assert first_breach(watch.closely, load, SLO, 3.0) is None
+    watch = _Watch(load, lambda seconds: None, lambda pulse, load: None, 1800.0, lambda: False)
+    for second in range(1800):
+        watch.take(told(second, latency=1.0 if 900 <= second < 904 else 0.1))
+    breach = first_breach(watch.closely, load, SLO, 3.0)
+    assert breach is not None
+    assert breach.at == 900.0
+
+
+def told(second: int, latency: float) -> Chunk:
+    """What a worker tells of ten requests in a second."""
+    dues = [second + n / 10 for n in range(10)]
+    rows = [
+        (10 * second + n, due, due, due, due + latency, due + latency, 1, 1, OK, 0.0, 1)
+        for n, due in enumerate(dues)
+    ]
+    facts: dict[str, object] = dict.fromkeys(("in_flight", "reconnects", "coalesced", "cpu"), 0)
+    facts |= dict.fromkeys(("counted", "simulated", "is_last"), False)
+    facts |= {"at": second + 1.0, "sent": 10 * second + 10, "kinds": ["ok"], "answers": [], "worker": 0}
+    return Chunk(columns_of(rows), array("d"), facts)
 
 
 def test_a_longer_time_to_last_lets_short_breaches_pass():
@@ -91,19 +124,46 @@ def test_in_a_spike_the_load_is_that_of_the_moment():
     assert (breach.at, breach.load) == (1.0, 400.0)
 
 
+def blamed(course: list[tuple[int, int, float]], load: Load = RATE, **found: Any) -> Breach | None:
+    """SLO is 200 ms; times and all that is said of us as given."""
+    return breach_of(tally(course), load, SLO, 0.5, result(**found))
+
+
 def test_what_we_could_not_read_in_time_is_not_blamed_on_the_agent():
-    breach = Breach(0.0, 40.0, "requests/s", "latency", "too late")
-    slow = result(lag_p99=0.1, times={"latency_from_send": times(0.2)})
-    ours = blamed(breach, slow)
+    lag: dict[str, Any] = {"lag_p99": 0.1, "times": {"latency_from_send": times(0.2)}}
+    ours = blamed([LATE] * 16, **lag)
     assert ours is not None
     assert not ours.is_theirs
-    assert blamed(breach, result(cpu_share=0.97)) != breach
-    assert blamed(breach, result(times={"latency_from_send": times(0.2)})) == breach
+    busy = blamed([LATE] * 16, cpu_share=0.97)
+    assert busy is not None
+    assert not busy.is_theirs
+    fine = blamed([LATE] * 16, times={"latency_from_send": times(0.2)})
+    assert fine is not None
+    assert fine.is_theirs
+
+
+def test_what_our_own_lateness_does_not_explain_is_the_agents():
+    # 300 ms may be 200 ms that were sent and read 50 ms late each; 3 s may not.
+    lag: dict[str, Any] = {"lag_p99": 0.1, "times": {"latency_from_send": times(0.2)}}
+    breach = blamed([LATE] * 4 + [(10, 0, 3.0)] * 12, **lag)
+    assert breach is not None
+    assert (breach.is_theirs, breach.at, breach.cause) == (True, 1.0, "latency")
+
+
+def test_requests_that_found_no_place_free_are_the_agents_and_others_ours_where_we_were_late():
+    lag: dict[str, Any] = {"lag_p99": 0.1, "times": {"latency_from_send": times(0.2)}}
+    full = blamed([SILENT] * 16, replace(RATE, concurrency=8), concurrency=7.9, **lag)
+    idle = blamed([SILENT] * 16, replace(RATE, concurrency=8), concurrency=2.0, **lag)
+    assert full is not None
+    assert (full.is_theirs, full.cause) == (True, "saturation")
+    assert idle is not None
+    assert not idle.is_theirs
 
 
 def test_errors_stay_the_agents_own_however_busy_we_are():
-    breach = Breach(0.0, 40.0, "requests/s", "errors", "they failed")
-    assert blamed(breach, result(cpu_share=0.97)) == breach
+    breach = blamed([FAILING] * 16, cpu_share=0.97)
+    assert breach is not None
+    assert breach.cause == "errors"
 
 
 def test_the_slope_of_a_line_has_students_interval():

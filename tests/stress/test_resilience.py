@@ -115,6 +115,12 @@ def test_answers_to_what_was_due_before_say_nothing_about_the_time_after_the_loa
     assert recovered_after(course, 0.0, times(0.1)) == (1.0, True)
 
 
+def test_where_nothing_that_is_due_is_sent_any_more_it_has_not_recovered_for_as_long_as_was_watched():
+    # All that is sent then was due in the spike.
+    course = [moment(0, 0.1), moment(1, 5.0), *(replace(moment(n, None), sent=0) for n in range(2, 62))]
+    assert recovered_after(course, 2.0, times(0.1)) == (60.0, False)
+
+
 def test_one_calm_moment_among_bad_ones_is_no_recovery():
     course = [moment(0, 3.0), moment(1, 0.1), moment(2, 3.0), moment(3, 0.1), moment(4, 0.1)]
     assert recovered_after(course, 0.0, times(0.1)) == (3.0, True)

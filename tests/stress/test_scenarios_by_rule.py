@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.load.results import times
 from tests.stress.benches import RuleBench, moment, stretch
 
 from assay.analysis.stress import score_of
 from assay.builtin.scenarios.concurrent_requests import ConcurrentRequests
-from assay.builtin.scenarios.failure_recovery import FailureRecovery
+from assay.builtin.scenarios.failure_recovery import _NAMES, FailureRecovery, injected
 from assay.builtin.scenarios.high_load import HighLoad
 from assay.builtin.scenarios.large_inputs import LargeInputs
 from assay.builtin.scenarios.memory_pressure import MemoryPressure
 from assay.builtin.scenarios.rate_limiting import RateLimiting
 from assay.builtin.scenarios.spike_load import SpikeLoad
 from assay.builtin.scenarios.sustained_load import SustainedLoad
+from assay.execute.load.fault import NOTHING, Change, Fault, Kind, Passage, Traffic
+from assay.execute.load.tally import Bounds
 from assay.model.figure import Figure
-from assay.model.load import Load
+from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach, Sample, ScenarioFinding, Stretch
 from assay.plugin import lookup
 from assay.plugin.scenario import Scenario
 
 LATE = Breach(0.0, 0.0, "at a time", "latency", "too late")
+HIGH = Load(Arrivals.CONSTANT, stages=((1.0, 8.0, 8.0),), seconds=1.0)
 CALM = (moment(0), moment(1), moment(2))
 
 
@@ -51,6 +56,10 @@ def test_sizes_are_those_of_the_method():
     assert LargeInputs.quick().sizes[-1] == 1_000_000
     assert (RateLimiting().share, RateLimiting().retry_after, RateLimiting.quick().seconds) == (0.5, 1.0, 5.0)
     assert (FailureRecovery().seconds, FailureRecovery().rounds) == (10.0, 3)
+    times = FailureRecovery().timetable()
+    assert [at for at, _ in times] == [10.0 * (n + 1) for n in range(30)]
+    assert [fault.kind for _, fault in times[::2]] == [*["refuse", "answer", "reset", "stall", "slow"]] * 3
+    assert {fault.kind for _, fault in times[1::2]} == {"none"}
     assert (MemoryPressure().steps[0], MemoryPressure().steps[-1], len(MemoryPressure.quick().steps)) == (
         4.0,
         1.0,
@@ -144,6 +153,20 @@ def test_concurrency_shows_its_knee_and_the_level_at_which_it_broke():
     assert found.is_broken
 
 
+def test_a_little_more_at_twice_the_level_does_not_move_the_knee():
+    # A server with eight places whose callers need a moment between an answer and the next request
+    rates = {1: 6.9, 2: 13.6, 4: 26.5, 8: 52.3, 16: 54.9, 32: 54.9}
+    bench = RuleBench(
+        lambda load, prompts: (
+            stretch(load, moments=CALM)
+            if load.is_open
+            else stretch(load, throughput=Figure(rates[load.concurrency or 0]))
+        )
+    )
+    found = ConcurrentRequests(levels=tuple(rates), seconds=1.0, recovery_seconds=1.0).run(bench)
+    assert judged(found)["knee"] == 8.0
+
+
 def test_large_inputs_grow_by_a_power_and_say_what_is_refused_and_how():
     def rule(load: Load, prompts: list[str]) -> Stretch:
         if not prompts:
@@ -176,6 +199,50 @@ def test_longer_contexts_that_end_the_connection_are_no_graceful_refusal():
     by_name = {one.name: one for one in found.judgements}
     assert by_name["graceful"].is_fine is False
     assert (found.load_borne, found.load_asked, found.offered) == (10_000, 1_000_000, 16)
+
+
+def passages(*told: tuple[Kind, float, float | None]) -> Traffic:
+    """Read slowly from 10 to 20; each request by its fault, when it came and when its answer was over."""
+    changes = (Change(10.0, Fault.slow(1000)), Change(20.0, NOTHING))
+    return Traffic(
+        tuple(
+            Passage(
+                number, 1, str(number), arrived, fault, None, arrived, 200 if ended else None, ended, ended
+            )
+            for number, (fault, arrived, ended) in enumerate(told)
+        ),
+        changes,
+        unread=1,
+    )
+
+
+def test_what_was_read_slowly_or_ended_by_us_is_not_held_against_a_server():
+    traffic = passages(
+        (Kind.NONE, 1.0, 1.2),  # fine
+        (Kind.NONE, 9.5, 14.0),  # under way when it became slow
+        (Kind.SLOW, 12.0, 19.0),
+        (Kind.SLOW, 19.5, 20.1),
+        (Kind.NONE, 20.5, 28.0),  # slow by itself
+        (Kind.STALL, 21.0, None),
+    )
+    whole = stretch(HIGH, completed=5, offered=8, errors={"timeout": 2, "refused": 1}, good=1)
+    # Three slow ones, the stalled, the one that was never read whole, and the one that found nobody
+    assert injected(traffic, whole, Bounds(latency=0.5)) == 6
+    # Without a limit there is nothing that slow ones could have broken.
+    kept = stretch(HIGH, completed=5, offered=8, errors={"timeout": 2, "refused": 1}, good=5)
+    assert injected(traffic, kept, Bounds()) == 3
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
+def test_no_more_is_excused_than_did_not_end_well(good: int, more: int, unread: int):
+    whole = stretch(HIGH, completed=good, offered=good + more, good=good)
+    assert 0 <= injected(Traffic((), unread=unread), whole, Bounds()) <= more
+
+
+def test_the_slowest_way_back_is_told_by_its_name():
+    bench = RuleBench(lambda load, prompts: stretch(load))
+    assert {fault.kind for _, fault in FailureRecovery().timetable()} - {Kind.NONE} == set(_NAMES)
+    assert FailureRecovery().not_for(bench) == ""
 
 
 @pytest.mark.parametrize("scenario", [LargeInputs(), MemoryPressure()])

@@ -9,6 +9,8 @@ from time import monotonic
 
 _CUT = 0.5
 _FIRST_GAP = 0.005
+_LONGEST_GAP = 1.0
+"""Where the server does not say how long to wait."""
 _SHRINK = 0.99
 
 
@@ -16,7 +18,8 @@ class Throttle:
     """Unlimited until the server refuses for the first time; from then on slower at each refusal, quicker at successes.
 
     The number under way is halved at a refusal and grows by one a round. Where answers come at once that is not
-    enough to keep within a rate, so the gap between two requests is doubled, too, and shrinks slowly.
+    enough to keep within a rate, so the gap between two requests is doubled, too, up to what the server asks to wait, and
+    shrinks slowly.
     `enter` before a request and `leave` after it.
     """
 
@@ -60,7 +63,7 @@ class Throttle:
         if sent >= self._slowed_at:
             self._slowed_at = self._next_at
             self.limit = max(1.0, _CUT * min(self.limit, self._under_way))
-            self.gap = max(_FIRST_GAP, 2 * self.gap)
+            self.gap = min(max(_FIRST_GAP, 2 * self.gap), pause or _LONGEST_GAP)
 
     async def _turn(self) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()

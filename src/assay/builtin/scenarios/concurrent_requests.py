@@ -13,7 +13,7 @@ from assay.model.stress import Judgement, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench
 from assay.units import significant
 
-_GROWTH = 1.05
+_NEARLY_ALL = 0.9
 _FAIR = 0.9
 _HOPELESS = 2
 """Levels in a row that broke, after which no higher one is tried."""
@@ -91,12 +91,11 @@ def speedup(levels: Sequence[int], done: Sequence[Stretch]) -> Judgement:
 
 
 def knee(levels: Sequence[int], done: Sequence[Stretch]) -> Judgement:
-    """The last level that brought at least 5 % more answers than the best before it."""
-    best, found = 0.0, levels[0]
-    for level, stretch in zip(levels, done, strict=True):
-        if stretch.result.throughput.value > best * _GROWTH:
-            best, found = stretch.result.throughput.value, level
-    told = f"Throughput grows up to {found} at a time ({significant(best)} answers/s)"
+    """The first level with nine tenths of the most answers that any brought: beyond it hardly anything is gained."""
+    rates = [one.result.throughput.value for one in done]
+    place = next(place for place, rate in enumerate(rates) if rate >= _NEARLY_ALL * max(rates))
+    found, rate = levels[place], rates[place]
+    told = f"Throughput grows up to {found} at a time ({significant(rate)} answers/s)"
     beyond = "" if found != levels[-1] else ", the most that was tried"
     return Judgement("knee", told + beyond, float(found), unit="at a time")
 

@@ -27,7 +27,9 @@ class RateLimiting:
     share: float = 0.5
     retry_after: float = 1.0
     seconds: float = 60.0
-    most_per_second: float = 5.0
+    most_per_second: float = 1.0
+    """So few that an agent which stops altogether when it is told to wait keeps up: one in two calls passes, each other
+    takes a second."""
     patience: float = 60.0
     """Seconds after the last request for the work to be finished; then nothing is refused any more."""
 

@@ -158,8 +158,8 @@ class Traffic:
 
     def while_imposed(self, kind: Kind) -> tuple[tuple[float, float], ...]:
         """From when to when each fault of this kind was there."""
-        ends = [change.at for change in self.changes[1:]] + [inf]
-        told = zip(self.changes, ends, strict=True)
+        nexts = (*(change.at for change in self.changes[1:]), inf)
+        told = zip(self.changes, nexts, strict=False)
         return tuple((change.at, end) for change, end in told if change.fault.kind is kind)
 
     def first_success_after(self, moment: float) -> float | None:

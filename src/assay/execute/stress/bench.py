@@ -12,7 +12,7 @@ from assay.execute.load.asking import Prepared, bounds_of
 from assay.execute.load.quality import Checker
 from assay.execute.load.record import OK, Chunk
 from assay.execute.load.tally import MOST_ANSWERS, Bounds, Pulse, Tally, in_time
-from assay.execute.stress.breaking import blamed, expected_between, first_breach
+from assay.execute.stress.breaking import breach_of, expected_between
 from assay.execute.stress.resources import Gauge
 from assay.execute.stress.subject import Subject
 from assay.model.load import Distribution, Load, Objective, Quality
@@ -81,7 +81,7 @@ class StressBench:
         if self.is_stopped():
             raise Interrupted
         tally = watch.tally or Tally()
-        breach = blamed(first_breach(watch.closely, carried.load, held, self.sustain), result)
+        breach = breach_of(watch.closely, carried.load, held, self.sustain, result)
         prompt = sum(slice_.good for slice_ in tally.slices.values())
         scored = kept.scored(carried.check) if kept and carried.check else ()
         return Stretch(
@@ -189,7 +189,7 @@ class _Watch:
         self._load, self._during, self._look = load, during, look
         self._until, self._is_stopped, self._kept = until, is_stopped, kept
         self.tally: Tally | None = None
-        self.closely = Tally(most_slices=_MOST_SLICES)
+        self.closely = Tally(bounds_of(load.objectives), _MOST_SLICES)
         """In slices so short that a breach which lasts can be told from a hiccup, however long the load."""
         self._needs_gaps = any(one.metric == "itl" for one in load.objectives)
         self.latencies: list[float] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.execute.load.tally import Slice, Tally, together
 from assay.model.load import Load, LoadResult, Objective
@@ -19,6 +19,7 @@ _PARTS = 6
 _BUSY = 0.9
 _LATE = 0.005
 _LATE_SHARE = 0.2
+_FULL = 0.9
 _SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _RATES = ("throughput", "goodput", "tokens")
 
@@ -143,13 +144,34 @@ def _by_silence(window: Window) -> tuple[str, str] | None:
     return "saturation", f"{share} of the requests that were due then had no answer when the load ended"
 
 
-def blamed(breach: Breach | None, result: LoadResult) -> Breach | None:
-    """The same breach, laid at our own door where we could not keep up."""
+def breach_of(
+    tally: Tally, load: Load, objectives: Sequence[Objective], sustain: float, result: LoadResult
+) -> Breach | None:
+    """The first breach, laid at our own door where we could not keep up and that explains it."""
+    breach = first_breach(tally, load, objectives, sustain)
     if breach is None or breach.cause == "errors" or not is_our_fault(result):
         return breach
+    if result.cpu_share <= _BUSY:
+        theirs = first_breach(tally, load, forgiving(objectives, result.lag_p99), sustain)
+        if theirs is not None and (theirs.cause != "saturation" or _is_full(load, result)):
+            return theirs
     return Breach(
         breach.at, breach.load, breach.unit, "generator", f"this machine could not keep up; {breach.why}"
     )
+
+
+def forgiving(objectives: Sequence[Objective], lag: float) -> tuple[Objective, ...]:
+    """As much later as we may have sent and read; rates are left out, as whoever asks too late gets too little."""
+    return tuple(
+        replace(one, limit=one.limit + 2 * lag)
+        for one in objectives
+        if one.is_upper and one.metric not in _RATES
+    )
+
+
+def _is_full(load: Load, result: LoadResult) -> bool:
+    """Whether all places were taken nearly all of the time: then no more could be asked, however quick we are."""
+    return load.concurrency is not None and result.concurrency >= _FULL * load.concurrency
 
 
 def is_our_fault(result: LoadResult) -> bool:
