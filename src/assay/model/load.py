@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -41,6 +43,26 @@ class Objective:
 
 
 @dataclass(frozen=True, slots=True)
+class Trace:
+    """Requests that somebody once recorded, in columns of numbers: there may be millions of them."""
+
+    due: array[float]
+    """Seconds after the first."""
+    input_tokens: array[int]
+    """How long each prompt is; -1 where it was not recorded."""
+    output_tokens: array[int]
+
+    def __len__(self) -> int:
+        return len(self.due)
+
+    def part(self, rows: slice) -> Trace:
+        return Trace(self.due[rows], self.input_tokens[rows], self.output_tokens[rows])
+
+    def before(self, seconds: float) -> Trace:
+        return self.part(slice(bisect_left(self.due, seconds)))
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     """How requests are put; seconds and requests per second."""
 
@@ -49,8 +71,7 @@ class Load:
     """At most so many at a time; of a closed loop, always so many."""
     stages: tuple[tuple[float, float, float], ...] = ()
     """Seconds, and the rate at the beginning and at the end of them."""
-    moments: tuple[float, ...] = ()
-    """Of a trace: when each request is due."""
+    trace: Trace | None = None
     seconds: float = 10.0
     count: int | None = None
     warmup: float | None = None
@@ -69,8 +90,8 @@ class Load:
     @property
     def offered(self) -> float | None:
         """Requests per second on average, where that is known beforehand."""
-        if self.arrivals is Arrivals.TRACE:
-            return len(self.moments) / self.seconds if self.seconds else None
+        if self.trace is not None:
+            return len(self.trace) / self.seconds if self.seconds else None
         if not self.stages:
             return None
         total = sum(seconds for seconds, _, _ in self.stages)

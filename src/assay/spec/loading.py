@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from io import StringIO
 from pathlib import Path
+from typing import TextIO
 
 from assay.errors import Mistake, SpecError
-from assay.model.load import Objective
+from assay.model.load import Objective, Trace
 
 HIGHEST_RATE = 1_000_000.0
 MOST_TOKENS = 1_000_000
@@ -154,78 +156,97 @@ def _stage(text: str, option: str) -> tuple[float, float, float]:
     return length, first, last
 
 
-@dataclass(frozen=True, slots=True)
-class Traced:
-    """One request of a trace."""
-
-    due: float
-    input_tokens: int | None
-    output_tokens: int | None
-
-
-def read_trace(path: Path) -> list[Traced]:
+def read_trace(path: Path) -> Trace:
     """Rows of a CSV file: when (seconds, or a date and time), and how many tokens go in and come out.
 
-    Every mistake is told with its line.
+    Every mistake is told with its line. The file is read row by row, as it may be larger than what fits into memory as text.
     """
-    mistakes: list[Mistake] = []
-    rows = list(_trace_rows(path, mistakes))
-    _refuse(mistakes)
-    if not rows:
+    wrong = _Wrong(path)
+    trace = Trace(array("d"), array("i"), array("i"))
+    for due, given, wanted in _trace_rows(path, wrong):
+        trace.due.append(due)
+        trace.input_tokens.append(given)
+        trace.output_tokens.append(wanted)
+    wrong.refuse()
+    if not trace:
         raise SpecError([Mistake(str(path), None, "", "the trace has no requests")])
-    begin = rows[0].due
-    return [Traced(row.due - begin, row.input_tokens, row.output_tokens) for row in rows]
+    begin = trace.due[0]
+    for place, due in enumerate(trace.due):
+        trace.due[place] = due - begin
+    return trace
 
 
-def _refuse(mistakes: Sequence[Mistake]) -> None:
-    if not mistakes:
-        return
-    left = len(mistakes) - _MOST_TOLD
-    more = [Mistake(mistakes[0].file, None, "", f"and {left} more lines are wrong")] if left > 0 else []
-    raise SpecError([*mistakes[:_MOST_TOLD], *more])
+@dataclass(slots=True)
+class _Wrong:
+    """Mistakes of one file, of which the first are told and the others counted."""
+
+    path: Path
+    mistakes: list[Mistake] = field(default_factory=list)
+    more: int = 0
+
+    def add(self, line: int | None, text: str) -> None:
+        if len(self.mistakes) < _MOST_TOLD:
+            self.mistakes.append(Mistake(str(self.path), line, "", text))
+        else:
+            self.more += 1
+
+    def refuse(self) -> None:
+        if self.more:
+            self.mistakes.append(Mistake(str(self.path), None, "", f"and {self.more} more lines are wrong"))
+        if self.mistakes:
+            raise SpecError(self.mistakes)
 
 
-def _text_of(path: Path) -> str:
+@contextlib.contextmanager
+def _readable(path: Path, newline: str | None = None) -> Iterator[TextIO]:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig", newline=newline) as file:
+            yield file
     except OSError as error:
         raise SpecError([Mistake(str(path), None, "", f"cannot be read: {error.strerror}")]) from None
     except UnicodeDecodeError:
         raise SpecError([Mistake(str(path), None, "", "cannot be read: it is not text in UTF-8")]) from None
 
 
-def _trace_rows(path: Path, mistakes: list[Mistake]) -> Iterator[Traced]:
-    reader = csv.DictReader(StringIO(_text_of(path), newline=""))
-    try:
-        yield from _rows(reader, path, mistakes)
-    except csv.Error as error:
-        mistakes.append(Mistake(str(path), reader.line_num, "", f"cannot be read as CSV: {error}"))
-
-
-def _rows(reader: csv.DictReader[str], path: Path, mistakes: list[Mistake]) -> Iterator[Traced]:
-    names = {(name or "").strip().lower(): name for name in reader.fieldnames or ()}
-    when = next((names[name] for name in _MOMENT if name in names), None)
-    if when is None:
-        raise SpecError(
-            [Mistake(str(path), 1, "", f"has no column for the time; it may be called {', '.join(_MOMENT)}")]
-        )
-    given = next((names[name] for name in _INPUT if name in names), None)
-    wanted = next((names[name] for name in _OUTPUT if name in names), None)
-    before = -math.inf
-    for row in reader:
+def _trace_rows(path: Path, wrong: _Wrong) -> Iterator[tuple[float, int, int]]:
+    with _readable(path, newline="") as file:
+        reader = csv.reader(file)
         try:
-            traced = Traced(_moment(row[when]), _tokens(row, given), _tokens(row, wanted))
-            if traced.due < before:
-                raise ValueError(f"'{row[when]}' is earlier than the row before")
-        except ValueError as error:
-            mistakes.append(Mistake(str(path), reader.line_num, "", str(error)))
-            continue
-        before = traced.due
-        yield traced
+            names = [name.strip().lower() for name in next(reader, ())]
+            when, given, wanted = (_place(names, known) for known in (_MOMENT, _INPUT, _OUTPUT))
+            if when is None:
+                told = f"has no column for the time; it may be called {', '.join(_MOMENT)}"
+                raise SpecError([Mistake(str(path), 1, "", told)])
+            before = -math.inf
+            for row in reader:
+                try:
+                    traced = (
+                        _moment(_cell(row, when)),
+                        _tokens(_cell(row, given)),
+                        _tokens(_cell(row, wanted)),
+                    )
+                    if traced[0] < before:
+                        raise ValueError(f"'{row[when]}' is earlier than the row before")
+                except ValueError as error:
+                    if row:
+                        wrong.add(reader.line_num, str(error))
+                    continue
+                before = traced[0]
+                yield traced
+        except csv.Error as error:
+            wrong.add(reader.line_num, f"cannot be read as CSV: {error}")
 
 
-def _moment(text: str | None) -> float:
-    written = (text or "").strip()
+def _place(names: Sequence[str], known: Sequence[str]) -> int | None:
+    return next((names.index(name) for name in known if name in names), None)
+
+
+def _cell(row: Sequence[str], place: int | None) -> str:
+    """Rows may be shorter than the one with the names."""
+    return row[place].strip() if place is not None and place < len(row) else ""
+
+
+def _moment(written: str) -> float:
     try:
         moment = float(written)
     except ValueError:
@@ -248,12 +269,9 @@ def _short_fraction(text: str) -> str:
     return re.sub(r"(\.\d{6})\d+", r"\1", text)
 
 
-def _tokens(row: Mapping[str, str | None], column: str | None) -> int | None:
-    if column is None:
-        return None
-    written = (row[column] or "").strip()
+def _tokens(written: str) -> int:
     if not written:
-        return None
+        return -1
     try:
         number = int(float(written))
     except (ValueError, OverflowError):
@@ -265,9 +283,10 @@ def _tokens(row: Mapping[str, str | None], column: str | None) -> int | None:
 
 def read_prompts(path: Path) -> list[str]:
     """One a line of a text file; of a .jsonl file the `prompt`, `input`, `question` or `text` of each line."""
-    lines = _text_of(path).split("\n")
+    with _readable(path) as file:
+        lines = file.read().split("\n")
     is_json = path.suffix in (".jsonl", ".ndjson")
-    mistakes: list[Mistake] = []
+    wrong = _Wrong(path)
     prompts = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -275,10 +294,10 @@ def read_prompts(path: Path) -> list[str]:
         try:
             prompts.append(_sendable(_prompt(line) if is_json else line.rstrip("\r")))
         except ValueError as error:
-            mistakes.append(Mistake(str(path), number, "", str(error)))
-    if not prompts and not mistakes:
-        mistakes.append(Mistake(str(path), None, "", "there is no prompt in it"))
-    _refuse(mistakes)
+            wrong.add(number, str(error))
+    if not prompts and not wrong.mistakes:
+        wrong.add(None, "there is no prompt in it")
+    wrong.refuse()
     return prompts
 
 
@@ -315,16 +334,6 @@ def _prompt(line: str) -> str:
             if isinstance(row.get(name), str):
                 return str(row[name])
     raise ValueError("has no 'prompt', 'input', 'question' or 'text'")
-
-
-def words(number: int) -> str:
-    """A text of about so many tokens, for traces that say only how long prompts were.
-
-    >>> words(3)
-    'one two three'
-    """
-    known: Sequence[str] = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    return " ".join(known[place % len(known)] for place in range(max(1, number)))
 
 
 def _wrong(option: str, text: str) -> SpecError:

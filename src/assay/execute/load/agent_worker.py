@@ -21,6 +21,7 @@ from typing import Any
 
 from assay.execute.agents import make_agent
 from assay.execute.load.record import OK, Chunk, columns_of, packed
+from assay.execute.load.replay import Replay, read_order
 from assay.execute.load.worker import pause_after, timetable
 from assay.model import AgentUse, Answer, Request
 from assay.plugin import lookup
@@ -42,6 +43,7 @@ class AgentWorker:
         self._begin = 0.0
         self._lag = 0.0
         """How late this process last was to wake: what an agent that computes in it does to the others."""
+        self._replay = Replay(order, order["prompts"]) if order["replays"] else None
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._threads: ThreadPoolExecutor | None = None
@@ -117,11 +119,7 @@ class AgentWorker:
         begun = time.monotonic()
         answer, kind = None, None
         try:
-            prompts = self._order["prompts"]
-            request = Request(
-                str(number), prompts[number % len(prompts)], max_tokens=self._order["max_tokens"]
-            )
-            answer = await asyncio.wait_for(self._answer(request), self._order["seconds_each"])
+            answer = await asyncio.wait_for(self._answer(self._request(number)), self._order["seconds_each"])
         except TimeoutError:
             kind = "timeout"
         except asyncio.CancelledError:
@@ -133,6 +131,13 @@ class AgentWorker:
         self._write_down(number, due, begun, answer, kind)
         self._in_flight -= 1
         return kind is None
+
+    def _request(self, number: int) -> Request:
+        prompts, most = self._order["prompts"], self._order["max_tokens"]
+        if self._replay is not None:
+            wanted = self._replay.max_tokens(number)
+            return Request(str(number), self._replay.prompt(number), max_tokens=wanted or most)
+        return Request(str(number), prompts[number % len(prompts)], max_tokens=most)
 
     async def _answer(self, request: Request) -> Answer:
         if self._threads is not None:
@@ -201,7 +206,7 @@ async def _worked(order: dict[str, Any], agent: Agent, begin: float) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    order = json.loads(sys.stdin.buffer.readline() or sys.exit())
+    order = read_order(sys.stdin.buffer) or sys.exit()
     order["told_to"] = os.dup(1)
     # What the agent prints must not get among what is told.
     os.dup2(2, 1)

@@ -23,7 +23,15 @@ from assay.execute.load.engine import (
     order_for_agent,
 )
 from assay.execute.load.quality import Checker
-from assay.execute.load.request import Ask, Target, check_allowed, is_loopback, requests_for, target_of
+from assay.execute.load.request import (
+    Ask,
+    Target,
+    check_allowed,
+    is_loopback,
+    mould_for,
+    requests_for,
+    target_of,
+)
 from assay.execute.load.summary import summarised
 from assay.execute.load.tally import Bounds
 from assay.model import AgentUse
@@ -36,7 +44,6 @@ from assay.spec.loading import (
     read_trace,
     seconds_of,
     stages_of,
-    words,
 )
 
 PROMPT = "Say in one sentence what a benchmark is."
@@ -113,11 +120,15 @@ def prepared(options: LoadOptions, target: Target | None = None, data: Data | No
     """Everything is checked here, before the first byte is sent."""
     found = target_for(options) if target is None else with_options(target, options)
     check_allowed(found.url, options.allow_host)
-    load, asks = load_for(options)
+    load = load_for(options)
+    if data is None and load.trace is not None:
+        mould = mould_for(found, prompts_of(options), options.max_tokens)
+        return Prepared(load, order_for(found, (), mould=mould))
+    asks: list[Ask] = []
     if data is not None:
         asks = [Ask(str(prompt)) for prompt in data.prompts]
-    elif found.dialect != "http" or options.prompt is not None or options.dataset or asks:
-        asks = asks or [Ask(prompt) for prompt in prompts_of(options)]
+    elif found.dialect != "http" or options.prompt is not None or options.dataset:
+        asks = [Ask(prompt) for prompt in prompts_of(options)]
     requests = requests_for(found, asks, options.max_tokens)
     order = order_for(found, requests, keeps_answers=data is not None)
     return Prepared(load, order, check=data.check if data else None)
@@ -131,9 +142,10 @@ def prepared_agent(
         raise _wrong(
             "--header", f"'{use.name}' is asked through its own code and takes neither header nor TLS."
         )
-    load, asks = load_for(options)
-    prompts = data.prompts if data is not None else [ask.prompt for ask in asks] or prompts_of(options)
-    order = order_for_agent(use, prompts, options.max_tokens, files, keeps_answers=data is not None)
+    load = load_for(options)
+    prompts = data.prompts if data is not None else prompts_of(options)
+    replays = load.trace is not None and data is None
+    order = order_for_agent(use, prompts, options.max_tokens, files, data is not None, replays)
     return Prepared(load, order, AGENT_WORKER, data.check if data else None)
 
 
@@ -196,8 +208,8 @@ def prompts_of(options: LoadOptions) -> list[str]:
     return [PROMPT if options.prompt is None else checked_prompt(options.prompt)]
 
 
-def load_for(options: LoadOptions) -> tuple[Load, list[Ask]]:
-    """How the requests are put, and for a trace what each of them asks."""
+def load_for(options: LoadOptions) -> Load:
+    """How the requests are put."""
     if options.rate is not None and options.stages is not None:
         raise _wrong("--stages", "Give either --rate or --stages.")
     seconds = _duration(options)
@@ -223,8 +235,8 @@ def load_for(options: LoadOptions) -> tuple[Load, list[Ask]]:
     if options.rate is None and options.stages is None:
         if arrivals:
             raise _wrong("--arrivals", "Arrivals need a --rate or --stages.")
-        return replace(common, concurrency=common.concurrency or 1), []
-    return _open(common, options, Arrivals(arrivals or "constant"), seconds), []
+        return replace(common, concurrency=common.concurrency or 1)
+    return _open(common, options, Arrivals(arrivals or "constant"), seconds)
 
 
 def _open(common: Load, options: LoadOptions, arrivals: Arrivals, seconds: float) -> Load:
@@ -245,33 +257,24 @@ def _open(common: Load, options: LoadOptions, arrivals: Arrivals, seconds: float
     return replace(common, arrivals=arrivals, stages=((seconds, rate, rate),), seconds=seconds)
 
 
-def _traced(common: Load, path: Path, options: LoadOptions) -> tuple[Load, list[Ask]]:
+def _traced(common: Load, path: Path, options: LoadOptions) -> Load:
     if common.think_seconds:
         raise _wrong("--think", "Think time belongs to a closed loop; a trace decides by itself.")
     if options.rate is not None or options.stages is not None:
         raise _wrong(
             "--arrivals", "A trace says itself when requests are due: leave --rate and --stages out."
         )
-    rows = read_trace(path)
+    trace = read_trace(path)
     if options.requests is not None:
-        rows = rows[: options.requests]
+        trace = trace.part(slice(options.requests))
     if options.duration is not None:
-        rows = [row for row in rows if row.due < common.seconds]
-    fallback = prompts_of(options)
-    asks = [
-        Ask(
-            words(row.input_tokens) if row.input_tokens else fallback[place % len(fallback)],
-            row.output_tokens,
-        )
-        for place, row in enumerate(rows)
-    ]
-    moments = tuple(row.due for row in rows)
-    seconds = max(moments[-1] + _mean_gap(moments), 1e-3)
-    return replace(common, arrivals=Arrivals.TRACE, moments=moments, seconds=seconds), asks
+        trace = trace.before(common.seconds)
+    seconds = max(trace.due[-1] + _mean_gap(trace.due), 1e-3)
+    return replace(common, arrivals=Arrivals.TRACE, trace=trace, seconds=seconds)
 
 
-def _mean_gap(moments: Sequence[float]) -> float:
-    return (moments[-1] - moments[0]) / (len(moments) - 1) if len(moments) > 1 else 0.0
+def _mean_gap(due: Sequence[float]) -> float:
+    return (due[-1] - due[0]) / (len(due) - 1) if len(due) > 1 else 0.0
 
 
 def _duration(options: LoadOptions) -> float:

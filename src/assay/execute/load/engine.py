@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import selectors
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import IO, Any
 
 from assay.errors import PlanError
 from assay.execute.load.record import Chunk, Unpacker
+from assay.execute.load.replay import written
 from assay.execute.load.request import Target, place_of
 from assay.execute.load.tally import Bounds, Pulse, Tally
 from assay.model import AgentUse
-from assay.model.load import Load
+from assay.model.load import Load, Trace
 
 HEAD_START = 0.05
 """Seconds between the last worker's being ready and the first request."""
@@ -35,14 +35,23 @@ Watch = Callable[[Pulse, Tally], None]
 WatchChunk = Callable[[Chunk], None]
 
 
-def order_for(target: Target, requests: Sequence[bytes], keeps_answers: bool = False) -> dict[str, object]:
-    """All that a worker has to know of the server; when to ask is added for each load."""
+def order_for(
+    target: Target,
+    requests: Sequence[bytes],
+    keeps_answers: bool = False,
+    mould: Mapping[str, object] | None = None,
+) -> dict[str, object]:
+    """All that a worker has to know of the server; when to ask is added for each load.
+
+    With a mould, requests are made of it and the rows of a trace.
+    """
     place = place_of(target.url)
     tls = {"name": place.host, "is_checked": target.is_checked} if place.is_tls else None
     return {
         "address": [place.family, place.address],
         "tls": tls,
         "requests": [one.decode("latin-1") for one in requests],
+        "mould": mould,
         "stream": target.streams,
         "is_json": target.dialect != "http",
         "keeps_answers": keeps_answers,
@@ -55,14 +64,19 @@ def order_for_agent(
     max_tokens: int | None,
     files: Sequence[str],
     keeps_answers: bool = False,
+    replays: bool = False,
 ) -> dict[str, object]:
-    """The same for an agent that is asked through its own code; `files` define what it needs by name."""
+    """The same for an agent that is asked through its own code; `files` define what it needs by name.
+
+    With `replays`, the rows of a trace say how long a prompt is; `prompts` are for those that do not.
+    """
     return {
         "agent": asdict(use),
         "prompts": list(prompts),
         "max_tokens": max_tokens,
         "load": list(files),
         "keeps_answers": keeps_answers,
+        "replays": replays,
     }
 
 
@@ -71,7 +85,6 @@ def timetable_of(load: Load) -> dict[str, object]:
         "concurrency": None if load.is_open else load.concurrency,
         "stages": [list(stage) for stage in load.stages] if load.is_open and load.stages else None,
         "is_poisson": load.arrivals == "poisson",
-        "moments": list(load.moments) if load.moments else None,
         "seconds": load.seconds,
         "count": load.count,
         "seconds_each": load.seconds_each,
@@ -115,8 +128,13 @@ def carry_out(
 ) -> Tally:
     """Returns when every request has ended, or soon after `is_stopped`; then with what there was."""
     workers = min(load.workers, load.concurrency or load.workers)
-    orders = [_order_of_one({**order, **timetable_of(load)}, worker, workers) for worker in range(workers)]
-    with _Crew(module, orders, _SECONDS_OF_SILENCE + load.seconds_each) as crew:
+    orders = (
+        written(
+            _order_of_one({**order, **timetable_of(load)}, worker, workers), _rows_of(load, worker, workers)
+        )
+        for worker in range(workers)
+    )
+    with _Crew(module, workers, orders, _SECONDS_OF_SILENCE + load.seconds_each) as crew:
         return crew.work(Tally(bounds), watch, is_stopped, watch_chunk)
 
 
@@ -125,16 +143,20 @@ def _order_of_one(order: dict[str, Any], worker: int, workers: int) -> dict[str,
     return {**order, **shared, "worker": worker, "workers": workers}
 
 
+def _rows_of(load: Load, worker: int, workers: int) -> Trace | None:
+    return None if load.trace is None else load.trace.part(slice(worker, None, workers))
+
+
 class _Crew:
     """The worker processes of one load."""
 
-    def __init__(self, module: str, orders: Sequence[dict[str, Any]], longest_silence: float) -> None:
-        self._orders = [json.dumps(order).encode() + b"\n" for order in orders]
+    def __init__(self, module: str, workers: int, orders: Iterable[bytes], longest_silence: float) -> None:
+        self._workers, self._orders = workers, orders
         self._module, self._longest_silence = module, longest_silence
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> _Crew:
-        for _ in self._orders:
+        for _ in range(self._workers):
             self._processes.append(
                 subprocess.Popen(
                     [sys.executable, "-m", self._module],

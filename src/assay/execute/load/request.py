@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+import secrets
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 from assay.errors import PlanError
 from assay.execute.http.errors import HttpError
 from assay.execute.http.request import Prepared, prepare
+from assay.execute.load.replay import MAX_TOKENS, PROMPT
 
 _SECONDS_TO_ACCEPT = 2.0
 DIALECTS = ("openai", "ollama", "anthropic", "http")
@@ -38,10 +40,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One thing to ask; a trace says how much is to come back."""
+    """One thing to ask."""
 
     prompt: str
-    max_tokens: int | None = None
     body: Mapping[str, object] | None = None
     """Of an HTTP agent: what is sent instead of the prompt."""
 
@@ -82,11 +83,39 @@ def check_address(url: str) -> SplitResult:
 
 
 def requests_for(target: Target, asks: Iterable[Ask], max_tokens: int | None) -> list[bytes]:
-    headers = {"content-type": "application/json", "accept": _accepted(target), **target.headers}
     if target.dialect == "http" and not (asks := list(asks)):
         return [_prepared("GET", target.url, dict(target.headers)).with_body(b"")]
-    prepared = _prepared("POST", target.url, headers)
-    return [_request(prepared, body_for(target, ask, ask.max_tokens or max_tokens)) for ask in asks]
+    prepared = _posted(target)
+    return [prepared.with_body(_json(body_for(target, ask, max_tokens)).encode()) for ask in asks]
+
+
+def _posted(target: Target) -> Prepared:
+    headers = {"content-type": "application/json", "accept": _accepted(target), **target.headers}
+    return _prepared("POST", target.url, headers)
+
+
+def mould_for(target: Target, prompts: Sequence[str], max_tokens: int | None) -> dict[str, object]:
+    """A request with holes, for a trace whose rows say how long a prompt is and how much is to come back.
+
+    A body is a list: text, the name of a hole, text, and so on. `prompts` are for rows that do not say.
+    """
+    prompt, most = secrets.token_hex(16), 10**18 + secrets.randbelow(10**18)
+    holes = {prompt: PROMPT, str(most): MAX_TOKENS}
+    bounded, unbounded = (_json(body_for(target, Ask(prompt), number)) for number in (most, max_tokens))
+    return {
+        "head": _posted(target).head.decode("latin-1"),
+        "bounded": _with_holes(bounded, holes),
+        "unbounded": _with_holes(unbounded, holes),
+        "prompts": [_json(one)[1:-1] for one in prompts],
+    }
+
+
+def _with_holes(body: str, holes: Mapping[str, str]) -> list[str]:
+    """
+    >>> _with_holes('{"input":"77"}', {"77": "prompt"})
+    ['{"input":"', 'prompt', '"}']
+    """
+    return [holes.get(part, part) for part in re.split(f"({'|'.join(holes)})", body)]
 
 
 def _prepared(method: str, url: str, headers: Mapping[str, str]) -> Prepared:
@@ -102,8 +131,8 @@ def _accepted(target: Target) -> str:
     return "application/x-ndjson" if target.dialect == "ollama" else "text/event-stream"
 
 
-def _request(prepared: Prepared, body: Mapping[str, object]) -> bytes:
-    return prepared.with_body(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def body_for(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:

@@ -93,8 +93,8 @@ def until(load: Load, seconds: float) -> Load:
         if part > 0:
             stages.append((part, first, first + (last - first) * part / length))
         begin += length
-    moments = tuple(moment for moment in load.moments if moment <= seconds)
-    return replace(load, seconds=min(load.seconds, seconds), stages=tuple(stages), moments=moments)
+    trace = None if load.trace is None else load.trace.before(math.nextafter(seconds, math.inf))
+    return replace(load, seconds=min(load.seconds, seconds), stages=tuple(stages), trace=trace)
 
 
 def _achieved(tally: Tally, load: Load) -> float:

@@ -19,13 +19,14 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterator
-from itertools import takewhile
+from itertools import count, takewhile
 from typing import Any
 
 from assay.execute.load.alarm import Alarm
 from assay.execute.load.answer import BadReply, Reply, Trust, usage_in
 from assay.execute.load.channel import Channel, KernelClock, State, kind_of
 from assay.execute.load.record import OK, Chunk, columns_of, packed
+from assay.execute.load.replay import Replayed, read_order
 from assay.execute.load.schedule import Stage, arrivals, share
 
 _TICK = 0.1
@@ -43,7 +44,7 @@ class Worker:
 
     def __init__(self, order: dict[str, Any]) -> None:
         self._order = order
-        self._requests: list[bytes] = [text.encode("latin-1") for text in order["requests"]]
+        self._requests = requests_of(order)
         self._streams: bool = order["stream"]
         self._keeps_answers: bool = order["keeps_answers"]
         self._limit: float = order["seconds_each"]
@@ -470,19 +471,26 @@ def pause_after(failures: int) -> float:
     return float(min(1.0, 0.01 * 2 ** min(failures, 10)))
 
 
+def requests_of(order: dict[str, Any]) -> list[bytes] | Replayed:
+    if order["mould"] is not None:
+        return Replayed(order)
+    return [text.encode("latin-1") for text in order["requests"]]
+
+
 def _is_closed(order: dict[str, Any]) -> bool:
-    return order["concurrency"] is not None and order["stages"] is None and order["moments"] is None
+    return order["concurrency"] is not None and order["stages"] is None and order["rows"] is None
 
 
 def timetable(order: dict[str, Any]) -> Iterator[tuple[int, float]]:
     """Numbers of requests and when they are due, in seconds from the start; of a closed loop the first of each place."""
-    if order["stages"] is not None:
+    if order["rows"] is not None:
+        # A worker is given no rows but its own.
+        turns: Iterator[tuple[int, float]] = zip(count(order["worker"], order["workers"]), order["due"])
+    elif order["stages"] is not None:
         moments = arrivals([Stage(*one) for one in order["stages"]], order["is_poisson"], order["seed"])
-    elif order["moments"] is not None:
-        moments = iter(order["moments"])
+        turns = share(moments, order["worker"], order["workers"])
     else:
-        moments = iter([0.0] * order["concurrency"])
-    turns = share(moments, order["worker"], order["workers"])
+        turns = share([0.0] * order["concurrency"], order["worker"], order["workers"])
     most = order["count"]
     return turns if most is None else takewhile(lambda turn: turn[0] < most, turns)
 
@@ -520,7 +528,7 @@ def raise_limit_of_files() -> None:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    order = json.loads(sys.stdin.buffer.readline() or sys.exit())
+    order = read_order(sys.stdin.buffer) or sys.exit()
     raise_limit_of_files()
     worker = Worker(order)
     os.write(1, b"ready\n")
