@@ -202,6 +202,36 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("command", [("load",), ("stress", "--quick")])
+@pytest.mark.parametrize(
+    ("url", "given", "told"),
+    [
+        (
+            "https://127.0.0.1:9/v1",
+            ["--ca-file", "none.pem"],
+            "--ca-file: 'none.pem' cannot be read: No such file",
+        ),
+        ("https://127.0.0.1:9/v1", ["--ca-file", "empty.pem"], "--ca-file: 'empty.pem' holds no certificate"),
+        ("https://127.0.0.1:9/v1", ["--ca-file", "none.pem", "--insecure"], "either --ca-file or --insecure"),
+        ("http://127.0.0.1:9/v1", ["--ca-file", "empty.pem"], "There is no TLS at 'http://127.0.0.1:9/v1"),
+    ],
+)
+def test_certificates_that_cannot_be_trusted_are_refused_in_one_message(
+    assay_inline: AssayInline, command: tuple[str, ...], url: str, given: list[str], told: str
+) -> None:
+    assay_inline.write("empty.pem", "-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n")
+    refusal = assay_inline(command[0], url, *command[1:], *given).refusal
+    assert told in refusal
+    assert len(refusal.strip().splitlines()) == 1
+
+
+def test_a_spec_with_a_broken_file_of_certificates_is_refused_before_it_runs(
+    assay_inline: AssayInline,
+) -> None:
+    asked = ("--set", "target=https://127.0.0.1:9/v1", "--set", "ca_file=none.pem")
+    assert "'none.pem' cannot be read" in assay_inline("run", "load", *asked).refusal
+
+
 @pytest.mark.parametrize(("given", "told"), REFUSED)
 def test_what_cannot_be_done_is_refused_before_anything_is_sent(
     assay_inline: AssayInline, server: Faulty, given: list[str], told: str

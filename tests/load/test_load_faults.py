@@ -35,6 +35,8 @@ from tests.load.faulty import (
 from tests.load.loading import kinds, load
 
 from assay.errors import PlanError
+from assay.execute.load.proxy import FaultProxy
+from assay.execute.load.tls import trusting
 
 
 def free_port() -> int:
@@ -353,6 +355,26 @@ def test_a_certificate_that_is_vouched_for_is_taken(
     with faulty(always(ANSWER), serving(certificate)) as server:
         assert kinds(server.url, requests=10) == {}
         assert server.connections == 1
+
+
+def test_a_private_authority_is_taken_when_its_file_is_named(certificate: Path) -> None:
+    with faulty(always(ANSWER), serving(certificate)) as server:
+        assert kinds(server.url, ca_file=str(certificate.with_suffix(".crt"))) == {}
+
+
+def test_a_named_authority_stands_in_the_place_of_all_others(
+    certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = made(tmp_path, "127.0.0.1")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.with_suffix(".crt")))
+    with faulty(always(ANSWER), serving(certificate)) as server:
+        assert kinds(server.url, ca_file=str(other.with_suffix(".crt"))) == {"tls": 4}
+
+
+def test_a_fault_proxy_passes_on_to_a_private_authority(certificate: Path) -> None:
+    tls = trusting(str(certificate.with_suffix(".crt")))
+    with faulty(always(ANSWER), serving(certificate)) as server, FaultProxy(server.url, tls=tls) as proxy:
+        assert kinds(proxy.url) == {}
 
 
 def test_a_certificate_for_another_server_is_an_error(

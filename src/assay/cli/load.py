@@ -47,6 +47,11 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Sent along; ${NAME} stands for a variable.",
         ),
         click.option("--insecure", is_flag=True, help="Take any TLS certificate."),
+        click.option(
+            "--ca-file",
+            metavar="FILE",
+            help="Certificates (PEM) to trust instead of the system's, with https.",
+        ),
         click.option("--workers", type=int, default=1, metavar="N", help="Processes that send; default: 1."),
         click.option(
             "--seed", type=click.IntRange(0, 2**32 - 1), default=1, metavar="N", help="Of random arrivals."

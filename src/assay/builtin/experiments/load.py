@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from assay.analysis.load import judged
 from assay.errors import AssayError
-from assay.execute.load.asking import LoadOptions, check_header, prepared
+from assay.execute.load.asking import LoadOptions, check_ca_file, check_header, prepared
 from assay.execute.load.request import check_address
 from assay.model import Better, Metric
 from assay.plugin.experiment import Experiment, ExperimentContext
@@ -53,12 +53,18 @@ class Load(Experiment):
         allow_host: list[str] = []
         header: list[str] = []
         insecure: bool = False
+        ca_file: str | None = None
         seed: int = 1
 
         @field_validator("target")
         @classmethod
         def _can_be_asked_and_kept(cls, target: str) -> str:
             return _checked(target, check_address) if "://" in target else target
+
+        @field_validator("ca_file")
+        @classmethod
+        def _holds_certificates(cls, ca_file: str | None) -> str | None:
+            return None if ca_file is None else _checked(ca_file, check_ca_file)
 
         @field_validator("header")
         @classmethod

@@ -79,6 +79,7 @@ class LoadOptions:
     allow_host: tuple[str, ...] = ()
     header: tuple[str, ...] = ()
     insecure: bool = False
+    ca_file: str | None = None
     seed: int = 1
 
 
@@ -138,10 +139,9 @@ def prepared_agent(
     options: LoadOptions, use: AgentUse, files: Sequence[str], data: Data | None = None
 ) -> Prepared:
     """Of an agent without a server: it is asked through its own code."""
-    if options.header or options.insecure:
-        raise _wrong(
-            "--header", f"'{use.name}' is asked through its own code and takes neither header nor TLS."
-        )
+    given = {"--header": options.header, "--insecure": options.insecure, "--ca-file": options.ca_file}
+    if told := [option for option, value in given.items() if value]:
+        raise _wrong(told[0], f"'{use.name}' is asked through its own code and takes neither header nor TLS.")
     load = load_for(options)
     prompts = data.prompts if data is not None else prompts_of(options)
     replays = load.trace is not None and data is None
@@ -170,7 +170,38 @@ def with_options(target: Target, options: LoadOptions, environment: Mapping[str,
     given = dict(_header(text, environment) for text in options.header)
     names = {name.lower() for name in given}
     kept = {name: value for name, value in target.headers.items() if name.lower() not in names}
-    return replace(target, headers={**kept, **given}, is_checked=target.is_checked and not options.insecure)
+    if options.ca_file is not None:
+        _check_tls(options.ca_file, target, options)
+    return replace(
+        target,
+        headers={**kept, **given},
+        is_checked=target.is_checked and not options.insecure,
+        ca_file=options.ca_file or target.ca_file,
+    )
+
+
+def _check_tls(file: str, target: Target, options: LoadOptions) -> None:
+    if options.insecure:
+        raise _wrong("--ca-file", "Give either --ca-file or --insecure, which takes any certificate.")
+    if urlsplit(target.url).scheme != "https":
+        raise _wrong(
+            "--ca-file", f"There is no TLS at '{target.url}': an address with TLS begins with https://"
+        )
+    check_ca_file(file)
+
+
+def check_ca_file(file: str) -> None:
+    """Now, and not in each worker: a file that is no use would look like a server that cannot be trusted."""
+    import ssl
+
+    from assay.execute.load.tls import trusting
+
+    try:
+        trusting(file)
+    except ssl.SSLError:
+        raise _wrong("--ca-file", f"'{file}' holds no certificate in PEM format.") from None
+    except OSError as error:
+        raise _wrong("--ca-file", f"'{file}' cannot be read: {error.strerror}.") from None
 
 
 def _is_here(url: str) -> bool:

@@ -46,10 +46,10 @@ def order_for(
     With a mould, requests are made of it and the rows of a trace.
     """
     place = place_of(target.url)
-    tls = {"name": place.host, "is_checked": target.is_checked} if place.is_tls else None
+    tls = {"name": place.host, "is_checked": target.is_checked, "ca_file": target.ca_file}
     return {
         "address": [place.family, place.address],
-        "tls": tls,
+        "tls": tls if place.is_tls else None,
         "requests": [one.decode("latin-1") for one in requests],
         "mould": mould,
         "stream": target.streams,

@@ -66,7 +66,7 @@ class FaultProxy:
     """Listens while it is entered, and lets everything pass until a fault is imposed.
 
     The moments that it tells are those of `clock`; with a `key` of their own, clients whose requests are all alike can be
-    told apart.
+    told apart. An upstream with TLS has to be one whom the system trusts, or `tls`.
     """
 
     def __init__(
@@ -75,8 +75,9 @@ class FaultProxy:
         seed: int = 0,
         key: Callable[[Request], str] = request_key,
         clock: Callable[[], float] = time.monotonic,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._place = _Place.of(upstream)
+        self._place = _Place.of(upstream, tls)
         self._seed, self._key, self._clock = seed, key, clock
         self._fault, self._drawn = NOTHING, 0
         self._passages: list[Passage] = []
@@ -372,13 +373,14 @@ class _Place:
     tls: ssl.SSLContext | None
 
     @classmethod
-    def of(cls, url: str) -> Self:
+    def of(cls, url: str, tls: ssl.SSLContext | None) -> Self:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"'{url}' is not a URL with http or https and a host.")
         is_tls = parts.scheme == "https"
         port = parts.port or (443 if is_tls else 80)
-        return cls(parts.hostname, port, parts.path, ssl.create_default_context() if is_tls else None)
+        known = tls or ssl.create_default_context() if is_tls else None
+        return cls(parts.hostname, port, parts.path, known)
 
     def request(self, request: Request) -> bytes:
         lines = [f"{request.method} {request.path} HTTP/1.1", f"host: {self.host}:{self.port}"]

@@ -36,6 +36,8 @@ class Target:
     streams: bool = True
     is_checked: bool = True
     """Whether a TLS certificate has to be valid."""
+    ca_file: str | None = None
+    """Who may vouch for it, in the place of those whom the system trusts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,15 @@ import time
 from assay.execute.load.channel import READ_BYTES, Channel, KernelClock, State, TlsError
 
 
+def trusting(ca_file: str | None, is_checked: bool = True) -> ssl.SSLContext:
+    """Those of the file, else those whom the system trusts, or anybody; OSError where the file is no use."""
+    context = ssl.create_default_context(cafile=ca_file)
+    if not is_checked:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 class TlsChannel(Channel):
     """TLS by hand over the plain connection, so that the kernel's stamps stay to be had."""
 

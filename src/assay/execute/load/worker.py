@@ -83,16 +83,11 @@ class Worker:
     def _channels_maker(self) -> Callable[[], Channel]:
         if self._order["tls"] is None:
             return lambda: Channel(self._address, self._kernel)
-        import ssl
+        from assay.execute.load.tls import TlsChannel, trusting
 
-        from assay.execute.load.tls import TlsChannel
-
-        context = ssl.create_default_context()
-        if not self._order["tls"]["is_checked"]:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        name = self._order["tls"]["name"]
-        return lambda: TlsChannel(self._address, self._kernel, context, name)
+        tls = self._order["tls"]
+        context = trusting(tls["ca_file"], tls["is_checked"])
+        return lambda: TlsChannel(self._address, self._kernel, context, tls["name"])
 
     def run(self, begin: float) -> None:
         """`begin` on the monotonic clock."""
