@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sim_llm.asking import quick
 
 PACKAGE = Path(__file__).parent / "plugin_package"
 COMMAND = Path(sys.executable).with_name("assay")
@@ -23,6 +24,7 @@ iterations: {warmup: 1, measured: 3}
 instrumentation: [timing, {name: collections, generation: 0}]
 executor: one_by_one
 """
+CASES = [{"id": f"c{n}", "input": f"What is {n} + 7?", "expected": str(n + 7)} for n in range(5)]
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +67,7 @@ def answer(done: subprocess.CompletedProcess[str]) -> Any:
         ("instruments", "collections"),
         ("executors", "one_by_one"),
         ("reporters", "txt"),
+        ("scenarios", "stop_and_go"),
     ],
 )
 def test_an_installed_plug_in_is_listed_with_its_distribution(
@@ -89,6 +92,26 @@ def test_a_run_uses_an_experiment_an_instrument_an_executor_and_a_reporter_from_
     assert summary.count(": 3 ok") == 2
     assert "sorted_numbers: 200" in summary
     assert "gc_collections: " in summary
+
+
+def test_a_scenario_from_outside_is_carried_out_judged_and_stored_like_our_own(
+    site: Path, tmp_path: Path
+) -> None:
+    suite = {"suite": "s", "benchmarks": [{"id": "b", "cases": CASES, "scorer": "exact"}]}
+    (tmp_path / "s.yaml").write_text(json.dumps(suite))
+    asked = ("--scenario", "stop_and_go", "--quick", "--base", "10", "--slo", "latency_p95<60s")
+
+    with quick(skill=1.0) as server:
+        done = answer(assay(site, tmp_path, "stress", f"{server.url}/v1", *asked, "--dataset", "s.yaml"))
+
+    [found] = done["scenarios"]
+    # Two bursts of a second at ten a second, and nothing while it is silent
+    assert (found["requests_offered"], found["requests_good"], found["duration_s"]) == (20, 20, 4.0)
+    assert found["quality"]["score"] == 1.0
+    assert found["judgements"]["wakes_in"]["unit"] == "s"
+    assert found["parameters"] == {"bursts": 2, "seconds": 1.0}
+    stored = answer(assay(site, tmp_path, "show", "last"))
+    assert stored["stress"]["scenarios"] == done["scenarios"]
 
 
 def test_params_of_a_plug_in_are_checked_before_anything_runs(site: Path, tmp_path: Path) -> None:

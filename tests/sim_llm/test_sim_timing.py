@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import json
 import statistics
+from collections.abc import Callable
+from itertools import count
 from time import perf_counter
 
 import pytest
 from tests.sim_llm.asking import OLLAMA, OPENAI, post, posts, quick, said
 
 from assay.execute.http import HttpClient
-from assay.testing.sim_llm import SimOptions, SimServer
+from assay.testing.sim_llm import SimOptions, SimServer, service, simulation
 from assay.testing.sim_llm.gauge import Punctuality, answers_per_second, punctuality, served_per_second
+from assay.testing.sim_llm.protocol import Request
 
 BODY = json.dumps(said("hello")).encode()
 
@@ -89,6 +93,58 @@ def test_slots_bound_what_is_served_at_a_time_and_throughput_saturates() -> None
     assert 2 <= taken < 4
     # Two that are served at the same time may end in either order.
     assert sum(abs(place - number) for place, number in enumerate(order)) <= 8
+
+
+class StoppedClock:
+    """Time that passes when it is told to, and whatever is due by then, as of a process that was held up."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._number = count()
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def at(self, due: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (due, next(self._number), act))
+
+    def go_on_to(self, now: float) -> None:
+        self.now = now
+        while self._due and self._due[0][0] <= now:
+            heapq.heappop(self._due)[2]()
+
+
+class Nobody:
+    """Listens to answers without a connection."""
+
+    def whole(self, status: int, document: object) -> bytes:
+        return b""
+
+    def send(self, data: bytes) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+@pytest.mark.parametrize(("held_up", "completed"), [(0.9, 0), (1.0, 2), (3.5, 6), (4.0, 8), (60.0, 20)])
+def test_a_server_that_was_held_up_does_no_more_than_its_slots_allow(
+    monkeypatch: pytest.MonkeyPatch, held_up: float, completed: int
+) -> None:
+    clock = StoppedClock()
+    for module in (service, simulation):
+        monkeypatch.setattr(module, "monotonic", clock)
+    loop = asyncio.new_event_loop()
+    made = simulation.Simulation(SimOptions(ttft=1.0, itl=0.0, tokens=1, slots=2), loop)
+    loop.close()
+    monkeypatch.setattr(made, "deadlines", clock)
+    for _ in range(20):
+        asked = Request("POST", OPENAI, BODY, 0.0)
+        made._on_request(Nobody(), asked)  # type: ignore[arg-type]
+
+    clock.go_on_to(held_up)
+
+    stats = made.stats()
+    assert (stats["completed"], stats["in_flight"]) == (completed, min(2, 20 - completed))
 
 
 def test_who_waits_for_a_slot_is_counted_as_queued() -> None:

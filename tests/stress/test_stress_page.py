@@ -6,6 +6,8 @@ import socket
 from pathlib import Path
 
 import pytest
+from tests.command import AssayInline
+from tests.sim_llm.asking import quick
 from tests.test_readme_and_examples import ROOT, blocks, run_in_one_shell
 
 from assay.plugin import lookup
@@ -16,6 +18,16 @@ PAGE = ROOT / "docs" / "stress.md"
 def test_every_scenario_is_on_the_page() -> None:
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
     assert sorted(row.split("`")[1] for row in rows) == lookup.known("scenarios")
+
+
+def test_the_scenario_on_the_page_about_plug_ins_runs_as_it_stands(assay_inline: AssayInline) -> None:
+    page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    [text] = [block for block in blocks(page, "python") if "class Doubled" in block]
+    assay_inline.write("mine.py", text)
+    with quick() as server:
+        asked = ("--scenario", "mine.py::Doubled", "--quick", "--base", "10", "--slo", "latency_p95<60s")
+        found = assay_inline("stress", f"{server.url}/v1", *asked, "--json").json["scenarios"]
+    assert [(one["scenario"], one["requests_offered"]) for one in found] == [("doubled", 40)]
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ _EVERY = 0.25
     multiple=True,
     help="Only this one, by name (see assay list scenarios); several times. Default: all.",
 )
-@click.option("--quick", is_flag=True, help="All in about a minute, instead of an hour.")
+@click.option("--quick", is_flag=True, help="All in about a minute and a half, instead of an hour.")
 @click.option(
     "--base",
     metavar="RATE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from assay.model import (
 )
 from assay.model.load import LoadResult
 from assay.model.stress import STRESS, ScenarioFinding, StressFinding
-from assay.pipeline.loading import agent_named, prepare_load, suite_data
+from assay.pipeline.loading import agent_named, finished_at_all_events, prepare_load, suite_data
 from assay.pipeline.ownership import owner
 from assay.plugin import lookup
 from assay.plugin.scenario import Scenario
@@ -108,7 +108,7 @@ def scenarios_named(names: Sequence[str], is_quick: bool) -> list[Scenario]:
     known = lookup.known("scenarios")
     wanted = list(dict.fromkeys(names)) or [
         *(one for one in ORDER if one in known),
-        *(set(known) - set(ORDER)),
+        *sorted(set(known) - set(ORDER)),
     ]
     members = [lookup.find("scenarios", name) for name in wanted]
     return [member.quick() if is_quick else member() for member in members]
@@ -132,15 +132,16 @@ def run_stress(
         plan = plan_stress(options, chosen, subject.use)
         begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), now, owner())
         found: list[ScenarioFinding] = []
-        for number, scenario in enumerate(chosen):
-            started = time.time()
-            try:
-                one = _carried_out(scenario, start.bench, told)
-            except Interrupted:
-                break
-            store.add(begun.id, Batch((_execution(one, number, started, start.setting),)))
-            found.append(one)
-            told.found(one)
+        with finished_at_all_events(store, begun.id):
+            for number, scenario in enumerate(chosen):
+                started = time.time()
+                try:
+                    one = _carried_out(scenario, start.bench, told)
+                except Interrupted:
+                    break
+                store.add(begun.id, Batch((_execution(one, number, started, start.setting),)))
+                found.append(one)
+                told.found(one)
         store.finish(begun.id, _state(found, interrupt()), datetime.now(UTC))
     whole = stress_finding(shown(options.load.target), start.setting, found)
     return Stressed(begun.id, whole, interrupt())
@@ -283,11 +284,8 @@ def plan_stress(options: StressOptions, scenarios: Sequence[Scenario], use: Agen
 
 
 def _sizes(scenario: Any) -> dict[str, object]:
-    return (
-        {name: plain(value) for name, value in asdict(scenario).items()}
-        if hasattr(scenario, "__slots__")
-        else {}
-    )
+    sizes = asdict(scenario) if is_dataclass(scenario) and not isinstance(scenario, type) else {}
+    return {name: plain(value) for name, value in sizes.items()}
 
 
 def shown(target: str) -> str:

@@ -436,8 +436,9 @@ class Result(BaseModel):
     teams: list[Team] | None = Field(None, description="Of teams: both legs compared, one entry a point")
     stress: Plain | None = Field(
         None,
-        description="Of a stress test: `resilience`, `scaling_limits`, `recommendations`, and `scenarios` with score, "
-        "breaking point, recovery, judgements and resources of each; see docs/stress.md",
+        description="Of a stress test: `resilience`, `scaling_limits`, `recommendations`, `correctness` (whether a suite "
+        "told right from wrong, and the score in calm), and `scenarios` with score, breaking point, recovery, `quality` under "
+        "pressure and in calm, judgements and resources of each; see docs/stress.md",
     )
     trials: list[Trial] = Field(description="One entry a trial, in the order of the plan")
 

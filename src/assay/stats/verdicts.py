@@ -53,7 +53,10 @@ def wilson(share: float, n: float, z: float = _Z) -> tuple[float, float]:
     middle = share + z * z / (2 * n)
     spread = z * float(np.sqrt(max(0.0, share * (1 - share) / n + z * z / (4 * n * n))))
     scale = 1 + z * z / n
-    return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
+    # Where all or none are of the kind, one end is exact, whatever rounding makes of it.
+    low = (middle - spread) / scale if share > 0 else 0.0
+    high = (middle + spread) / scale if share < 1 else 1.0
+    return max(0.0, low), min(1.0, high)
 
 
 def effective_n(case_means: Floats, executions: int) -> float:

@@ -169,6 +169,7 @@ class Traffic:
 
 
 def _is_early(told: Passage, again: Passage) -> bool:
-    if told.retry_after is None or told.ended is None:
+    if told.retry_after is None:
         return False
-    return again.arrived < told.ended + told.retry_after
+    # When the answer was handed over is known too late where this machine is busy; it was not before the request had come.
+    return again.arrived < told.arrived + told.retry_after

@@ -83,7 +83,6 @@ class Gauge:
                 self._every *= 2
 
     def _look(self) -> None:
-        at = time.monotonic() - self._begun
         memory, cpu = 0, dict[int, float]()
         for process in self._find():
             try:
@@ -95,6 +94,8 @@ class Gauge:
                 continue
         if not cpu:
             return
+        # To find all processes may take longer than to read them.
+        at = time.monotonic() - self._begun
         since = at - self._samples[-1].at if self._samples else 0.0
         worked = sum(
             spent - self._cpu.get(pid, spent if not self._samples else 0.0) for pid, spent in cpu.items()

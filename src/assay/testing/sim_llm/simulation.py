@@ -8,6 +8,7 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from heapq import heappop, heappush
 from time import monotonic
 
 from assay.execute.http.deadlines import Deadlines
@@ -58,6 +59,8 @@ class Simulation:
         self._under_way: dict[Guest, Service] = {}
         self._serving = 0
         self._is_admitting = False
+        self._freed: list[float] = []
+        """While requests are let in: since when each slot that is free has been."""
         self._known_asks: dict[tuple[str, bytes], Ask] = {}
         self._guests: set[Guest] = set()
         self._asks: dict[str, Dialect] = {
@@ -155,15 +158,17 @@ class Simulation:
         return ask
 
     def _admit(self, now: float) -> None:
-        """Begin what there are slots for; a loop, because an answer without delays ends within its beginning."""
+        """Begin what there are slots for, each when its slot was free; a loop, because an answer whose time is over already,
+        where this process is late or there are no delays, ends within its beginning."""
         if self._is_admitting:
             return
         self._is_admitting = True
         slots = self.options.slots
-        while self._queue and (slots is None or self._serving < slots):
+        self._freed = [] if slots is None else [now] * (slots - self._serving)
+        while self._queue and (slots is None or self._freed):
             service = self._queue.popleft()
             self._serving += 1
-            service.begin(max(now, service.arrived))
+            service.begin(max(now if slots is None else heappop(self._freed), service.arrived))
         self._is_admitting = False
 
     def done(self, guest: Guest, at: float, outcome: str, output_tokens: int = 0) -> None:
@@ -172,6 +177,8 @@ class Simulation:
         self.counts["output_tokens"] += output_tokens
         self._under_way.pop(guest, None)
         self._serving -= 1
+        if self._is_admitting:
+            heappush(self._freed, at)
         self._admit(at)
 
     def _on_gone(self, guest: Guest) -> None:
