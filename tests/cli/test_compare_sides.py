@@ -100,6 +100,57 @@ def test_the_score_of_the_only_scorer_is_not_told_twice_unless_asked_for(played:
     assert [one["metric"] for one in asked] == ["score.exact"]
 
 
+MIXED = """
+suite: mixed
+agents:
+  - {name: real, type: oracle}
+  - {name: invented, type: simulated, quality: 0.5, seconds: 0}
+benchmarks:
+  - id: sums
+    cases: [%s]
+    scorer: exact
+    limits: {seconds: 5}
+"""
+
+
+@pytest.fixture
+def mixed(assay_inline: AssayInline) -> AssayInline:
+    lines = ", ".join(f'{{id: c{n}, input: "{n}", expected: "{n}"}}' for n in range(30))
+    assay_inline.write("mixed.yaml", MIXED % lines)
+    assert assay_inline("run", "mixed.yaml", "--repetitions", "2", "-q").code in (0, 1)
+    return assay_inline
+
+
+def test_a_simulated_agent_neither_wins_nor_loses_against_a_measured_one(mixed: AssayInline) -> None:
+    found = mixed("compare", "invented", "real", "--json").json
+    assert {one["verdict"] for one in found["comparisons"]} == {"unsure"}
+    (agents,) = found["agents"]
+    assert agents["winner"] is None
+    assert set(agents["winners"].values()) == {None}
+    assert agents["recommendations"] == [
+        "'invented' is simulated, so its figures are made up, and 'real' was measured: "
+        "neither can be called better than the other. Compare like with like."
+    ]
+    assert any("simulated for A only" in one["message"] for one in found["warnings"])
+
+
+def test_among_several_agents_simulated_ones_stand_apart(mixed: AssayInline) -> None:
+    found = mixed("compare", "invented", "real", "real", "--json").json
+    rows = found["agent_comparison_matrix"]
+    assert [one["agent_id"] for one in rows if one["simulated"]] == ["invented"]
+
+
+def test_agents_are_compared_on_the_suite_that_both_did(mixed: AssayInline) -> None:
+    mixed.write(
+        "other.yaml",
+        "suite: other\nagents: [{name: real, type: oracle}]\n"
+        "benchmarks: [{id: b, scorer: exact, cases: [{id: a, input: q, expected: '7'}]}]\n",
+    )
+    assert mixed("run", "other.yaml", "-q").code == 0
+    found = mixed("compare", "invented", "real", "--json").json
+    assert {one["trial_b"] for one in found["comparisons"]} == {"sums · real"}
+
+
 PACED = '''
 import time
 from pathlib import Path

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from assay.analysis.compare import matching_trials
 from assay.analysis.findings import early_end
 from assay.analysis.treatment import differing_params
-from assay.model import Doubt, Environment, Report
+from assay.model import Doubt, Environment, Kind, Report
 
 _FACTS = (
     (
@@ -61,10 +61,15 @@ def _fact(environment: Environment, path: tuple[str, ...]) -> object:
 
 def _kinds(a: Report, b: Report) -> Iterator[Doubt]:
     first, second = _kinds_by_metric(a), _kinds_by_metric(b)
-    for name in first:
-        if name in second and first[name] != second[name]:
-            message = f"'{name}' is {first[name]} for A, but {second[name]} for B."
-            yield Doubt("kind", message, "Numbers that came about in different ways do not compare.")
+    differing = [name for name in first if name in second and first[name] != second[name]]
+    hint = "Numbers that came about in different ways do not compare."
+    for side, kinds in (("A", first), ("B", second)):
+        if made_up := [f"'{name}'" for name in differing if kinds[name] == Kind.SIMULATED]:
+            are = "is" if len(made_up) == 1 else "are"
+            yield Doubt("kind", f"{', '.join(made_up)} {are} simulated for {side} only.", hint)
+    for name in differing:
+        if Kind.SIMULATED not in (first[name], second[name]):
+            yield Doubt("kind", f"'{name}' is {first[name]} for A, but {second[name]} for B.", hint)
 
 
 def _kinds_by_metric(report: Report) -> dict[str, str]:

@@ -40,8 +40,24 @@ def _showdown(
     names = {x.name for x, _ in pairs}
     own = [one for one in comparisons if one.trial_a in names]
     winners = _held_back(winners, own)
-    made = Showdown(first.agent, second.agent, winners, ratings, flips, ())
-    return replace(made, advice=tuple(_advice(made, b, own)))
+    mixed = _mixed(pairs)
+    made = Showdown(
+        first.agent, second.agent, dict.fromkeys(winners) if mixed else winners, ratings, flips, ()
+    )
+    return replace(made, advice=(mixed,) if mixed else tuple(_advice(made, b, own)))
+
+
+def _mixed(pairs: Sequence[tuple[TrialReport, TrialReport]]) -> str:
+    """Why nobody wins where one side made its figures up and the other did not; "" where they are alike."""
+    for pair in pairs:
+        first, second = (one.is_simulated for one in pair)
+        if first != second:
+            made_up, real = (one.stored.trial.agent.name for one in (pair if first else reversed(pair)))
+            return (
+                f"'{made_up}' is simulated, so its figures are made up, and '{real}' was measured: "
+                "neither can be called better than the other. Compare like with like."
+            )
+    return ""
 
 
 def contender(trials: Sequence[TrialReport]) -> Contender:

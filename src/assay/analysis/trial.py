@@ -39,12 +39,9 @@ def trial_report(
     names = sorted(
         (name for name in series if len(series[name].values)), key=lambda name: _place(name, watched)
     )
-    estimates = [_estimated(name, series[name], metrics, watched) for name in names]
-    if applied.get("simulated") is True:
-        estimates = [_made_up(one) for one in estimates]
-    return TrialReport(
+    report = TrialReport(
         stored=stored,
-        estimates=tuple(estimates),
+        estimates=tuple(_estimated(name, series[name], metrics, watched) for name in names),
         counts=counts,
         series=series,
         failures=failures,
@@ -54,6 +51,9 @@ def trial_report(
         watched=frozenset(watched),
         ratings=ratings,
         judging=judging,
+    )
+    return (
+        replace(report, estimates=tuple(map(_made_up, report.estimates))) if report.is_simulated else report
     )
 
 

@@ -113,7 +113,8 @@ def _named(ref: str, report: Report) -> str:
     """What was asked for, and which run that is."""
     run = report.run
     told = "" if run.id.startswith(ref) else f"{ref}, "
-    return f"{told}run {run.id} of {run.name}, {run.started:%Y-%m-%d %H:%M}"
+    simulated = ", simulated" if report.trials and all(one.is_simulated for one in report.trials) else ""
+    return f"{told}run {run.id} of {run.name}, {run.started:%Y-%m-%d %H:%M}{simulated}"
 
 
 def _compare_all(session: Session, sides: tuple[str, ...], suite: str | None) -> int:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from assay.model.estimate import Estimate
 from assay.model.execution import Artifact, Execution
-from assay.model.metric import Metric
+from assay.model.metric import Kind, Metric
 from assay.model.rating import Judging, Ratings
 from assay.model.run import Run, StoredTrial
 from assay.model.suite import Suite
@@ -14,6 +15,9 @@ from assay.model.suite import Suite
 if TYPE_CHECKING:
     from assay.model.stress import StressFinding
     from assay.model.team import TeamFinding
+
+_LOOKED_AT = 500
+"""Executions that are asked whether they are simulated: an agent is it throughout, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,18 @@ class TrialReport:
     @property
     def ok(self) -> int:
         return self.counts.get("ok", 0)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether its agent, or the server behind it, made its figures up."""
+        use = self.stored.trial.agent_use
+        told = [one.metric.kind is Kind.SIMULATED for one in self.estimates]
+        if self.applied.get("simulated") is True or (told and all(told)):
+            return True
+        if use is None:
+            return False
+        looked_at = islice(self.executions, _LOOKED_AT)
+        return use.type == "simulated" or any(one.detail and one.detail.get("simulated") for one in looked_at)
 
 
 @dataclass(frozen=True, slots=True)

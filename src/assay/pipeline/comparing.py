@@ -20,7 +20,6 @@ from assay.errors import AssayError, Unlike
 from assay.model import (
     Comparison,
     Doubt,
-    Kind,
     Report,
     TrialReport,
 )
@@ -55,6 +54,7 @@ def compared(
     tolerance: float | None = None,
     suite: str | None = None,
 ) -> Compared:
+    suite = suite or _shared_suite(store, (a, b))
     side_a, side_b = side(store, a, suite), side(store, b, suite)
     known = known_floors(store, side_a, side_b)
     comparisons = compare_reports(
@@ -73,8 +73,15 @@ def compared(
     return Compared(side_a, side_b, comparisons, doubts, showdowns(side_a, side_b, comparisons))
 
 
+def _shared_suite(store: Store, refs: Sequence[str]) -> str | None:
+    """Of agents, the newest that all of them did: none is held against what another did elsewhere since. Else None."""
+    done = [[one.suite for one in _done_by(store, ref) if one.suite] for ref in refs]
+    return next((name for name in reversed(done[-1]) if all(name in suites for suites in done)), None)
+
+
 def all_pairs(store: Store, refs: Sequence[str], suite: str | None = None) -> Matrix:
     """Several agents on one suite, every two of them, corrected over all pairs and dimensions."""
+    suite = suite or _shared_suite(store, refs)
     sides = [side(store, ref, suite) for ref in refs]
     rated = [
         (ref, [t for t in one.trials if t.ratings is not None]) for ref, one in zip(refs, sides, strict=True)
@@ -89,15 +96,11 @@ def all_pairs(store: Store, refs: Sequence[str], suite: str | None = None) -> Ma
             f"The sides are of different suites ({', '.join(sorted(suites))}). Choose one: --suite NAME"
         )
     contenders = [
-        replace(contender(trials), agent=ref, is_simulated=any(map(_is_simulated, trials)))
+        replace(contender(trials), agent=ref, is_simulated=any(one.is_simulated for one in trials))
         for ref, trials in rated
     ]
     benchmarks = list(dict.fromkeys(name for one in contenders for name in one.ratings))
     return matrix(next(iter(suites), ""), contenders, benchmarks)
-
-
-def _is_simulated(trial: TrialReport) -> bool:
-    return any(estimate.metric.kind is Kind.SIMULATED for estimate in trial.estimates)
 
 
 def courses(
@@ -135,9 +138,7 @@ def _estimated_again(trial: TrialReport) -> TrialReport:
 
 def agent_report(store: Store, ref: str, suite: str | None = None) -> Report | None:
     """The latest trials of an agent, or of `agent@version`, as one report; None where no agent is called so."""
-    name, _, version = ref.partition("@")
-    done = store.agent_trials(name) if name else []
-    done = [one for one in done if version in ("", one.version) and suite in (None, one.suite)]
+    done = [one for one in _done_by(store, ref) if suite in (None, one.suite)]
     if not done:
         return None
     newest = done[-1]
@@ -146,6 +147,11 @@ def agent_report(store: Store, ref: str, suite: str | None = None) -> Report | N
         stored = next(t for t in store.run(one.run_id).trials if t.id == one.trial_id)
         trials.append(trial_report_of(store, stored, store.suite_of(one.run_id)))
     return findings(store.run(newest.run_id), trials)
+
+
+def _done_by(store: Store, ref: str) -> list[AgentTrial]:
+    name, _, version = ref.partition("@")
+    return [one for one in store.agent_trials(name) if version in ("", one.version)] if name else []
 
 
 def _standing(done: Sequence[AgentTrial]) -> list[AgentTrial]:

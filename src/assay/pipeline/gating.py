@@ -19,7 +19,6 @@ from assay.model import Doubt, Metric, Report, RunState
 from assay.model.regression import Gate
 from assay.pipeline.comparing import side
 from assay.pipeline.tolerating import about_floors, history_floors, known_floors, pace_between, shares_of
-from assay.report.contests import is_simulated
 from assay.store.store import Store
 
 
@@ -129,7 +128,7 @@ def _benchmarks(report: Report) -> str:
 
 def _other_kind(a: Report, b: Report) -> str:
     for first, second in matching_trials(a, b):
-        kinds = ["simulated" if is_simulated(trial) else "measured" for trial in (first, second)]
+        kinds = ["simulated" if trial.is_simulated else "measured" for trial in (first, second)]
         if kinds[0] != kinds[1]:
             return f"'{second.name}' is {kinds[1]}, in the baseline it is {kinds[0]}. Compare like with like."
     return ""

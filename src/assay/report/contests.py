@@ -13,7 +13,6 @@ from assay.model import (
     Benchmark,
     Estimate,
     Execution,
-    Kind,
     Rating,
     Ratings,
     Report,
@@ -34,7 +33,7 @@ OUTCOMES = {
 UNKNOWN = "unknown"
 _PASS_MARK = 0.5
 _LOOKED_AT = 500
-"""Executions that are asked whether they are simulated: an agent is it throughout, or not at all."""
+"""Executions that are asked how their cost is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ def contests(report: Report) -> list[Contest]:
     groups: dict[tuple[bool, str], list[TrialReport]] = {}
     for trial in report.trials:
         if trial.ratings is not None:
-            groups.setdefault((is_simulated(trial), trial.stored.trial.benchmark), []).append(trial)
+            groups.setdefault((trial.is_simulated, trial.stored.trial.benchmark), []).append(trial)
     real_first = sorted(groups.items(), key=lambda item: item[0][0])
     return [_contest(report, name, simulated, trials) for (simulated, name), trials in real_first]
 
@@ -148,16 +147,6 @@ def pass_mark_of(report: Report, name: str) -> float:
     """The score from which a case of a benchmark counts as passed."""
     defined = benchmark_of(report, name)
     return defined.rubric.pass_mark if defined else _PASS_MARK
-
-
-def is_simulated(trial: TrialReport) -> bool:
-    """Whether its agent, or the server behind it, made its figures up."""
-    use = trial.stored.trial.agent_use
-    if use is None:
-        kinds = {estimate.metric.kind for estimate in trial.estimates}
-        return trial.applied.get("simulated") is True or kinds == {Kind.SIMULATED}
-    looked_at = islice(trial.executions, _LOOKED_AT)
-    return use.type == "simulated" or any(one.detail and one.detail.get("simulated") for one in looked_at)
 
 
 def _labels(trials: Sequence[TrialReport]) -> list[str]:

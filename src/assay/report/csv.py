@@ -10,7 +10,7 @@ from pathlib import Path
 
 from assay.model import Execution, Phase, Report, TrialReport
 from assay.report.cases import outcome_of
-from assay.report.contests import is_simulated, pass_mark_of
+from assay.report.contests import pass_mark_of
 
 _FIXED = ("run_id", "trial", "name", "agent", "version", "benchmark", "experiment")
 _EXECUTION = ("case", "process", "phase", "repetition", "status", "started", "loops")
@@ -84,7 +84,7 @@ def _fixed(report: Report, trial: TrialReport, columns: _Columns) -> Iterator[ob
     yield from (report.run.id, trial.stored.id, point.name, point.agent.name, point.agent.version)
     yield from (point.benchmark, point.experiment)
     if columns.of_suite:
-        yield from (point.suite, str(is_simulated(trial)).lower())
+        yield from (point.suite, str(trial.is_simulated).lower())
     yield from (point.params.get(name) for name in columns.params)
 
 

@@ -25,7 +25,7 @@ from assay.model import (
     Report,
     TrialReport,
 )
-from assay.report.contests import benchmark_of, cost_sources, is_simulated
+from assay.report.contests import benchmark_of, cost_sources
 from assay.report.figures import doubts_of, question_text, ruling_verdict
 from assay.report.names import safe_name, trial_folder
 
@@ -184,7 +184,7 @@ def _trial(run: Report, report: TrialReport) -> dict[str, Any]:
 
 def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
     return {
-        "simulated": is_simulated(trial),
+        "simulated": trial.is_simulated,
         "concurrency": trial.stored.trial.concurrency,
         "ratings": {name: _rating(rating) for name, rating in ratings.dimensions.items()},
         "overall": _rating(ratings.overall),

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from assay.model import Report, Status, TrialReport
 from assay.report.cases import CaseTally, tallies
-from assay.report.contests import OUTCOMES, is_simulated, pass_mark_of, rating_text
+from assay.report.contests import OUTCOMES, pass_mark_of, rating_text
 from assay.report.figures import (
     cv_text,
     doubts_of,
@@ -97,7 +97,7 @@ def _rating_facts(trial: TrialReport) -> dict[str, str]:
     outcomes = ", ".join(f"{number} {name}" for name, number in ratings.outcomes.items())
     return {
         "agent": f"{trial.stored.trial.agent.name} {trial.stored.trial.agent.version}".strip(),
-        "simulated": str(is_simulated(trial)).lower(),
+        "simulated": str(trial.is_simulated).lower(),
         **marks,
         "overall": f"{rating_text(ratings.overall)} ({ratings.overall.basis})",
         "outcomes": outcomes,
