@@ -41,6 +41,10 @@ class Done:
         return self.err
 
 
+_HANGS_AFTER = 600
+"""Seconds; a machine that does ten things at once may need minutes for what takes seconds."""
+
+
 class Assay:
     """The command in a folder of its own, with none of this machine's settings."""
 
@@ -61,7 +65,7 @@ class Assay:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=_HANGS_AFTER,
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
