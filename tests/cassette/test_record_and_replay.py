@@ -167,9 +167,28 @@ def test_a_provider_that_is_not_there_is_told_to_the_program(assay: Assay) -> No
     assert (assay.folder / "cassette.jsonl").read_text() == ""
 
 
+def test_a_recording_in_which_nothing_was_recorded_leaves_the_cassette_as_it_was(
+    assay: Assay, server: SimServer
+) -> None:
+    record(assay, server, "openai:hello")
+    before = tape(assay)
+    done = assay("record", *program("openai:hi"), OPENAI_BASE_URL="http://127.0.0.1:1/v1", OPENAI_API_KEY=KEY)
+    assert done.code == 3
+    assert tape(assay) == before
+    assert "1 call could not be passed on: No connection to 127.0.0.1:1" in done.err
+    assert "Say where they go: --upstream URL" in done.err
+    assert "0 calls recorded; cassette.jsonl is as it was." in done.err
+
+
+def test_a_recording_takes_the_place_of_the_one_before(assay: Assay, server: SimServer) -> None:
+    record(assay, server, "openai:hello", "openai:again")
+    record(assay, server, "openai:hello")
+    assert len(tape(assay)) == 1
+
+
 def test_json_output_is_one_document_whatever_the_program_prints(assay: Assay, server: SimServer) -> None:
     done = assay("record", "--json", *program("openai:hi"), cwd=assay.folder, **addresses(server))
-    assert done.json == {"cassette": "cassette.jsonl", "calls": 1, "exit_code": 0}
+    assert done.json == {"cassette": "cassette.jsonl", "calls": 1, "unreachable": 0, "exit_code": 0}
     replayed = assay("replay", "--json", *program("openai:hi"))
     assert replayed.json == {"cassette": "cassette.jsonl", "calls": 1, "misses": [], "exit_code": 0}
 

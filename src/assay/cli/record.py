@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 from pathlib import Path
 
 import click
@@ -38,24 +39,44 @@ def record(
     find_program(command)
     try:
         cassette.parent.mkdir(parents=True, exist_ok=True)
-        file = cassette.open("a" if append else "w", encoding="utf-8")
+        file = cassette.open("a", encoding="utf-8")
     except OSError as error:
         raise AssayError(f"The cassette '{cassette}' cannot be written: {error.strerror}.") from None
 
-    async def recorded() -> tuple[int, int]:
-        recorder = Recorder(file, upstreams(os.environ, upstream), Redaction())
+    async def recorded() -> tuple[int, Recorder]:
+        recorder = Recorder(file, upstreams(os.environ, upstream), Redaction(), anew=not append)
         code = await run_program(command, recorder.serve, quiet_output=session.is_json)
         await recorder.close()
-        return code, recorder.recorded
+        return code, recorder
 
     with file:
-        code, calls = asyncio.run(recorded())
+        code, made = asyncio.run(recorded())
     if session.is_json:
-        session.emit({"cassette": str(cassette), "calls": calls, "exit_code": code})
+        session.emit(
+            {
+                "cassette": str(cassette),
+                "calls": made.recorded,
+                "unreachable": len(made.unreachable),
+                "exit_code": code,
+            }
+        )
+        return code
+    if made.unreachable:
+        session.say(
+            f"{_calls(len(made.unreachable))} could not be passed on: {made.unreachable[0]} "
+            "Say where they go: --upstream URL"
+        )
+    if made.recorded:
+        session.say(f"{_calls(made.recorded)} recorded in {cassette}.")
+        session.next(f"assay replay --cassette {cassette} -- {shlex.join(command)}")
     else:
-        session.say(f"{calls} calls recorded in {cassette}.")
-        session.next(f"assay replay --cassette {cassette} -- {' '.join(command)}")
+        session.say(f"0 calls recorded; {cassette} is as it was.")
+        session.next(f"assay record --upstream URL -- {shlex.join(command)}")
     return code
+
+
+def _calls(number: int) -> str:
+    return "1 call" if number == 1 else f"{number:,} calls"
 
 
 @click.command(context_settings=_COMMAND)
@@ -93,7 +114,11 @@ def replay(session: Session, cassette: Path, match: str, delays: str, command: t
             }
         )
     else:
-        session.say(f"{replayer.replayed} calls answered from {cassette}.")
+        session.say(f"{_calls(replayer.replayed)} answered from {cassette}.")
+        again = f"--cassette {cassette} -- {shlex.join(command)}"
+        session.next(
+            f"assay record --append {again}" if player.misses else f"assay replay --delays original {again}"
+        )
     return code or (1 if player.misses else 0)
 
 

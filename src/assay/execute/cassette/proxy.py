@@ -170,12 +170,20 @@ class _Taken:
 
 
 class Recorder:
-    """Passes requests on to where they were meant to go, and writes each exchange down when it is over."""
+    """Passes requests on to where they were meant to go, and writes each exchange down when it is over.
 
-    def __init__(self, file: IO[str], upstreams: Mapping[str, str], redaction: Redaction) -> None:
+    The file is open for adding; one that is made `anew` keeps what is in it until there is something in its place.
+    """
+
+    def __init__(
+        self, file: IO[str], upstreams: Mapping[str, str], redaction: Redaction, *, anew: bool = False
+    ) -> None:
         self._file, self._upstreams, self._redaction = file, upstreams, redaction
+        self._anew = anew
         self._client = HttpClient()
         self.recorded = 0
+        self.unreachable: list[str] = []
+        """Why calls could not be passed on."""
 
     async def serve(self, incoming: Incoming, outgoing: Outgoing) -> None:
         self._redaction.learn_from(incoming.headers)
@@ -192,6 +200,7 @@ class Recorder:
                 await outgoing.end()
         except HttpError as error:
             if not taken.status:
+                self.unreachable.append(str(error))
                 await outgoing.fail(502, f"The provider could not be reached: {error}", "proxy_error")
                 return
             taken.is_cut = True
@@ -206,6 +215,9 @@ class Recorder:
             incoming.method, incoming.path, incoming.json, taken.status, taken.headers, _texts(taken.pieces),
             taken.is_cut,
         )  # fmt: skip
+        if self._anew:
+            self._file.truncate(0)
+            self._anew = False
         self._file.write(line_of(exchange, self._redaction))
         self._file.flush()
         self.recorded += 1
