@@ -69,8 +69,9 @@ class Past:
         state: RunState = RunState.COMPLETED,
         simulated: bool = False,
         suite: Suite | None = None,
+        only: int | None = None,
     ) -> Run:
-        """`slower` by benchmark, or everywhere; `hour` is a factor on times that all of the run shares."""
+        """`only` so many cases; `slower` by benchmark, or everywhere; `hour` is a factor on times that all of the run shares."""
         self.made += 1
         chosen = suite or self.suite
         plan = self._plan(chosen, version)
@@ -82,7 +83,7 @@ class Past:
                 self._execution(
                     index, n, hour * factor, wrong=wrong, failed=failed, usd=usd, simulated=simulated
                 )
-                for n in range(len(benchmark.cases))
+                for n in range(len(benchmark.cases) if only is None else only)
             ]
             self.store.add(run_id, Batch(tuple(made)))
         self.store.finish(run_id, state, began + timedelta(minutes=5))

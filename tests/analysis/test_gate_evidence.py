@@ -97,6 +97,12 @@ def test_a_trial_that_no_longer_works_is_broken(lab) -> None:
     assert broken_trials(b, a) == broken_trials(a, a) == ()
 
 
+def test_a_harness_that_fails_breaks_no_trial(lab) -> None:
+    a = lab.report(lab.trial(seconds=lab.times()))
+    b = lab.report(lab.trial(counts={"harness_error": 3, "cancelled": 1}), run_id="r2")
+    assert broken_trials(a, b) == ()
+
+
 def failing(lab, every: int) -> Report:
     """Ten processes of ten executions, of which one in so many fails."""
     made = [

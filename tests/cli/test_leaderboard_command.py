@@ -95,6 +95,17 @@ def test_results_of_a_changed_benchmark_make_older_ones_stale(played: AssayInlin
     assert "(stale)" in played("leaderboard").out
 
 
+def test_a_newer_run_in_which_nothing_works_makes_the_older_one_stale(played: AssayInline) -> None:
+    played.write("agents.py", AGENTS.replace("def good(text): return text", "def good(text): return 1 / 0"))
+    assert played("run", "s.yaml", "--agent", "good", "-q").code == 1
+    board = _board(played)
+    assert _rows(board)["good"]["stale"] == {"b": "not one execution of a newer run was ok"}
+    assert "good on b: stale, not one execution of a newer run was ok." in board["warnings"]
+    played.write("agents.py", AGENTS)
+    _run(played, "s.yaml", "--agent", "good")
+    assert _rows(_board(played))["good"]["stale"] == {}
+
+
 def test_results_that_are_old_are_marked_stale(played: AssayInline) -> None:
     with Store.open(f"sqlite:///{played.folder / '.assay' / 'assay.db'}") as store:
         [board] = leaderboards(store, now=datetime.now(UTC) + timedelta(days=40, hours=1))

@@ -9,6 +9,7 @@ import pytest
 from tests.command import AssayInline
 from tests.past import FACTS, NOISE, Past, suite_of
 
+from assay.model import Batch, Run, RunState
 from assay.store.store import Store
 
 AGENT = "desk-agent"
@@ -69,6 +70,40 @@ def test_a_critical_loss_is_to_be_rolled_back(assay_inline: AssayInline, past: P
     assert "roll back" in done.out
     assert "critical" in done.out
     assert "assay regressions desk-agent --mark" in done.err
+
+
+def test_a_version_that_was_given_up_because_it_fails_is_the_latest(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("1")
+    past.run("2")
+    _given_up(past, past.run("3", failed=30, state=RunState.FAILED), "10 executions in a row were not ok")
+    report = found(assay_inline)
+    assert (report["version"], report["recommended_action"]) == ("3", "roll back")
+    assert {(each["metric"], each["severity"]) for each in report["regressions"]} == {
+        ("score", "critical"),
+        ("completed", "critical"),
+    }
+    (score,) = (each for each in report["history"] if each["metric"] == "score")
+    assert [point["value"] for point in score["points"]] == [1.0, 1.0, 0.0]
+    compared = assay_inline("compare", f"{AGENT}@2", f"{AGENT}@3", "--json").json["comparisons"]
+    assert [(each["metric"], each["verdict"]) for each in compared] == [("score", "worse")]
+
+
+def test_one_failure_is_enough_where_nothing_works_any_more(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1")
+    _given_up(past, past.run("2", failed=30, only=1, state=RunState.FAILED), "the agent could not be opened")
+    report = found(assay_inline)
+    (only,) = report["regressions"]
+    assert (only["metric"], only["severity"], only["regression_percentage"]) == ("completed", "critical", 100)
+    assert (report["has_regressions"], report["recommended_action"]) == (True, "roll back")
+    past.run("3")
+    after = found(assay_inline)
+    assert [each["state"] for each in after["regressions"]] == ["resolved"]
+
+
+def _given_up(past: Past, run: Run, reason: str) -> None:
+    past.store.add(run.id, Batch(stopped={0: reason}))
 
 
 def test_failures_are_a_regression_of_their_own(assay_inline: AssayInline, past: Past) -> None:
@@ -175,6 +210,27 @@ def test_a_false_positive_counts_no_more(assay_inline: AssayInline, past: Past) 
     assert report["recommended_action"] == "promote"
     assert id not in assay_inline("regressions", AGENT).out
     assert id in assay_inline("regressions", AGENT, "--all").out
+
+
+def test_what_is_mended_is_resolved_though_few_cases_never_prove_scores_the_same(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("1")
+    past.run("2", failed=12)
+    assert found(assay_inline)["recommended_action"] == "roll back"
+    past.run("3")
+    report = found(assay_inline)
+    assert {each["state"] for each in report["regressions"]} == {"resolved"}
+    assert (report["overall_health"], report["recommended_action"]) == (1.0, "promote")
+
+
+def test_what_is_mended_by_half_stays_open(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1")
+    past.run("2", wrong=20)
+    id = one(assay_inline)["id"]
+    past.run("3", wrong=4)
+    states = {each["id"]: each["state"] for each in found(assay_inline)["regressions"]}
+    assert states == {id: "detected"}
 
 
 def test_what_a_later_version_undoes_is_resolved(assay_inline: AssayInline, past: Past) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from assay.analysis.compare import compare_reports, matching_trials
 from assay.analysis.completion import COMPLETION, inner_name, named, outer_name
+from assay.analysis.losses import is_broken
 from assay.errors import LookupFailed, no_such
 from assay.model import Better, Comparison, Metric, Report
 from assay.model.metric import JUDGING
@@ -67,8 +68,4 @@ def compare_within(
 
 def broken_trials(a: Report, b: Report) -> tuple[str, ...]:
     """Trials that worked in A and of which every execution of B went wrong."""
-    return tuple(
-        second.name
-        for first, second in matching_trials(a, b)
-        if first.ok and not second.ok and sum(second.counts.values())
-    )
+    return tuple(second.name for first, second in matching_trials(a, b) if is_broken(first, second))

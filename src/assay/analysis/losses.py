@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.model import Better, Comparison, Metric
+from assay.model import Better, Comparison, Metric, Status, TrialReport
 from assay.model.metric import is_score
 from assay.model.regression import Loss, Severity
 
@@ -75,6 +75,12 @@ def _of_difference(comparison: Comparison) -> Loss | None:
         return None
     reach = reach_of(comparison.metric, comparison.value_a, comparison.value_b)
     return loss_of_difference(comparison.metric, value, low, high, reach)
+
+
+def is_broken(first: TrialReport, second: TrialReport) -> bool:
+    """Whether something of the first worked, and every execution of the second went wrong by the subject's own fault."""
+    failures = (number for status, number in second.counts.items() if Status(status).is_settled)
+    return bool(first.ok and not second.ok and sum(failures))
 
 
 def severity_of(loss: Loss) -> Severity:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from assay.analysis.floor import is_explained
 from assay.analysis.impact import impact_of, per_1000
-from assay.analysis.losses import loss_of, severity_of
-from assay.model import Comparison, Rubric, TrialReport, Verdict
+from assay.analysis.losses import COMPLETED, is_broken, loss_of, severity_of
+from assay.model import Better, Comparison, Kind, Metric, Rubric, Status, TrialReport, Verdict
 from assay.model.regression import Impact, Loss, Regression, Severity, Shift
 
 
@@ -64,6 +64,40 @@ def _compared(one: Comparison, benchmark: str, loss: Loss, sides: Sides) -> Regr
         p=one.p_corrected,
         impact=impact_of(one, first, second, rubric),
         is_suspect=sides.pace is not None and is_explained(one, sides.pace),
+    )
+
+
+def by_breakage(sides: Sides, told: Iterable[Regression]) -> list[Regression]:
+    """Benchmarks that worked before and on which nothing works now, unless that is `told` already.
+
+    That needs no test: an agent that cannot be opened fails once and is given up, which no statistics would call many.
+    """
+    known = {one.benchmark for one in told if one.metric.name == COMPLETED}
+    return [
+        _broken(benchmark, first, sides)
+        for benchmark, (first, second) in sides.pairs.items()
+        if benchmark not in known and is_broken(first, second)
+    ]
+
+
+def _broken(benchmark: str, first: TrialReport, sides: Sides) -> Regression:
+    metric = Metric(COMPLETED, "", Better.HIGHER, Kind.DERIVED)
+    before = first.ok / max(1, sum(n for status, n in first.counts.items() if Status(status).is_settled))
+    loss = Loss(before, before, before)
+    return Regression(
+        id=identity(sides.agent, sides.suite, benchmark, metric.name, sides.before, sides.after),
+        agent=sides.agent,
+        suite=sides.suite,
+        benchmark=benchmark,
+        metric=metric,
+        before=sides.before,
+        after=sides.after,
+        baseline_value=before,
+        current_value=0.0,
+        loss=loss,
+        tolerance=0.0,
+        severity=Severity.CRITICAL,
+        found_by=("baseline",),
     )
 
 

@@ -137,7 +137,9 @@ def case_series(table: CaseTable) -> dict[str, Series]:
     numbers = {case: case_number(case) for case in dict.fromkeys(table.cases)}
     places = [numbers[case] for case in table.cases]
     found: dict[str, Series] = {}
-    for name, column in table.metrics.items():
+    # Where nothing worked nothing was scored either, and yet the agent has failures that count.
+    columns = table.metrics if "score" in table.metrics else {**table.metrics, "score": [None] * len(places)}
+    for name, column in columns.items():
         values = _counted(name, table, column)
         rows = [i for i, value in enumerate(values) if value is not None]
         if rows:

@@ -12,7 +12,7 @@ from assay.analysis.gate import Tolerances, compare_within, judgeable, shared_me
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.pace import moved_by, pace_of
 from assay.analysis.patterns import patterns_in
-from assay.analysis.regressions import Sides, by_comparison
+from assay.analysis.regressions import Sides, by_breakage, by_comparison
 from assay.analysis.verdict import Floors
 from assay.execute.noise import Noise
 from assay.model import Comparison, Doubt, Report, Verdict
@@ -54,6 +54,10 @@ class Held:
     machine: str = ""
     """Why its times are not to be trusted."""
 
+    def has(self, label: str) -> bool:
+        """Whether both sides did this point."""
+        return label in self.places.values()
+
     def of(self, label: str, metric: str) -> Comparison | None:
         found = (one for one in self.comparisons if self.places[one.trial_b] == label)
         return next((one for one in found if one.metric.name == metric), None)
@@ -76,10 +80,11 @@ def held(store: Store, record: Record, current: Chosen, against: Against, by: Me
     pace = moved_by(*(_paces(pair[side] for pair in pairs.values()) for side in (0, 1)))
     sides = _sides(record, against, pairs, (a, b), pace)
     comparisons = _compared(a, b, sides, by or Measure(), across_machines=bool(moved_house))
+    worse = by_comparison(comparisons, sides)
     return Held(
         comparisons=comparisons,
         places={second.name: label for label, (_, second) in sides.pairs.items()},
-        regressions=tuple(by_comparison(comparisons, sides)),
+        regressions=(*worse, *by_breakage(sides, worse)),
         patterns=patterns_in(comparisons, pace),
         doubts=(*doubts, *([Doubt("machine", moved_house)] if moved_house else [])),
         machine=moved_house or _slower(pace, comparisons) or _noisy(pairs, comparisons),

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 
 from assay.analysis.floor import noise_floor
 from assay.analysis.history import is_back, searched
+from assay.analysis.losses import COMPLETED, loss_of
 from assay.analysis.promotion import advise
 from assay.analysis.regressions import by_history, told_once
 from assay.analysis.verdict import Floors
 from assay.analysis.workflow import settled
 from assay.errors import LookupFailed, Unlike, no_such
-from assay.model import Report, Verdict
+from assay.model import Comparison, Report, Verdict
 from assay.model.metric import Metric
 from assay.model.regression import MetricHistory, Regression, RegressionReport, Shift
 from assay.pipeline.holding import Against, Held, Measure, held
@@ -189,16 +190,40 @@ def _in_their_states(
 def _refuted_by_comparison(
     store: Store, record: Record, current: Chosen, unseen: Sequence[Regression]
 ) -> dict[str, str]:
-    """Those of which the newest version is the same as, or better than, the last one that was well."""
+    """Those of which the newest version is no worse than the last one that was well, or has left the worse level."""
     gone: dict[str, str] = {}
     compared = [one for one in unseen if "baseline" in one.found_by and one.before in record.versions]
-    for before in dict.fromkeys(one.before for one in compared if one.before != record.version):
-        against = held(store, record, current, _version(record, before))
-        for one in compared:
-            again = against.of(one.benchmark, one.metric.name) if one.before == before else None
-            if again is not None and again.verdict in (Verdict.SAME, Verdict.BETTER):
-                gone[one.id] = f"{record.version} is {_as(again.verdict)} {before}."
+    versions = {version for one in compared for version in (one.before, one.after)} - {record.version}
+    against = {
+        version: held(store, record, current, _version(record, version))
+        for version in record.versions
+        if version in versions
+    }
+    for one in compared:
+        if one.before in against:
+            then = against[one.before].of(one.benchmark, one.metric.name)
+            since = against[one.after].of(one.benchmark, one.metric.name) if one.after in against else None
+            if then is None and one.metric.name == COMPLETED and against[one.before].has(one.benchmark):
+                gone[one.id] = f"Nothing fails in {record.version}."
+            elif told := _undone(one, record.version, then, since):
+                gone[one.id] = told
     return gone
+
+
+def _undone(one: Regression, version: str, then: Comparison | None, since: Comparison | None) -> str:
+    """How the newest version compares with the last that was `then` well, and with the first that was worse `since`.
+
+    Few cases never prove two scores to be the same. So a version that is certainly better than the one that was worse, and
+    has figures no worse than the one that was well, is well again.
+    """
+    if then is not None and then.verdict in (Verdict.SAME, Verdict.BETTER):
+        return f"{version} is {_as(then.verdict)} {one.before}."
+    if since is None or since.verdict is not Verdict.BETTER:
+        return ""
+    loss = None if then is None else loss_of(then)
+    if loss is not None and loss.value > one.tolerance:
+        return ""
+    return f"{version} is better than {one.after}, and by its figures no worse than {one.before}."
 
 
 def _as(verdict: Verdict) -> str:

@@ -189,6 +189,8 @@ def _contender(
 def _why_stale(entry: Entry, now: datetime) -> str:
     if not entry.is_current:
         return "the benchmark has changed since, so it tells nobody apart"
+    if entry.failed is not None and entry.failed > entry.started:
+        return "not one execution of a newer run was ok"
     days = (now - entry.ended).days
     return f"{days} days old" if days > STALE_DAYS else ""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from assay.model import CaseTable, Phase, RunState
+from assay.model import CaseTable, Phase, RunState, Status
 from assay.store.tables import agents, environments, executions, measurements, runs, trials
 
 _AT_ONCE = 50
@@ -19,7 +19,7 @@ _CARRIED_OUT = (RunState.COMPLETED.value, RunState.FAILED.value)
 
 @dataclass(frozen=True, slots=True)
 class AgentTrial:
-    """A trial that was carried out to its end, with what decides which others it may be compared with."""
+    """A trial that was carried out to its end, or given up because it failed throughout, with what decides which others it may be compared with."""
 
     run_id: str
     trial_id: int
@@ -58,11 +58,27 @@ def read_agent_trials(connection: sa.Connection, agent: str) -> list[AgentTrial]
         .join(agents, agents.c.id == trials.c.agent_id)
         .join(environments, environments.c.id == runs.c.environment_id)
         .where(agents.c.name == agent, runs.c.state.in_(_CARRIED_OUT))
-        .where(trials.c.started.is_not(None), trials.c.stopped.is_(None))
+        .where(trials.c.started.is_not(None), sa.or_(trials.c.stopped.is_(None), _is_out_of_order()))
         .order_by(runs.c.started, runs.c.id, trials.c.position)
     )
     found = connection.execute(query).mappings()
     return [AgentTrial(**{**row, "cases": tuple(row["cases"])}) for row in found]
+
+
+def _is_out_of_order() -> sa.ColumnElement[bool]:
+    """Given up because the subject failed over and over: that is its result, and often the worst of all.
+
+    Times of code that broke a limit are those of its quick executions only; so of code it must be a failure throughout.
+    """
+
+    def has(*statuses: Status) -> sa.ColumnElement[bool]:
+        made = executions.c
+        return sa.exists().where(
+            made.trial_id == trials.c.id, made.phase == Phase.MEASURED.value, made.status.in_(statuses)
+        )
+
+    failures = [status for status in Status if status.is_settled and status is not Status.OK]
+    return sa.and_(has(*failures), sa.or_(trials.c.suite != "", sa.not_(has(Status.OK))))
 
 
 def read_agents_with_trials(connection: sa.Connection) -> list[str]:

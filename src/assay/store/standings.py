@@ -58,6 +58,8 @@ class Entry:
     ended: datetime
     baseline: str | None
     """The run that references came from, or would have come from."""
+    failed: datetime | None = None
+    """When the newest run began in which not one of its executions was ok; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +162,9 @@ _rated = sa.table(
 def read_entries(connection: sa.Connection, chosen: Filter) -> list[Entry]:
     """An ok execution goes before none, today's definition of a benchmark before an older one, all cases before a few."""
     column = _rated.c
+    contest = [column.suite, column.benchmark, column.contender]
     place = sa.func.row_number().over(
-        partition_by=[column.suite, column.benchmark, column.contender],
+        partition_by=contest,
         order_by=[
             sa.case((column.ok > 0, 0), else_=1),
             column.is_current.desc(),
@@ -170,7 +173,9 @@ def read_entries(connection: sa.Connection, chosen: Filter) -> list[Entry]:
             column.trial_id.desc(),
         ],
     )
-    placed = sa.select(_rated, place.label("place")).where(*_conditions(chosen)).subquery()
+    failed = sa.func.max(sa.case((column.ok == 0, column.started))).over(partition_by=contest)
+    picked = sa.select(_rated, place.label("place"), failed.label("failed"))
+    placed = picked.where(*_conditions(chosen)).subquery()
     kept = [one for one in placed.c if one.name != "place"]
     query = sa.select(*kept).where(placed.c.place == 1).order_by(placed.c.suite, placed.c.contender)
     return [_entry(row) for row in connection.execute(query).mappings()]
