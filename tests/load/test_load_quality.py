@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from tests.command import AssayInline
-from tests.load.faulty import DONE, FINISH, JSON, Guest, delta, faulty, streamed, with_length
+from tests.load.faulty import DONE, FINISH, JSON, Guest, always, delta, faulty, streamed, with_length
 from tests.suites.project import numbers, suite
 
 from assay.execute.load import tally as tallying
+from assay.execute.load.answer import LONGEST_JUDGED
 from assay.execute.load.tally import Tally
 
 
@@ -56,6 +58,58 @@ def test_a_suite_that_is_wrong_is_refused_with_its_line(assay_inline: AssayInlin
     with faulty(mostly_right) as server:
         assert "s.yaml" in assay_inline("load", server.url, "--dataset", file).refusal
         assert server.requests == []
+
+
+def long_of(size: int, end: str, piece: int = 4000) -> bytes:
+    """A stream that says so many x and then the end."""
+    text = "x" * size + end
+    return streamed(
+        [*(delta(content=text[at : at + piece]) for at in range(0, len(text), piece)), FINISH, DONE]
+    )
+
+
+def judged(assay: AssayInline, answer: bytes, expected: str, *more: str) -> dict[str, Any]:
+    cases = [{"id": "a", "input": "Write much.", "expected": expected}]
+    file = assay.write("s.yaml", suite(cases, benchmark={"scorer": "exact"}))
+    with faulty(always(answer)) as server:
+        done = assay("load", server.url, "--dataset", file, "--requests", "2", "--json", *more)
+    found: dict[str, Any] = done.json
+    return found
+
+
+@pytest.mark.parametrize("size", [300_000, LONGEST_JUDGED - 3])
+def test_a_long_answer_is_judged_whole(assay_inline: AssayInline, size: int) -> None:
+    """Right only if the beginning is there as well as the end."""
+    found = judged(assay_inline, long_of(size, "end"), "x" * size + "end")
+    assert found["quality"] == {"score": 1.0, "interval": None, "scored": 2, "unscored": 0}
+
+
+def test_an_answer_that_is_too_long_is_not_scored_rather_than_judged_by_a_part(
+    assay_inline: AssayInline,
+) -> None:
+    found = judged(assay_inline, long_of(LONGEST_JUDGED, "end"), "end")
+    assert found["quality"] is None
+    assert (
+        "2 answers were too long to be judged, and not scored. Shorter ones: --max-tokens."
+        in found["warnings"]
+    )
+
+
+@pytest.mark.parametrize(("size", "scored"), [(400_000, 2), (LONGEST_JUDGED + 1, 0)])
+def test_the_same_holds_for_answers_in_one_piece(assay_inline: AssayInline, size: int, scored: int) -> None:
+    body = json.dumps({"choices": [{"message": {"content": "x" * size}}]}).encode()
+    found = judged(assay_inline, with_length(body, JSON), "x" * size, "--no-stream")
+    assert (found["quality"] or {"scored": 0})["scored"] == scored
+
+
+def test_of_long_answers_fewer_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallying, "MOST_CHARACTERS", 1000)
+    tally = Tally()
+    for number in range(2_000):
+        tally._keep(number, "x" * 100)
+        assert sum(len(text) for _, text in tally.answers) <= 1000
+    assert 5 <= len({number for number, _ in tally.answers}) <= 10
+    assert max(number for number, _ in tally.answers) > 200
 
 
 def test_of_too_many_answers_an_even_choice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,6 +176,13 @@ def _pieces(result: LoadResult, load: Load) -> str | None:
     return "The server told no number of tokens: pieces of the stream were counted instead, and one may hold several tokens."
 
 
+def _too_long(result: LoadResult, load: Load) -> str | None:
+    if not result.too_long:
+        return None
+    told = "1 answer was" if result.too_long == 1 else f"{result.too_long} answers were"
+    return f"{told} too long to be judged, and not scored. Shorter ones: --max-tokens."
+
+
 def _saturation(result: LoadResult, load: Load) -> str | None:
     if not is_saturated(result, load) or result.offered_rate is None:
         return None
@@ -187,4 +194,4 @@ def _saturation(result: LoadResult, load: Load) -> str | None:
 
 Judge = Callable[[LoadResult, Load], str | None]
 _DOUBTS: tuple[Judge, ...] = (_lost, _late, _busy, _rate_off, _concurrency_off, _own_limits)
-_REMARKS: tuple[Judge, ...] = (_saturation, _errors, _not_steady, _few, _pieces)
+_REMARKS: tuple[Judge, ...] = (_saturation, _errors, _not_steady, _few, _pieces, _too_long)

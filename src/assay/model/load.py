@@ -192,6 +192,8 @@ class LoadResult:
     """Whether tokens had to be counted by pieces, as the server did not tell them."""
     warnings: tuple[str, ...]
     quality: Quality | None = None
+    too_long: int = 0
+    """Answers that were not judged, because nobody keeps so much of them."""
     workers_lost: int = 0
     """Workers of the generator that ended before their time."""
 

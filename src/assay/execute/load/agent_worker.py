@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import os
 import signal
 import sys
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.execute.agents import make_agent
+from assay.execute.load.answer import judgeable
 from assay.execute.load.record import OK, Chunk, columns_of, packed
 from assay.execute.load.replay import Replay, read_order
 from assay.execute.load.worker import pause_after, timetable
@@ -159,7 +159,7 @@ class AgentWorker:
                 output = _number(answer.usage.output_tokens)
                 given = _number(answer.usage.input_tokens)
             if self._order["keeps_answers"]:
-                self._answers.append([number, json.dumps({"output": str(answer.output)})])
+                self._answers.append([number, judgeable(str(answer.output))])
         outcome = OK if kind is None else self._kinds.setdefault(kind, len(self._kinds))
         times = (due - begin, begun - begin, begun - begin, first, now - begin)
         self._rows.append((number, *times, output, given, outcome, self._lag, 0))

@@ -18,6 +18,10 @@ LARGEST_ANSWER = 64 * 2**20
 """Of a stream; nothing of it is kept but what it was found to hold."""
 LARGEST_PIECE = 8 * 2**20
 """Of an answer in one piece, which has to be kept."""
+LONGEST_JUDGED = 2**20
+"""Characters of an answer that is scored; a part of a longer one would be judged wrongly."""
+TOO_LONG = "\ud800 too long to be judged"
+"""Stands for such an answer; half a character as in it is in no text that was decoded."""
 _LARGEST_HEAD = 64 * 2**10
 _LOOKED_AT_BEYOND = 256 * 2**10
 
@@ -136,14 +140,17 @@ class Reply:
         "_left",
         "_pieces",
         "_rest",
+        "_texts",
         "_trails",
         "head",
         "reach",
         "reads",
     )
 
-    def __init__(self, is_close_look: bool = True) -> None:
+    def __init__(self, is_close_look: bool = True, keeps_text: bool = False) -> None:
         self._is_close_look = is_close_look
+        self._texts: list[str] | None = [] if keeps_text else None
+        """What the parts say that are gone, if that is to be judged."""
         self.head: Head | None = None
         self.reads: list[float] = []
         """When each read arrived."""
@@ -283,10 +290,25 @@ class Reply:
         if not cut:
             return
         self._early = self._tokens(text[:cut])
+        if self._texts is not None:
+            self._keep_text(text[:cut])
         self._pieces = [text[cut:]]
         self._gone += cut
         seen = bisect_right(self.reach, self._gone)
         del self.reads[:seen], self.reach[:seen]
+
+    def _keep_text(self, part: bytes) -> None:
+        assert self._texts is not None
+        # One piece too many tells that it is too long, and no more of it has to be kept.
+        if sum(map(len, self._texts)) <= LONGEST_JUDGED:
+            self._texts.append(text_of(part.decode("utf-8", "replace")))
+
+    def to_be_judged(self) -> str:
+        """Of an answer that is whole, for `text_of`: as it came, or if it is long, what it says."""
+        rest = self.payload.decode("utf-8", "replace")
+        if not self._texts and len(rest) <= _LOOKED_AT_BEYOND:
+            return rest
+        return judgeable("".join((*(self._texts or ()), text_of(rest))))
 
     def _tokens(self, text: bytes) -> Tokens:
         so_far = self._early or Tokens([])
@@ -493,6 +515,14 @@ def _line_at(text: bytes, place: int) -> bytes:
 def usage_in(text: bytes) -> tuple[int | None, int | None]:
     """Output and input tokens that an answer in one piece tells."""
     return _last_number(text, _OUTPUT_TOKENS), _last_number(text, _INPUT_TOKENS)
+
+
+def judgeable(text: str) -> str:
+    """
+    >>> text_of(judgeable("yes"))
+    'yes'
+    """
+    return TOO_LONG if len(text) > LONGEST_JUDGED else json.dumps({"output": text})
 
 
 def text_of(payload: str) -> str:

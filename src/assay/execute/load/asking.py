@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from assay.errors import Mistake, PlanError, SpecError
 from assay.execute.agents import filled_in
+from assay.execute.load.answer import TOO_LONG
 from assay.execute.load.engine import (
     AGENT_WORKER,
     MOST_IN_FLIGHT,
@@ -110,7 +111,10 @@ class Prepared:
             watch_chunk=watch_chunk,
         )
         found = summarised(tally, self.load)
-        return found if self.check is None else replace(found, quality=self.check(tally.answers))
+        if self.check is None:
+            return found
+        too_long = sum(payload == TOO_LONG for _, payload in tally.answers)
+        return replace(found, quality=self.check(tally.answers), too_long=too_long)
 
     def at(self, load: Load) -> Prepared:
         """The same requests, put in another way."""

@@ -100,11 +100,17 @@ class Channel:
             raise OSError(failed, "")
 
     def begin(
-        self, number: int, payload: bytes, due: float, begun: float, is_close_look: bool = True
+        self,
+        number: int,
+        payload: bytes,
+        due: float,
+        begun: float,
+        is_close_look: bool = True,
+        keeps_text: bool = False,
     ) -> None:
         """Take a request on; it is sent now, or as soon as the connection stands."""
         self.number, self.payload, self.due, self.begun = number, payload, due, begun
-        self.reply = Reply(is_close_look)
+        self.reply = Reply(is_close_look, keeps_text)
         if self.state is _IDLE:
             self.state = _BUSY
             self._send_all()

@@ -12,7 +12,7 @@ import numpy as np
 
 from assay.execute.agents import Stable
 from assay.execute.judging import Panel
-from assay.execute.load.answer import text_of
+from assay.execute.load.answer import TOO_LONG, text_of
 from assay.model import Answer, Benchmark, Case, Score
 from assay.model.figure import Figure
 from assay.model.load import Quality
@@ -44,9 +44,12 @@ class Checker:
         return value is not None and value >= benchmark.rubric.pass_mark
 
     def values(self, answers: Sequence[tuple[int, str]]) -> list[float | None]:
-        """The score of each answer; the same answer to the same case is judged once."""
+        """The score of each answer, none where it is too long; the same answer to the same case is judged once."""
         known: dict[tuple[int, str], float | None] = {}
-        keys = [(self.case_of(number), text_of(payload)) for number, payload in answers]
+        keys = [
+            (self.case_of(number), payload if payload == TOO_LONG else text_of(payload))
+            for number, payload in answers
+        ]
         with contextlib.closing(Stable()) as stable:
             panels = {
                 id(benchmark): Panel(benchmark.scorers, benchmark.cases, stable)
@@ -54,6 +57,9 @@ class Checker:
             }
             for place, text in dict.fromkeys(keys):
                 benchmark, case = self.pairs[place]
+                if text == TOO_LONG:
+                    known[place, text] = None
+                    continue
                 scores: list[Score] = []
                 stable.settled(panels[id(benchmark)].judge(case, [Answer(text)], scores))
                 known[place, text] = _weighed(scores)

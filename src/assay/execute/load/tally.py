@@ -24,7 +24,8 @@ MOST_WAITING = 500_000
 """Numbers that wait to be sorted into slices: 4 MB."""
 MOST_SLICES = 128
 MOST_ANSWERS = 5000
-"""Kept to be scored."""
+MOST_CHARACTERS = 256 * 2**20
+"""Kept to be scored: of answers, and of what they say together."""
 UNFINISHED = ("cut_off", "worker_lost")
 """Kinds of requests of which nobody knows how they would have ended: no failures of the server."""
 TIMES = ("ttft", "latency", "ttft_from_send", "latency_from_send", "tpot", "itl", "schedule_delay")
@@ -93,7 +94,7 @@ class Tally:
         self.counts_pieces = False
         self.is_simulated = False
         self.answers: list[tuple[int, str]] = []
-        self._answered = 0
+        self._answered, self._most_answers, self._characters = 0, MOST_ANSWERS, 0
         self._chance = random.Random(1)
         self.seconds = 0.0
         self._ended = 0
@@ -170,10 +171,23 @@ class Tally:
     def _keep(self, number: int, text: str) -> None:
         """Of more answers than can be kept, each has the same chance to be among them."""
         self._answered += 1
-        if len(self.answers) < MOST_ANSWERS:
+        if len(self.answers) < self._most_answers:
             self.answers.append((number, text))
-        elif (place := self._chance.randrange(self._answered)) < MOST_ANSWERS:
+        elif (place := self._chance.randrange(self._answered)) < self._most_answers:
+            self._characters -= len(self.answers[place][1])
             self.answers[place] = (number, text)
+        else:
+            return
+        self._characters += len(text)
+        while self._characters > MOST_CHARACTERS and len(self.answers) > 1:
+            self._keep_half()
+
+    def _keep_half(self) -> None:
+        """Of long answers fewer can be kept."""
+        self._chance.shuffle(self.answers)
+        del self.answers[len(self.answers) // 2 :]
+        self._most_answers = len(self.answers)
+        self._characters = sum(len(text) for _, text in self.answers)
 
     def end(self, workers: int, is_stopped: bool) -> None:
         """Nothing more will be told; what a worker that did not come to its end had under way is counted as well."""

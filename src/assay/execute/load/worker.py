@@ -183,9 +183,8 @@ class Worker:
 
     def _carry(self, channel: Channel, number: int, payload: bytes, due: float, begun: float) -> None:
         try:
-            channel.begin(
-                number, payload, due, begun, self._keeps_answers or self._trust.wants_a_close_look()
-            )
+            keeps = self._keeps_answers
+            channel.begin(number, payload, due, begun, keeps or self._trust.wants_a_close_look(), keeps)
         except OSError as error:
             self._broken(channel, kind_of(error))
             return
@@ -312,7 +311,7 @@ class Worker:
                 self._trust.lose()
         now = time.monotonic()
         if kind is None and self._keeps_answers:
-            self._answers.append([channel.number, reply.payload.decode("utf-8", "replace")])
+            self._answers.append([channel.number, reply.to_be_judged()])
         begin, number = self._begin, channel.number
         channel.number = -1
         self._rows.append(
