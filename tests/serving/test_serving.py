@@ -126,7 +126,7 @@ def test_layers_that_did_not_go_to_the_gpu_are_reported() -> None:
     def layers(asked: int, vram: int) -> object:
         import asyncio
 
-        server = OllamaServer(Agent(vram), ServingParams(model="m", num_gpu=asked))  # type: ignore[arg-type]
+        server = OllamaServer(Agent(vram), ServingParams(model="m", num_gpu=asked), "")  # type: ignore[arg-type]
         return asyncio.run(server.told()).settings.get("num_gpu")
 
     assert layers(80, vram=0) == 0
@@ -198,6 +198,7 @@ def test_cpu_and_memory_of_the_process_that_listens_are_measured(assay_inline: A
 
     assert seen["server_memory_bytes"] > 5 * 2**20
     assert seen["server_cpu_seconds"] >= 0
+    assert seen["server_cpu_percent"] >= 0
 
 
 def test_estimates_have_intervals_spread_and_outliers(assay_inline: AssayInline) -> None:

@@ -42,6 +42,7 @@ def test_a_real_model_is_measured_and_every_option_is_read_back(assay_inline: As
         assert seen["eval_seconds"] > 0
         assert seen["server_memory_bytes"] > 50 * 2**20
         assert seen["server_cpu_seconds"] > 0
+        assert seen["server_cpu_percent"] > 0
 
 
 def test_a_context_that_the_server_was_not_started_with_is_reported(

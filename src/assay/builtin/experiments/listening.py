@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import psutil
 
 from assay.builtin.experiments.serving_params import is_loopback
+from assay.builtin.instruments.psutil import descendants
+from assay.builtin.instruments.sampling import Row, Sampler
 
+_INTERVAL = 0.1
+"""Seconds between two looks: a look takes up to a millisecond, in which the client may be late to see a token."""
 _PORTS = {"http": 80, "https": 443}
 
 
 class ServerProcess:
-    """A server with the processes that it started; `begin` before a request, `taken` after it."""
+    """A server that listens on a port of this machine."""
 
     def __init__(self, url: str) -> None:
         self.problem = ""
         """Why there is nothing to measure; empty where there is."""
         self._process = self._found(url)
-        self._before: dict[int, float] = {}
 
     def _found(self, url: str) -> psutil.Process | None:
         place = urlsplit(url)
@@ -49,42 +56,66 @@ class ServerProcess:
             raise LookupError(f"the process that listens on port {port} is another user's")
         return pids[0]
 
-    def begin(self) -> None:
-        self._before = self._cpu_seconds()
-
-    def taken(self) -> dict[str, float]:
-        """CPU time since `begin`, and the memory held now; of the whole tree, because a server may load into children."""
-        if self._process is None:
-            return {}
-        now = self._cpu_seconds()
-        if not now:
-            return {}
-        spent = sum(seconds - self._before.get(pid, 0.0) for pid, seconds in now.items())
-        return {"server_cpu_seconds": spent, "server_memory_bytes": float(self._memory())}
-
-    def _cpu_seconds(self) -> dict[int, float]:
-        found = {}
-        for process in self._tree():
-            try:
-                times = process.cpu_times()
-            except psutil.Error:
-                continue
-            found[process.pid] = times.user + times.system
-        return found
-
-    def _memory(self) -> int:
-        total = 0
-        for process in self._tree():
-            try:
-                total += process.memory_info().rss
-            except psutil.Error:
-                continue
-        return total
-
-    def _tree(self) -> list[psutil.Process]:
-        if self._process is None:
-            return []
+    @contextmanager
+    def watched(self) -> Iterator[Used]:
+        """What it uses meanwhile; looked at in a thread, so that a peak between beginning and end is seen."""
+        used = Used(self._process)
+        sampler = Sampler({}, used.look, _INTERVAL, most=2).start()
         try:
-            return [self._process, *self._process.children(recursive=True)]
+            yield used
+        finally:
+            sampler.stop()
+
+
+class Used:
+    """Of a process and those that it started, because a server may load into children; from the first look to the last."""
+
+    def __init__(self, process: psutil.Process | None) -> None:
+        self._process = process
+        self._first = self._last = self._seen()
+        self._most_bytes = self._first.rss_bytes if self._first else 0
+
+    def look(self) -> Row:
+        """A process that is gone has used what it had used before; the rows of a sampler are of no interest here."""
+        seen = self._seen()
+        if seen is not None:
+            self._last = seen
+            self._most_bytes = max(self._most_bytes, seen.rss_bytes)
+        return {}
+
+    def measurements(self) -> dict[str, float]:
+        first, last = self._first, self._last
+        if first is None or last is None:
+            return {}
+        spent = max(0.0, last.cpu_seconds - first.cpu_seconds)
+        return {
+            "server_cpu_seconds": spent,
+            "server_cpu_percent": 100 * spent / max(last.at - first.at, 1e-9),
+            "server_memory_bytes": float(self._most_bytes),
+        }
+
+    def _seen(self) -> _Seen | None:
+        if self._process is None:
+            return None
+        at = time.perf_counter()
+        try:
+            seen = [_of_one(self._process)]
         except psutil.Error:
-            return []
+            return None
+        for process in descendants(self._process):
+            with suppress(psutil.Error):  # it may end while it is looked at
+                seen.append(_of_one(process))
+        return _Seen(at, sum(cpu for cpu, _ in seen), sum(rss for _, rss in seen))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    at: float
+    cpu_seconds: float
+    rss_bytes: int
+
+
+def _of_one(process: psutil.Process) -> tuple[float, int]:
+    """CPU time of its own and of children that have ended, and memory held."""
+    with process.oneshot():
+        return sum(process.cpu_times()[:4]), process.memory_info().rss

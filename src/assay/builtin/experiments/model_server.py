@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from assay.builtin.agents.chatting import ChatAgent
-from assay.builtin.experiments.serving_params import ServingParams, options_of
+from assay.builtin.experiments.serving_params import OPTIONS, ServingParams, options_of
 from assay.plugin.agent import AgentError
 
 _PATIENCE = 60.0
@@ -24,6 +24,11 @@ class Told:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """As the server has them; a name that is missing it does not tell."""
     sizes: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, params: ServingParams) -> dict[str, Any]:
+        """What became of the options that were asked for; None where the server does not say."""
+        names = [name for name in OPTIONS if getattr(params, name) is not None]
+        return {name: self.settings.get(name) for name in names}
 
 
 class ModelServer(Protocol):
@@ -42,16 +47,26 @@ class ModelServer(Protocol):
         ...
 
 
-def server_of(agent: ChatAgent, params: ServingParams) -> ModelServer:
-    return OllamaServer(agent, params) if params.api == "ollama" else OpenAIServer(agent, params)
+def server_of(agent: ChatAgent, params: ServingParams, url: str) -> ModelServer:
+    """The URL without variables, which those of the params may have."""
+    root = urlsplit(url).path.rstrip("/")
+    return OllamaServer(agent, params, root) if params.api == "ollama" else OpenAIServer(agent, root)
+
+
+def answered_by(said: str | None, asked: str) -> str:
+    """Dated names and tags of one and the same model, as in gpt-4o-2024-08-06 for gpt-4o, are no other model.
+
+    >>> answered_by("gpt-4o-2024-08-06", "gpt-4o"), answered_by("other", "gpt-4o")
+    ('gpt-4o', 'other')
+    """
+    return asked if not said or said.startswith(asked) else said
 
 
 class OllamaServer:
     """Tells by /api/ps which models are loaded, with which context, and how much of each is on the GPU."""
 
-    def __init__(self, agent: ChatAgent, params: ServingParams) -> None:
-        self._agent, self._params = agent, params
-        self._root = urlsplit(params.url or "").path.rstrip("/")
+    def __init__(self, agent: ChatAgent, params: ServingParams, root: str) -> None:
+        self._agent, self._params, self._root = agent, params, root
 
     async def load(self) -> None:
         if not self._is_as_asked(await self._entry()):
@@ -129,9 +144,9 @@ def _tagged(model: str) -> str:
 class OpenAIServer:
     """The protocol has no words for settings, but llama.cpp's server tells by /slots what its last task had."""
 
-    def __init__(self, agent: ChatAgent, params: ServingParams) -> None:
+    def __init__(self, agent: ChatAgent, root: str) -> None:
         self._agent = agent
-        self._root = urlsplit(params.url or "").path.rstrip("/").removesuffix("/v1")
+        self._root = root.removesuffix("/v1")
         self._has_slots: bool | None = None
 
     async def load(self) -> None:

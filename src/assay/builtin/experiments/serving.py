@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from assay.builtin.experiments.listening import ServerProcess
-from assay.builtin.experiments.model_server import ModelServer, server_of
-from assay.builtin.experiments.serving_params import OPTIONS, ServingParams, agent_use, params_of
+from assay.builtin.experiments.model_server import ModelServer, answered_by, server_of
+from assay.builtin.experiments.serving_params import ServingParams, agent_use, params_of
 from assay.execute.agents import make_agent
 from assay.execute.outcome import Outcome
 from assay.model import Agent, AgentUse, Answer, Better, Metric, Request
@@ -63,6 +63,7 @@ class Serving(Experiment):
             Metric("output_tokens", "tokens"),
             Metric("cached_tokens", "tokens"),
             Metric("server_cpu_seconds", "s", Better.LOWER),
+            Metric("server_cpu_percent", "%"),
             Metric("server_memory_bytes", "bytes", Better.LOWER),
             Metric("model_bytes", "bytes", Better.LOWER),
             Metric("model_vram_bytes", "bytes"),
@@ -86,8 +87,9 @@ class Serving(Experiment):
         use: AgentUse = agent_use(self.params)
         self._agent = make_agent(use)
         self._agent.open()
-        self._server = server_of(self._agent, self.params)
-        self._process = ServerProcess(str(use.options["base_url"]))
+        url = str(use.options["base_url"])
+        self._server = server_of(self._agent, self.params, url)
+        self._process = ServerProcess(url)
         if self._process.problem:
             context.remark(self._process.problem)
 
@@ -98,7 +100,6 @@ class Serving(Experiment):
             self._was_loaded = await self._server.is_loaded()
         except AgentError as error:
             self._unready = str(error)
-        self._process.begin()
 
     async def execute_once(self, context: ExperimentContext) -> Served:
         if self._unready is not None:
@@ -108,8 +109,9 @@ class Serving(Experiment):
         )
         self._asked += 1
         try:
-            answer = await self._agent.answer(request)
-            around = {**self._process.taken(), **await self._read_back(answer, context)}
+            with self._process.watched() as used:
+                answer = await self._agent.answer(request)
+            around = {**used.measurements(), **await self._read_back(answer, context)}
         except InvalidAnswer as error:
             return Served(nonsense=str(error))
         except AgentError as error:
@@ -140,12 +142,12 @@ class Serving(Experiment):
     async def _read_back(self, answer: Answer, context: ExperimentContext) -> dict[str, float]:
         """What the server says about the settings, for those that were asked for; None where it does not say."""
         told = await self._server.told()
-        asked = {name: told.settings.get(name) for name in OPTIONS if getattr(self.params, name) is not None}
+        asked = told.of(self.params)
         unasked = {name: value for name, value in told.settings.items() if name == "num_ctx"}
         context.read_back(
             **self.params.of_the_client(),
             **{**unasked, **asked},
-            model=_answered_by(answer, self.params.model),
+            model=answered_by(answer.model, self.params.model),
             max_tokens=self._most(answer),
             start=self._started(),
             profile=self._profile(asked),
@@ -169,12 +171,6 @@ class Serving(Experiment):
         if self._was_loaded is None:
             return self.params.start
         return "warm" if self._was_loaded else "cold"
-
-
-def _answered_by(answer: Answer, asked: str) -> str:
-    """Dated names and tags of one and the same model, as in gpt-4o-2024-08-06 for gpt-4o, are no other model."""
-    said = answer.model or asked
-    return asked if said.startswith(asked) else said
 
 
 def _remark_on(answer: Answer, context: ExperimentContext) -> None:

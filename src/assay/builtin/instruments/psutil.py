@@ -133,7 +133,7 @@ def _summed(own: psutil.Process) -> _Sum:
     reaped = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = time.process_time() + reaped.ru_utime + reaped.ru_stime
     rss, io = own.memory_info().rss, [_io(own)]
-    for process in _descendants(own):
+    for process in descendants(own):
         with suppress(psutil.Error), process.oneshot():
             rss += process.memory_info().rss
             cpu += sum(process.cpu_times()[:4])  # its own and those of its children that have ended
@@ -160,7 +160,7 @@ def _io(process: psutil.Process) -> _Io | None:
 _CHILDREN_LISTED = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
 
 
-def _descendants(own: psutil.Process) -> Iterator[psutil.Process]:
+def descendants(own: psutil.Process) -> Iterator[psutil.Process]:
     """Where the kernel lists children, reading that takes a fiftieth of looking at every process of the machine."""
     if not _CHILDREN_LISTED:
         with suppress(psutil.Error):
