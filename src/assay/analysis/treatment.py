@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from assay.analysis.same import same_value
 from assay.model import TrialReport
+from assay.model.team import options_asked
 
 Arms = tuple[TrialReport, ...]
 
@@ -16,22 +17,31 @@ _NO = frozenset({"false", "off", "no", "0"})
 
 def settings_not_taken(trial: TrialReport) -> list[str]:
     """Params that the thing under test reports with another value, each as a sentence; None asks for nothing."""
-    params, applied = trial.stored.trial.params, trial.applied
+    applied = trial.applied
     return [
         f"The setting '{name}' did not take: '{asked}' was asked for, '{applied[name]}' was read back."
-        for name, asked in params.items()
+        for name, asked in _asked(trial).items()
         if asked is not None and applied.get(name) is not None and not _agree(asked, applied[name])
     ]
 
 
 def settings_not_told(trial: TrialReport) -> list[str]:
     """Params that were asked for and of which the thing under test does not say whether they took."""
-    params, applied = trial.stored.trial.params, trial.applied
+    applied = trial.applied
     return [
         name
-        for name, asked in params.items()
+        for name, asked in _asked(trial).items()
         if asked is not None and name in applied and applied[name] is None
     ]
+
+
+def _asked(trial: TrialReport) -> Mapping[str, object]:
+    """Params; those of a team say what its agents are, of which the options can be read back."""
+    params = trial.stored.trial.params
+    agents = params.get("agents")
+    if trial.stored.trial.experiment != "team" or not isinstance(agents, Sequence):
+        return params
+    return {**{name: value for name, value in params.items() if name != "agents"}, **options_asked(agents)}
 
 
 def identical_arms(trials: Iterable[TrialReport]) -> list[Arms]:
@@ -64,7 +74,7 @@ def alike_but_for(a: TrialReport, b: TrialReport) -> str:
 
 
 def differing_params(a: TrialReport, b: TrialReport) -> list[str]:
-    first, second = a.stored.trial.params, b.stored.trial.params
+    first, second = _asked(a), _asked(b)
     names = dict.fromkeys([*first, *second])
     return [name for name in names if same_value(first.get(name)) != same_value(second.get(name))]
 
@@ -72,7 +82,7 @@ def differing_params(a: TrialReport, b: TrialReport) -> list[str]:
 def _identical(arms: Arms) -> list[Arms]:
     if len(_grouped(arms, _trace)) == 1:
         return [arms] if len(_grouped(arms, _unread)) > 1 else []
-    axes = dict.fromkeys(axis for arm in arms for axis in arm.stored.trial.axes if axis not in arm.applied)
+    axes = dict.fromkeys(axis for arm in arms for axis in arm.stored.trial.axes if not _is_read(axis, arm))
     return [group for axis in axes for group in _alike_along(axis, arms)]
 
 
@@ -95,16 +105,34 @@ def _benchmark(arm: TrialReport) -> str:
 
 def _trace(arm: TrialReport) -> str:
     """What was read back under other names than those of the axes."""
+    axes = arm.stored.trial.axes
     return same_value(
-        {name: value for name, value in arm.applied.items() if name not in arm.stored.trial.axes}
+        {
+            name: value
+            for name, value in arm.applied.items()
+            if not any(_is_name_of(axis, name) for axis in axes)
+        }
     )
 
 
 def _unread(arm: TrialReport) -> str:
     """The axes that were not read back under their own names."""
     return same_value(
-        {axis: value for axis, value in arm.stored.trial.axes.items() if axis not in arm.applied}
+        {axis: value for axis, value in arm.stored.trial.axes.items() if not _is_read(axis, arm)}
     )
+
+
+def _is_read(axis: str, arm: TrialReport) -> bool:
+    return any(_is_name_of(axis, name) for name in arm.applied)
+
+
+def _is_name_of(axis: str, name: str) -> bool:
+    """An axis of a team is read back for each of its agents, with the agent's name before it.
+
+    >>> _is_name_of("num_ctx", "insight.num_ctx"), _is_name_of("num_ctx", "insight.top_k")
+    (True, False)
+    """
+    return axis == name or ("." in name and axis.rpartition(".")[2] == name.rpartition(".")[2])
 
 
 def _axes_but(axis: str, arm: TrialReport) -> str:

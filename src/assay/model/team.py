@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -14,6 +14,22 @@ class Leg(StrEnum):
 
     SEQUENTIAL = "sequential"
     CONCURRENT = "concurrent"
+
+
+def options_asked(agents: Iterable[Mapping[str, object]]) -> dict[str, object]:
+    """Model and model's options of the agents of a team, by the names under which they are read back.
+
+    >>> options_asked([{"name": "insight", "options": {"model": "m", "params": {"num_ctx": 512}}}])
+    {'insight.model': 'm', 'insight.num_ctx': 512}
+    """
+    found: dict[str, object] = {}
+    for agent in agents:
+        options = agent.get("options")
+        given = options if isinstance(options, Mapping) else {}
+        params = given.get("params")
+        asked = {"model": given.get("model"), **(params if isinstance(params, Mapping) else {})}
+        found |= {f"{agent['name']}.{name}": value for name, value in asked.items() if value is not None}
+    return found
 
 
 @dataclass(frozen=True, slots=True)

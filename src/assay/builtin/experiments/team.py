@@ -5,8 +5,10 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from assay.builtin.experiments.team_settings import TeamSettings
+from assay.execute.agents import Stable
 from assay.execute.outcome import Outcome
-from assay.execute.team.leg import Walked, most_at_once, outcome_of, walk
+from assay.execute.team.leg import After, Walked, most_at_once, outcome_of, walk
 from assay.execute.team.member import Member, permits
 from assay.model import AgentUse, Case, Turn
 from assay.model.team import Leg
@@ -35,16 +37,24 @@ class Team(Experiment):
             self._members.append(Member(AgentUse(**fields), cases, context.seed - context.process, None, sem))
         for member in self._members:
             member.await_ready()
+        # Only now: members are forks, and must not inherit a connection.
+        self._stable = Stable()
+        self._settings = TeamSettings(self.params.agents, self._stable)
 
     def execute_once(self, context: ExperimentContext) -> Walked:
         """A warm-up asks each agent its first case; chance is the same in both legs of a pair."""
         how_many = 1 if context.phase == "warmup" else None
-        walked = walk(
-            self.params.leg, self._members, self.params.permits, context.seed, context.process, how_many
-        )
-        if how_many is None:
-            context.read_back(leg=self._taken(walked))
+        if how_many is not None:
+            return self._walked(context, how_many)
+        walked = self._walked(context, None, lambda stints: context.read_back(**self._settings.after(stints)))
+        context.read_back(leg=self._taken(walked))
         return walked
+
+    def _walked(
+        self, context: ExperimentContext, how_many: int | None, after: After = lambda stints: None
+    ) -> Walked:
+        leg, at_once = self.params.leg, self.params.permits
+        return walk(leg, self._members, at_once, context.seed, context.process, how_many, after)
 
     def read(self, walked: Walked) -> Outcome:
         return outcome_of(walked)
@@ -58,6 +68,8 @@ class Team(Experiment):
     def teardown(self, context: ExperimentContext) -> None:
         for member in getattr(self, "_members", ()):
             member.close()
+        if hasattr(self, "_stable"):
+            self._stable.close()
 
 
 def _case(fields: Mapping[str, Any]) -> Case:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -14,6 +14,9 @@ from assay.model.team import Leg
 
 LEAD_SECONDS = 0.01
 """Between telling the members and the moment at which they begin: long enough for all of them to have heard."""
+
+
+After = Callable[[Sequence[Answered]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +31,31 @@ class Walked:
 
 
 def walk(
-    leg: Leg, members: Sequence[Member], permits: int, seed: int, repetition: int, how_many: int | None = None
+    leg: Leg,
+    members: Sequence[Member],
+    permits: int,
+    seed: int,
+    repetition: int,
+    how_many: int | None = None,
+    after: After = lambda stints: None,
 ) -> Walked:
-    """`how_many` cases of each agent, all where nothing is said; the order of the agents is drawn by the seed."""
+    """`how_many` cases of each agent, all where nothing is said; the order of the agents is drawn by the seed.
+
+    `after` is called, untimed, when those who worked together are done: with all, or with one agent after the other.
+    """
     order = list(members)
     random.Random(seed).shuffle(order)
     names = tuple(member.name for member in order)
     if leg is Leg.CONCURRENT:
         stints = _together(order, repetition, how_many)
+        after(stints)
         return Walked(leg, max(stint.end for stint in stints), tuple(stints), names, permits)
     found: list[Answered] = []
     for member in order:
         behind = max((stint.end for stint in found), default=0.0)
-        found += [_later(stint, behind) for stint in _together([member], repetition, how_many)]
+        own = _together([member], repetition, how_many)
+        after(own)
+        found += [_later(stint, behind) for stint in own]
     return Walked(leg, max(stint.end for stint in found), tuple(found), names, permits)
 
 

@@ -1,0 +1,102 @@
+"""Whether the options of a team's agents took: each server is asked, as in `serving`, after an agent's work."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from assay.builtin.experiments.model_server import ModelServer, Told, answered_by, server_of
+from assay.builtin.experiments.serving_params import ServingParams, agent_use, params_of
+from assay.errors import AssayError
+from assay.execute.agents import Stable, filled_in
+from assay.execute.team.member import Answered
+from assay.model import AgentUse
+from assay.model.team import options_asked
+from assay.plugin.agent import AgentError, BadAgent
+
+_MOST_TOKENS = ("max_tokens", "num_predict")
+
+
+class TeamSettings:
+    """Of all agents of a team; an option that no server tells of is read back as None."""
+
+    def __init__(self, definitions: Sequence[Mapping[str, Any]], stable: Stable) -> None:
+        self._stable = stable
+        self._readers = {str(one["name"]): _Reader(one, stable) for one in definitions}
+
+    def after(self, stints: Sequence[Answered]) -> dict[str, Any]:
+        """Once those agents are done who worked together."""
+        found: dict[str, Any] = {}
+        names = {stint.agent for stint in stints}
+        for name in sorted(names):
+            reader = self._readers[name]
+            own = [stint for stint in stints if stint.agent == name]
+            told = self._stable.settled(reader.told())
+            for option in reader.asked:
+                others = {other for other in names - {name} if self._contradicts(reader, other, option)}
+                value = None if others else told.settings.get(option)
+                found[f"{name}.{option}"] = reader.shown(option, own) or value
+        return found
+
+    def _contradicts(self, reader: _Reader, other: str, option: str) -> bool:
+        """A server tells what it had last, and not for whom: where another asked it for something else, it tells nothing."""
+        there = self._readers[other]
+        return reader.place == there.place and reader.asked[option] != there.asked.get(option)
+
+
+class _Reader:
+    """One agent; of one that has no server, or one that cannot be asked, nothing is told."""
+
+    def __init__(self, definition: Mapping[str, Any], stable: Stable) -> None:
+        name = str(definition["name"])
+        self.asked = {
+            key.removeprefix(f"{name}."): value for key, value in options_asked([definition]).items()
+        }
+        self.place: tuple[str, ...] = (name,)
+        self._turns = {case["id"]: max(1, len(case.get("turns", ()))) for case in definition["cases"]}
+        self._server: ModelServer | None = None
+        use = AgentUse(**{key: value for key, value in definition.items() if key != "cases"})
+        with suppress(AssayError, BadAgent, ValueError):
+            self._params = _params(use)
+            asker = agent_use(self._params)
+            url = str(asker.options["base_url"])
+            self._server = server_of(stable.opened(asker), self._params, url)  # type: ignore[arg-type]
+            # Ollama holds models apart, others have but one.
+            self.place = (url, self._params.model) if self._params.api == "ollama" else (url,)
+
+    def shown(self, option: str, stints: Iterable[Answered]) -> object:
+        """What the answers themselves show of it; None where nothing."""
+        asked = self.asked[option]
+        if option == "model":
+            said = [(stint.execution.applied or {}).get("model") for stint in stints]
+            named = [answered_by(str(one or ""), str(asked)) for one in said]
+            return next((name for name in named if name != asked), asked)
+        if option in _MOST_TOKENS and isinstance(asked, int):
+            # A case of several turns may have so many in each of them.
+            sent = [
+                stint.execution.measurements.get("output_tokens", 0) / self._turns[stint.case]
+                for stint in stints
+            ]
+            return max([asked, *map(math.ceil, sent)])
+        return None
+
+    async def told(self) -> Told:
+        if self._server is None:
+            return Told()
+        try:
+            return await self._server.told()
+        except AgentError:
+            return Told()
+
+
+def _params(use: AgentUse) -> ServingParams:
+    """As if `serving` measured it; whether it streams makes no difference to what the server tells."""
+    options = {name: value for name, value in use.options.items() if name != "stream"}
+    given = params_of(AgentUse(use.name, use.type, options))
+    if "url" in given:
+        url = str(filled_in(given["url"], os.environ, use.name))
+        given |= {"url": url, "allow_host": [url.rstrip("/")]}
+    return ServingParams(**given)

@@ -1,0 +1,107 @@
+"""Options of a team's agents are read back from their servers, as those of `serving` are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.command import AssayInline
+
+from assay.testing.sim_llm import SimOptions, SimServer
+
+
+def member(name: str, url: str, model: str = "m", **params: Any) -> dict[str, Any]:
+    return {"name": name, "type": "ollama", "model": model, "base_url": url, "params": params}
+
+
+def run(assay: AssayInline, agents: list[dict[str, Any]], *more: str, **keys: Any) -> dict[str, Any]:
+    document = {
+        "team": "duo",
+        "agents": agents,
+        "cases": [{"id": "a", "input": "Say something."}],
+        "iterations": {"warmup": 0, "measured": 1},
+        "seed": 1,
+        **keys,
+    }
+    file = assay.write("team.json", json.dumps(document))
+    done = assay("team", file, "--json", *more)
+    assert done.code == 0, done.err
+    found: dict[str, Any] = done.json
+    return found
+
+
+def applied(done: dict[str, Any], leg: str) -> dict[str, Any]:
+    [found] = [trial["applied"] for trial in done["trials"] if trial["axes"]["leg"] == leg]
+    return {name: value for name, value in found.items() if name != "leg"}
+
+
+def told(done: dict[str, Any], code: str) -> list[str]:
+    return [warning["message"] for warning in done["warnings"] if warning["code"] == code]
+
+
+def small(**more: Any) -> SimServer:
+    return SimServer(SimOptions(ttft=0.0, itl=0.0, tokens=5, max_context=2048, **more))
+
+
+def test_an_option_that_the_server_ignored_is_reported_with_its_agent(assay_inline: AssayInline) -> None:
+    with small() as server:
+        agents = [member("a", server.url, num_ctx=512), member("b", server.url, "n", num_ctx=4096)]
+        done = run(assay_inline, agents)
+
+    for leg in ("sequential", "concurrent"):
+        read = applied(done, leg)
+        assert read == {"a.model": "m", "a.num_ctx": 512, "b.model": "n", "b.num_ctx": 2048}
+    assert set(told(done, "setting-not-taken")) == {
+        "The setting 'b.num_ctx' did not take: '4096' was asked for, '2048' was read back."
+    }
+    assert not told(done, "setting-not-told")
+
+
+def test_an_option_that_no_server_tells_is_named_and_makes_no_arms_identical(
+    assay_inline: AssayInline,
+) -> None:
+    with small() as server:
+        agents = [member("a", server.url), member("b", server.url)]
+        done = run(assay_inline, agents, sweep={"temperature": [0.5, 1.0]})
+
+    assert told(done, "setting-not-told") == [
+        "What was measured does not report 'a.temperature', 'b.temperature', so nobody can tell whether it took."
+    ]
+    assert not told(done, "identical-arms")
+    assert not told(done, "setting-not-taken")
+
+
+def test_agents_that_ask_one_model_for_different_things_are_told_apart_only_one_after_the_other(
+    assay_inline: AssayInline,
+) -> None:
+    """Of a model that was loaded anew for each of two agents, the server tells what it had last."""
+    with small() as server:
+        done = run(
+            assay_inline, [member("a", server.url, num_ctx=512), member("b", server.url, num_ctx=1024)]
+        )
+
+    alone, together = applied(done, "sequential"), applied(done, "concurrent")
+    assert (alone["a.num_ctx"], alone["b.num_ctx"]) == (512, 1024)
+    assert (together["a.num_ctx"], together["b.num_ctx"]) == (None, None)
+    assert not told(done, "setting-not-taken")
+
+
+def test_a_server_that_is_named_by_a_variable_is_read_back_too(assay_inline: AssayInline) -> None:
+    with small() as server:
+        agents = [member("a", "${NOT_SET_AT_ALL:-" + server.url + "}", num_ctx=4096), member("b", server.url)]
+        done = run(assay_inline, agents)
+    assert applied(done, "sequential")["a.num_ctx"] == 2048
+
+
+def test_agents_without_a_server_tell_nothing_and_work_all_the_same(assay_inline: AssayInline) -> None:
+    agents = [{"name": name, "type": "stub", "answer": "x"} for name in ("a", "b")]
+    done = run(assay_inline, agents)
+    assert applied(done, "sequential") == applied(done, "concurrent") == {}
+
+
+def test_a_limit_of_tokens_that_was_kept_to_counts_as_taken(assay_inline: AssayInline) -> None:
+    with small() as server:
+        agents = [member("a", server.url, num_predict=3), member("b", server.url)]
+        done = run(assay_inline, agents)
+    assert applied(done, "concurrent")["a.num_predict"] == 3
+    assert not told(done, "setting-not-told")
