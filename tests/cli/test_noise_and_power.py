@@ -61,3 +61,35 @@ def test_an_effect_of_nothing_is_refused(assay_inline: AssayInline) -> None:
     done = assay_inline("power", _suite(assay_inline), "--effect", "0%")
     assert done.code == 2
     assert "--effect" in done.err
+
+
+def test_power_of_a_run_names_what_can_be_run(assay_inline: AssayInline) -> None:
+    suite = _suite(assay_inline)
+    assay_inline("run", suite, "--repetitions", "3", "-q")
+    assert "small --repetitions" in (told := assay_inline("power", "last", "--effect", "90%").err), told
+    assay_inline.write("s.yaml", "experiment: noop\nprocesses: 3\n")
+    assay_inline("run", "s.yaml", "-q")
+    assert "Next: assay run SPEC --processes" in assay_inline("power", "last").err
+    assert "Next: assay run s.yaml --processes" in assay_inline("power", "s.yaml").err
+
+
+def test_the_points_of_a_sweep_are_all_counted(assay_inline: AssayInline) -> None:
+    assay_inline.write(
+        "bench.py",
+        "from assay import benchmark\n\n\n@benchmark\ndef work(size: int = 1):\n    sum(range(1000 * size))\n",
+    )
+    found = []
+    for sizes in ("[1]", "[1, 2, 3]"):
+        assay_inline.write(
+            "s.yaml",
+            f"experiment: bench.py::work\nsweep: {{size: {sizes}}}\nprocesses: 3\niterations: {{measured: 4}}\n",
+        )
+        assert assay_inline("run", "s.yaml", "-q").code == 0
+        (need,) = assay_inline("power", "last", "--json").json["needs"]
+        found.append(need["executions"] / need["units_needed"])
+    assert found == [2 * 4, 2 * 4 * 3]
+
+
+def test_an_agent_nobody_knows_is_told_by_the_flag_that_named_it(assay_inline: AssayInline) -> None:
+    refusal = assay_inline("noise", _suite(assay_inline), "--agent", "nobody").refusal
+    assert "Error: --agent: There is no 'nobody'" in refusal

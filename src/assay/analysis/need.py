@@ -120,7 +120,7 @@ def _by_process(
     logs = np.log(seen.process_medians)
     units = units_needed(1 + effect, logs - logs.mean(), is_paired=False)
     repetitions = max(1, seen.values.size // seen.process_count)
-    executions = 2 * units * repetitions
+    executions = 2 * units * repetitions * len(trials)
     return Need(
         trials[0].stored.trial.benchmark, metric, effect, "process", seen.process_count, units, repetitions, None,
         executions, _minutes(trials, executions), _usd(trials, executions), f"{seen.process_count} stored processes",

@@ -55,6 +55,7 @@ def noise(
     assay noise bench.py::parse --repetitions 20
     """
     from assay.cli.progress import watching
+    from assay.cli.run import flags_named
     from assay.cli.values import setting
     from assay.pipeline import precision, running
     from assay.plan.suite import CaseFilter
@@ -64,7 +65,8 @@ def noise(
     changes = {key: value for key, value in given.items() if value}
     request = Request(target, changes, agents=(agent,) if agent else (), cases=CaseFilter(limit))
     with session.store() as store:
-        plan = precision.repeated(request, rounds, session.settings, store)
+        with flags_named(target):
+            plan = precision.repeated(request, rounds, session.settings, store)
         with watching(session, plan) as watch:
             done = running.run_plan(plan, store, watch)
         report, floors = precision.noise_of(store, done.id)

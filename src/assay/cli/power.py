@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,7 @@ from assay.cli.shares import share_of
 
 if TYPE_CHECKING:
     from assay.model.precision import Need
+    from assay.store.store import Store
 
 
 @click.command()
@@ -42,14 +44,28 @@ def power(
         raise click.UsageError("--effect must be above 0: no number of cases finds a difference of nothing.")
     with session.store() as store:
         found = needed(store, session.settings, target, size, agents=agents, metrics=metrics)
+        runnable = _runnable(store, target)
     if session.is_json:
         session.emit(document(target, found))
         return 0
     from assay.report.precision import print_needs
 
     print_needs(found, session.console())
-    session.next(*_next(target, found[0]))
+    session.next(*_next(runnable, found[0]))
     return 0
+
+
+def _runnable(store: Store, target: str) -> str:
+    """What `assay run` takes for the target: a run cannot be run, but its suite or its spec can."""
+    from assay.errors import RunNotFound
+
+    if Path(target).is_file():
+        return target
+    try:
+        run = store.run(target)
+    except RunNotFound:
+        return target
+    return run.suite.name if run.suite else "SPEC"
 
 
 def _next(target: str, need: Need) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ def _stored_trials(store: Store, settings: Settings, target: str, agents: Sequen
         [one for one in store.latest_trials(suite=name) if not agents or one.agent in agents] if name else []
     )
     if not latest:
-        return _of_run(store, target, agents)
+        return _of_run(store, settings, target, agents)
     trials = []
     for one in latest:
         stored = next(t for t in store.run(one.run_id).trials if t.id == one.trial_id)
@@ -84,18 +84,27 @@ def _stored_trials(store: Store, settings: Settings, target: str, agents: Sequen
     return trials
 
 
-def _of_run(store: Store, target: str, agents: Sequence[str]) -> list[TrialReport]:
+def _of_run(store: Store, settings: Settings, target: str, agents: Sequence[str]) -> list[TrialReport]:
     """Of a run, or of the newest run that is called like the target."""
     try:
         report = report_of(store, target)
     except RunNotFound:
-        named = next((run.id for run in store.runs() if run.name in (target, Path(target).stem)), None)
+        name = _run_name(target, settings, store)
+        named = next((run.id for run in store.runs() if run.name == name), None)
         if named is None:
             raise PlanError(
                 f"Nothing is stored of '{target}', so what it varies by is not known. Run it first: assay run {target}"
             ) from None
         report = report_of(store, named)
     return [trial for trial in report.trials if not agents or trial.stored.trial.agent.name in agents]
+
+
+def _run_name(target: str, settings: Settings, store: Store) -> str:
+    """What a run of the target is called."""
+    if Path(target).is_file():
+        with contextlib.suppress(AssayError):
+            return prepare(Request(target), settings, store).name
+    return target
 
 
 def _suite_name(target: str, settings: Settings) -> str | None:

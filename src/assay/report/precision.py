@@ -107,7 +107,12 @@ def print_needs(needs: Sequence[Need], console: Console) -> None:
             literal("unknown" if need.usd is None else usd(need.usd)),
         )
     console.print(table)
-    console.print(literal("Executions, time and cost are those of both sides together", "dim"))
+    console.print(
+        literal(
+            "Executions, time and cost are those of both sides together; time is that of the executions alone",
+            "dim",
+        )
+    )
     for need in needs:
         console.print(
             bullet("·", f"{need.benchmark}, {need.metric.name}: {need.basis}; {_said(need)}", "dim")
