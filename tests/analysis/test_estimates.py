@@ -80,6 +80,11 @@ def test_outliers_are_counted_kept_and_the_median_without_them_is_given(lab) -> 
     assert any("27.3 % of the executions are outliers (3 of 11)" in doubt for doubt in found.doubts)
 
 
+def test_outliers_that_move_no_median_are_said_to_move_none(lab) -> None:
+    found = estimate(SECONDS, lab.series([1.0] * 40 + [9.0, 9.5, 9.9]))
+    assert any("without them the median stays 1 s." in doubt for doubt in found.doubts)
+
+
 def test_a_slow_start_of_every_process_asks_for_warm_up(lab) -> None:
     quick = lab.times(processes=10, each=6)
     slow = [

@@ -98,6 +98,13 @@ def test_a_single_cell_tells_nothing():
     assert factorial([(0,), (1,)], [np.array([1.0]), np.array([])]) is None
 
 
+def test_one_observation_a_point_explains_nothing():
+    found = factorial([(0,), (1,)], [np.array([1.0]), np.array([2.0])])
+    assert found is not None
+    assert found.factors[0].share is None
+    assert found.span(0, 0, 1).value == pytest.approx(2)
+
+
 @given(st.lists(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=4), min_size=2, max_size=6))
 def test_any_finite_samples_give_finite_shares(samples: list[list[float]]):
     found = factorial(

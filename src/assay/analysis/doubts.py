@@ -105,10 +105,13 @@ def _outliers(estimate: Estimate) -> list[str]:
     share = estimate.outliers / estimate.n
     if estimate.outliers < 3 or share <= OUTLIER_SHARE:
         return []
-    unit = estimate.metric.unit
+    without, whole = (
+        show(value, estimate.metric.unit) for value in (estimate.median_without_outliers, estimate.median)
+    )
+    told = f"the median is {without} instead of {whole}" if without != whole else f"the median stays {whole}"
     return [
         f"{percent(share)} of the executions are outliers ({number(estimate.outliers)} of {number(estimate.n)}); without "
-        f"them the median is {show(estimate.median_without_outliers, unit)} instead of {show(estimate.median, unit)}."
+        f"them {told}."
     ]
 
 

@@ -159,6 +159,20 @@ def _log_interval(seconds: Floats) -> tuple[float, float] | None:
 _LARGEST_LOG = 700.0
 
 
+def per_solved(tables: Sequence[CaseTable], pass_mark: float) -> dict[str, float]:
+    """Usd and tokens that all trials of a baseline took for a solved case: what their ratings of 0.5 stand for.
+
+    Without those that one of the trials cannot tell, or where nothing was solved.
+    """
+    tallies = [tally_of(table, pass_mark) for table in tables]
+    solved = sum(float(tally.passed.sum()) for tally in tallies)
+    return {
+        name: sum(float(tally.sums[name].sum()) for tally in tallies) / solved
+        for name in ("usd", "tokens")
+        if solved and all(name in tally.sums for tally in tallies)
+    }
+
+
 def _per_solved(tally: Tally, name: str) -> float | None:
     if name not in tally.sums:
         return None
@@ -171,7 +185,8 @@ def _per_solved(tally: Tally, name: str) -> float | None:
 def _cost(tally: Tally, reference: References, resample: Resample) -> Rated:
     x = _per_solved(tally, "usd")
     if x is None:
-        return Rated(Rating("cost", None, basis="the cost is unknown"))
+        unknown = "the cost is unknown" if tally.scored.any() else "nothing was scored"
+        return Rated(Rating("cost", None, basis=unknown))
     if x == 0:
         return Rated(Rating("cost", 1.0, 1.0, 1.0, "free"), np.ones(DRAWS))
     if "usd" not in reference:
@@ -264,8 +279,10 @@ def _disagreements(table: CaseTable) -> Iterator[str]:
 
 def _doubts(tally: Tally, unscored: int) -> Iterator[str]:
     if len(tally.names) and not tally.comparable.any():
-        yield "one repetition a case: consistency cannot be seen and counts as 1"
+        alone = "one repetition a case" if tally.executions.max() == 1 else "no case was judged twice"
+        yield f"{alone}: consistency cannot be seen and counts as 1"
     if unscored:
         yield f"{unscored} executions are unscored and count nowhere"
     if 0 < len(tally.names) < 20:
-        yield f"{len(tally.names)} cases only: the intervals are wide"
+        many = "one case" if len(tally.names) == 1 else f"{len(tally.names)} cases"
+        yield f"{many} only: the intervals are wide"

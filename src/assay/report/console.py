@@ -175,7 +175,7 @@ def _print_head(report: Report, console: Console) -> None:
         console.print(literal(suite, "dim"))
     made = sum(total(trial) for trial in report.trials)
     agents = "" if run.suite else agents_text(report)
-    parts = [f"run {run.id}", when(run.started), agents, f"{count(made)} executions"]
+    parts = [f"run {run.id}", when(run.started), agents, f"{count(made)} execution{'' if made == 1 else 's'}"]
     if duration is not None:
         parts.append(seconds(duration))
     console.print(literal(" · ".join(filter(None, [*parts, budget_text(run)])), "dim"))

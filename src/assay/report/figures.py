@@ -200,8 +200,13 @@ def standing(effect: AxisEffect, value: object) -> str:
 
 
 def effect_text(effect: AxisEffect) -> str:
-    """How far best and worst value of an axis are apart, how much of all variation that is, and on what it depends."""
+    """How far best and worst value of an axis are apart, how much of all variation that is, and on what it depends.
+
+    Nothing where all values do the same.
+    """
     parts = []
+    if len(set(effect.medians)) < 2:
+        return ""
     if effect.effect is not None and effect.best != effect.worst:
         parts.append(f"{_fact(effect.worst)} against {_fact(effect.best)}: {_span_text(effect)}")
     if effect.share is not None:

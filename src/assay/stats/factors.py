@@ -37,7 +37,7 @@ class Span:
 @dataclass(frozen=True, slots=True)
 class Factor:
     share: float | None
-    """Of the variance of all observations, what this factor explains beyond the others; None where nothing varies."""
+    """Of the variance of all observations, what this factor explains beyond the others; None where nothing varies, or nothing is left to vary."""
     effects: tuple[float, ...]
     """Of each level on the scale of the model, the first being zero."""
     interacts: tuple[int, ...] = ()
@@ -86,6 +86,8 @@ def factorial(levels: Sequence[Sequence[int]], samples: Sequence[Array]) -> Fact
     total = within + _unexplained(np.ones((len(full), 1)), means, weights)
     if total <= _ROUNDING * float((weights * (1 + means**2)).sum()):
         total = 0.0
+    if int(weights.sum()) <= np.linalg.matrix_rank(_additive(cells)):
+        total = 0.0  # a model with a number for each observation explains them all, and nothing
     factors = _factors(cells, means, weights, total)
     marked = _with_interactions(cells, means, weights, (error, freedom, total), factors)
     return Factorial(cells, scaled, marked, weights, error, max(freedom, 0))
