@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -11,6 +12,8 @@ from urllib.parse import unquote
 import jsonschema
 import pytest
 from tests.command import AssayInline
+
+from assay.execute.noise import Noise
 
 SPEC = """\
 experiment: noop
@@ -264,6 +267,34 @@ def test_the_doctor_answers_in_json(project: AssayInline) -> None:
     assert set(document) == {"assay", "environment", "vcs", "extras", "database", "warnings"}
     assert document["database"]["ok"] is True
     assert set(document["extras"]["postgres"]) == {"installed", "for", "install"}
+
+
+def test_the_doctor_knows_every_extra_that_a_user_may_want(project: AssayInline) -> None:
+    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    assert set(project("doctor", "--json").json["extras"]) == set(declared) - {"dev", "bench"}
+
+
+def test_the_doctor_marks_a_noisy_machine(monkeypatch: pytest.MonkeyPatch, project: AssayInline) -> None:
+    for spread, told in ((0.1, "✓ noise      times of equal work spread by 10 %"), (9.0, "– noise ")):
+        seen = Noise(spread, spread, 0.1, 0.0, 9, 0.1)
+        monkeypatch.setattr("assay.execute.environment.probe", lambda seen=seen: seen)
+        assert told in project("doctor").out
+
+
+def test_params_are_listed_with_type_choices_and_limits(project: AssayInline) -> None:
+    told = project("list", "experiments", "--params")
+    assert "profile: string, one of balanced, performance, safety, memory, default balanced" in told.out
+    assert "top_k: integer" in told.out
+    assert "assay list experiments --params" not in told.err
+
+
+def test_show_names_the_run_before(project: AssayInline) -> None:
+    project.write("only.yaml", "name: only\nexperiment: noop\n")
+    first, second = (project("run", "only.yaml", "--json").json["run_id"] for _ in range(2))
+    assert f"assay compare {first} {second}" in project("show", second).err
+    assert "compare" not in project("show", first).err
 
 
 def test_the_doctor_fails_when_the_database_cannot_be_reached(project: AssayInline) -> None:

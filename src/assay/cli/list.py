@@ -33,7 +33,17 @@ def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...
         if entries or what:
             click.echo(click.style(kind, bold=True))
             _print_entries(entries)
-    session.next("assay run NAME", "assay list experiments --params")
+    session.next(*_next(what, params))
+
+
+def _next(what: str | None, params: bool) -> tuple[str, ...]:
+    if what == "teams":
+        return ("assay team NAME",)
+    if what == "agents":
+        return "assay agent list", "assay run SUITE --agent NAME"
+    if what in ("experiments", None) and not params:
+        return "assay run NAME", "assay list experiments --params"
+    return ("assay run NAME",)
 
 
 def _load_files(session: Session, load: tuple[str, ...]) -> None:
@@ -85,11 +95,36 @@ def _params(kind: str, name: str) -> dict[str, Any]:
 
 
 def _param(field: dict[str, Any]) -> dict[str, Any]:
+    known = {**_told_by_parts(field), **field}
     return {
-        key: field[key]
+        key: known[key]
         for key in ("type", "enum", "default", "minimum", "exclusiveMinimum", "description")
-        if key in field
+        if key in known
     }
+
+
+def _told_by_parts(field: dict[str, Any]) -> dict[str, Any]:
+    """Type, choices and limits of a param that may also be left out, or be of several types."""
+    parts = [part for part in field.get("anyOf", ()) if part.get("type") != "null"]
+    types = dict.fromkeys(part["type"] for part in parts if "type" in part)
+    merged = {key: value for part in parts for key, value in part.items()}
+    return {**merged, "type": " or ".join(types)} if types else {}
+
+
+def _fact(key: str, value: Any) -> str:
+    match key:
+        case "type":
+            return str(value)
+        case "enum":
+            return f"one of {', '.join(map(str, value))}"
+        case "minimum":
+            return f"at least {value}"
+        case "exclusiveMinimum":
+            return f"more than {value}"
+        case "description":
+            return str(value)
+        case _:
+            return f"{key} {value}"
 
 
 def _print_entries(entries: list[dict[str, Any]]) -> None:
@@ -97,7 +132,7 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
     for entry in entries:
         click.echo(f"  {entry['name']:<{width}}  " + click.style(entry["source"], dim=True))
         for name, field in entry.get("params", {}).items():
-            told = ", ".join(f"{key} {value}" for key, value in field.items())
+            told = ", ".join(_fact(key, value) for key, value in field.items() if value is not None)
             click.echo(f"  {'':<{width}}    {name}: " + click.style(told, dim=True))
         if "error" in entry:
             click.echo(f"  {'':<{width}}    {entry['error']}")

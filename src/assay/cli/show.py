@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
     from assay.model import Report
+    from assay.store.store import Store
 
 
 @click.command()
@@ -35,7 +37,17 @@ def show(session: Session, ref: str, trial: str | None, case: str | None, execut
             session.emit(run_document(report, with_executions=executions))
             return
         print_report(report, session.console())
-    session.next(f"assay report {report.run.id} --format html", f"assay compare RUN {report.run.id}")
+        before = _before(store, report)
+    session.next(
+        f"assay report {report.run.id} --format html",
+        f"assay compare {before} {report.run.id}" if before else f"assay baseline set main {report.run.id}",
+    )
+
+
+def _before(store: Store, report: Report) -> str | None:
+    """The run of the same name before this one."""
+    alike = [one for one in store.runs() if one.name == report.run.name and one.started < report.run.started]
+    return alike[0].id if alike else None
 
 
 def _show_case(session: Session, report: Report, case: str) -> None:
@@ -46,4 +58,5 @@ def _show_case(session: Session, report: Report, case: str) -> None:
         session.emit(case_document(report, case))
     else:
         print_case(report, case, session.console())
-        session.next(f"assay show {report.run.id}", f"assay run SUITE --case {case}")
+        suite = report.run.suite.name if report.run.suite else "SUITE"
+        session.next(f"assay show {report.run.id}", f"assay run {suite} --case {shlex.quote(case)}")

@@ -97,6 +97,13 @@ def _executor_mistakes(spec: Spec) -> list[Mistake]:
     return []
 
 
+def _where_else(name: str, error: Exception) -> str:
+    """A hint for an experiment that is written, but in a file that nobody has named."""
+    if not isinstance(error, LookupFailed) or ":" in name or "Did you mean" in str(error):
+        return ""
+    return " Is it in a file of yours? Name it in the spec, load: FILE.py, or with --load FILE.py."
+
+
 def _trials(
     located: Located,
     seed: int,
@@ -115,7 +122,7 @@ def _trials(
         found += _axis_mistakes(located, axes)
         tested = _tested(member, entry, agents)
     except (LookupFailed, MissingExtra, PlanError) as error:
-        found.append(origin.mistake(("experiment",), str(error)))
+        found.append(origin.mistake(("experiment",), f"{error}{_where_else(entry.experiment, error)}"))
     if found:
         mistakes += found
         return []
