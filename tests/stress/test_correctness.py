@@ -35,6 +35,7 @@ from assay.model.figure import Figure
 from assay.model.load import Arrivals, Load, Quality
 from assay.model.stress import Correctness, ScenarioFinding, Scored, Stretch
 from assay.pipeline.stress import Sizes, StressOptions, Told, run_stress
+from assay.report import stress_charts as charts
 from assay.report.document import plain
 from assay.report.stress import columns, rows, setting_text, stress_document
 from assay.spec.settings import find_settings
@@ -292,6 +293,10 @@ def test_a_server_that_answers_worse_under_pressure_is_found_out(tmp_path: Path)
     assert any("when it is busy" in text for text in done.recommendations)
     assert "Quality" in columns(done)
     assert all(len(cells) == len(columns(done)) for cells in rows(done))
+    drawn = charts.quality(done)
+    assert drawn is not None
+    assert [row["where"] for row in drawn["data"]["values"]] == ["in calm", "high_load"]
+    assert charts.quality(stress_finding("x", {}, done.scenarios[:0])) is None
     document = stress_document(done)
     assert document["correctness"]["calm_score"] == 1.0
     told = document["scenarios"][0]["quality"]

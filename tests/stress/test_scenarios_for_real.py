@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.load.faulty import DONE, FINISH, delta, faulty, streamed
+from tests.load.test_load_faults import made, serving
 from tests.sim_llm.asking import quick
 from tests.stress.benches import real_bench
 
@@ -135,6 +137,27 @@ def test_a_server_is_there_again_after_every_kind_of_fault():
     assert found.good == found.completed
     assert found.offered >= found.good
     assert any("our own faults" in text for text in found.warnings)
+
+
+def test_a_server_with_its_own_certificate_is_cut_off_like_any_other(tmp_path: Path):
+    key = made(tmp_path, "127.0.0.1")
+    answer = streamed([delta(content="hello"), FINISH, DONE])
+    with faulty(lambda guest: guest.say(answer), serving(key)) as server:
+        trusted = FailureRecovery(seconds=0.6, rounds=1).run(
+            real_bench(server.url, ca_file=str(key.with_suffix(".crt")))
+        )
+        anybody = FailureRecovery(seconds=0.6, rounds=1).run(real_bench(server.url, insecure=True))
+    for found in (trusted, anybody):
+        assert (found.load_borne, found.breach) == (5.0, None)
+        assert found.completed > 0
+        assert "http_502" not in found.errors
+
+
+def test_what_only_the_engine_can_send_leaves_scenarios_out_that_an_agent_asks_itself():
+    bench = real_bench("", use=openai("https://127.0.0.1:9"), insecure=True)
+    for scenario in (RateLimiting(), FailureRecovery()):
+        assert "--insecure" in scenario.not_for(bench)
+    assert FailureRecovery().not_for(real_bench("https://127.0.0.1:9/v1", insecure=True)) == ""
 
 
 def test_an_agent_that_retries_hides_faults_from_its_user():

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.model.figure import Figure
 from assay.model.stress import ScenarioFinding, StressFinding
 from assay.report import stress as words
 from assay.report.figures import scale_for
@@ -34,6 +35,7 @@ def stress_view(finding: StressFinding, gallery: Gallery) -> dict[str, Any]:
         "columns": words.columns(finding),
         "rows": words.rows(finding),
         "scores": gallery.hang(Chart("stress-scores", scores(finding))) if finding.scores else None,
+        "quality": gallery.hang(Chart("stress-quality", told)) if (told := quality(finding)) else None,
         "scenarios": scenarios,
     }
 
@@ -77,6 +79,55 @@ def scores(finding: StressFinding) -> Spec:
             "tooltip": [{"field": name, "title": name} for name in ("scenario", "factor", "value")],
         },
     }
+
+
+def quality(finding: StressFinding) -> Spec | None:
+    """Scores of the answers under each pressure, with their intervals, beside those in calm; None where nothing was judged."""
+    judged = [
+        (one.scenario, one.correctness.score) for one in finding.scenarios if one.correctness is not None
+    ]
+    told = [("in calm", finding.calm_score), *judged]
+    rows = [
+        {"where": where, "value": score.value, "low": _or(score.low, score), "high": _or(score.high, score)}
+        for where, score in told
+        if score is not None
+    ]
+    if not judged:
+        return None
+    simulated = ", simulated" if finding.is_simulated else ""
+    place = {"field": "where", "type": "nominal", "sort": None, "title": None}
+    colour = {"condition": {"test": "datum.where == 'in calm'", "value": "#888"}, "value": "#4c78a8"}
+    return {
+        **frame("How good the answers are", f"mean score over cases, with 95 % intervals{simulated}"),
+        "height": 28 * len(rows),
+        "data": {"values": rows},
+        "encoding": {"y": place, "color": colour},
+        "layer": [
+            {
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {
+                    "x": {
+                        "field": "low",
+                        "type": "quantitative",
+                        "scale": {"domain": [0, 1]},
+                        "title": "score of the answers",
+                    },
+                    "x2": {"field": "high"},
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 60},
+                "encoding": {
+                    "x": {"field": "value", "type": "quantitative"},
+                    "tooltip": [{"field": name, "title": name} for name in ("where", "value", "low", "high")],
+                },
+            },
+        ],
+    }
+
+
+def _or(end: float | None, score: Figure) -> float:
+    return score.value if end is None else end
 
 
 def over_time(found: ScenarioFinding) -> Spec:

@@ -61,7 +61,7 @@ class FailureRecovery:
 
     def not_for(self, bench: Bench) -> str:
         if bench.subject.is_command or bench.subject.is_server:
-            return ""
+            return str(bench.subject.not_through_its_own_code)
         return "it has neither a process nor a server of its own that could fail"
 
     def run(self, bench: Bench) -> ScenarioFinding:
@@ -96,7 +96,7 @@ class FailureRecovery:
         objectives = () if bench.is_derived else bench.objectives
         load = self._load(bench, lasted)
         prompts = subject.numbered(int(lasted * (load.offered or 1)) + 1)
-        with FaultProxy(upstream, seed=subject.options.seed) as proxy:
+        with FaultProxy(upstream, seed=subject.options.seed, tls=subject.trust) as proxy:
             if subject.use is None:
                 asked = subject.loaded(prompts if subject.takes_input else (), via=proxy.url, is_own=True)
             else:

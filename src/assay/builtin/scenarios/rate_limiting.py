@@ -42,7 +42,7 @@ class RateLimiting:
             return "a URL is a server: the retries to judge are those of an agent that calls one"
         if bench.subject.upstream() is None:
             return "nothing tells where its model is (for a program: OPENAI_BASE_URL or the like in its env)"
-        return ""
+        return str(bench.subject.not_through_its_own_code)
 
     def run(self, bench: Bench) -> ScenarioFinding:
         subject = bench.subject
@@ -53,7 +53,7 @@ class RateLimiting:
         load = Load(Arrivals.CONSTANT, stages=stages, seconds=self.seconds)
         # A wait that was ordered is no fault of the agent's: a limit derived from the calm does not hold here.
         objectives = () if bench.is_derived else bench.objectives
-        with FaultProxy(upstream, seed=subject.options.seed) as proxy:
+        with FaultProxy(upstream, seed=subject.options.seed, tls=subject.trust) as proxy:
             proxy.impose(Fault.rate_limited(self.share, self.retry_after))
             lifting = _Lifting(proxy, self.seconds)
             prompts = subject.numbered(int(self.seconds * rate) + 1)

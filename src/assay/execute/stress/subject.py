@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from assay.execute.load.asking import (
 )
 from assay.execute.load.engine import order_for
 from assay.execute.load.request import Ask, Target, check_allowed, is_loopback, requests_for
+from assay.execute.load.tls import trusting
 from assay.model import AgentUse
 
 _UPSTREAM = ("OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL", "OLLAMA_HOST", "OLLAMA_BASE_URL")
@@ -120,6 +122,24 @@ class Subject:
     def _plain(self) -> LoadOptions:
         """A suite is no file of prompts."""
         return self.options if self.data is None else replace(self.options, dataset=None)
+
+    @property
+    def trust(self) -> ssl.SSLContext | None:
+        """Whom a proxy before its server has to trust: as the engine does."""
+        target = self.target
+        if target is None or not target.url.startswith("https://"):
+            return None
+        return trusting(target.ca_file, target.is_checked)
+
+    @property
+    def not_through_its_own_code(self) -> str:
+        """Why it cannot be asked that way; "" where it can."""
+        options = self.options
+        if self.use is None or not (options.header or options.insecure or options.ca_file):
+            return ""
+        return (
+            "it is asked through its own code here, which takes neither --header nor --insecure nor --ca-file"
+        )
 
     def upstream(self) -> str | None:
         """The address of the model behind the agent, where that can be told."""
