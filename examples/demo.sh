@@ -21,9 +21,11 @@ assay compare greedy exact --metric score --metric seconds --quiet
 say '4. One file with everything in it'
 assay report last --format html --out report --quiet
 
-say "Next, from the folder '$folder':"
+say 'Next'
 cat <<TEXT
-  open report/report.html in a browser
-  ASSAY_DB=$ASSAY_DB assay show last
-  ASSAY_DB=$ASSAY_DB assay suite check $here/puzzles/puzzles.yaml
+  open $(pwd)/report/report.html in a browser, then:
+  export PATH=$(dirname "$(command -v assay)"):\$PATH ASSAY_DB=$ASSAY_DB
+  assay show last
+  assay compare moody exact
+  assay suite check $here/puzzles/puzzles.yaml
 TEXT
