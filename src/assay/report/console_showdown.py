@@ -30,7 +30,7 @@ def print_showdown(found: Showdown, console: Console) -> None:
                 literal(name, "bold" if name == "overall" else ""),
                 literal(f"{a:.3f}", "green" if winner == found.a else ""),
                 literal(f"{b:.3f}", "green" if winner == found.b else ""),
-                literal(winner or "not certain", "" if winner else "dim"),
+                literal(winner or ("equal" if a == b else "not certain"), "" if winner else "dim"),
             )
         console.print(table)
     for flips in found.flips:
