@@ -50,12 +50,12 @@ def stress(
     """Put AGENT under pressure of eight kinds: an agent's name, or a URL as for assay load.
 
     Says of each where it broke and why, and how long it took to recover; of all together how resilient it is, from 0 to 1.
-    Exit code 1 means that something broke.
+    With a suite as --dataset only answers that are right count. Exit code 1 means that something broke.
 
     \b
     assay stress http://127.0.0.1:9000/v1 --quick
     assay stress my-agent --scenario spike_load --scenario rate_limiting --base 20
-    assay stress my-agent --slo "latency_p95<2s,error_rate<1%"
+    assay stress my-agent --slo "latency_p95<2s,error_rate<1%" --dataset suite.yaml
     """
     from assay.execute.load.asking import LoadOptions
     from assay.pipeline.stress import StressOptions, run_stress

@@ -82,18 +82,18 @@ class StressBench:
             raise Interrupted
         tally = watch.tally or Tally()
         breach = breach_of(watch.closely, carried.load, held, self.sustain, result)
-        prompt = sum(slice_.good for slice_ in tally.slices.values())
+        punctual = sum(slice_.good for slice_ in tally.slices.values())
         scored = kept.scored(carried.check) if kept and carried.check else ()
         return Stretch(
             carried.load,
             result,
             _offered(carried.load, result.requests_sent),
-            right_in_time(prompt, scored),
+            right_in_time(punctual, scored),
             breach,
             tuple(watch.latencies),
             watch.fairness(),
             tuple(sorted(watch.ends)),
-            prompt,
+            punctual,
             scored,
         )
 
