@@ -112,6 +112,18 @@ def test_results_that_are_old_are_marked_stale(played: AssayInline) -> None:
     assert [dict(row.contender.stale) for row in board.standings] == [{"b": "40 days old"}] * 2
 
 
+def test_a_baseline_that_is_half_wrong_is_rated_one_half_by_its_own_cost(assay_inline: AssayInline) -> None:
+    paid = 'def paid(text): return {"output": text if int(text) % 2 else "?", "usd": 0.02}'
+    assay_inline.write("agents.py", paid)
+    assay_inline.write("s.yaml", suite(numbers(10), [python_agent("paid")]))
+    _run(assay_inline, "s.yaml")
+    assert assay_inline("baseline", "set", "main", "last").code == 0
+    _run(assay_inline, "s.yaml")
+    (trial,) = assay_inline("show", "last", "--json").json["trials"]
+    assert trial["usd_per_solved"] == pytest.approx(0.04)
+    assert trial["ratings"]["cost"]["value"] == pytest.approx(0.5)
+
+
 def test_runs_can_be_chosen_by_tag_and_time(played: AssayInline) -> None:
     run = played("runs", "list", "--json").json[0]["id"]
     assert played("runs", "tag", run, "nightly").code == 0

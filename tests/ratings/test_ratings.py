@@ -7,9 +7,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from tests.ratings.tables import failed, ok, rated
+from tests.ratings.tables import failed, ok, rated, table
 
-from assay.analysis.ratings import curve
+from assay.analysis.ratings import curve, per_solved
 from assay.model import Limits, Rating, Ratings
 from assay.stats.verdicts import consistency, pass_at, pass_hat
 
@@ -44,6 +44,28 @@ def test_what_is_unscored_and_what_the_harness_spoiled_does_not_count() -> None:
     assert ratings.pass_at == {1: 0.5}
 
 
+def test_what_is_unscored_is_not_held_against_cost_and_efficiency() -> None:
+    paid = {"usd": 0.02, "tokens": 100}
+    reference = {"usd": 0.02, "tokens": 100}
+    judged = [ok(f"c{n}", 1.0, **paid) for n in range(10)]
+    unjudged = [ok(f"u{n}", None, **paid) for n in range(10)]
+    with_both, alone = rated(judged + unjudged, reference), rated(judged, reference)
+    for ratings in (with_both, alone):
+        assert (ratings.usd_per_solved, ratings.tokens_per_solved) == (pytest.approx(0.02), 100)
+        assert (value(ratings, "cost"), value(ratings, "efficiency")) == pytest.approx((0.5, 0.5))
+    assert np.mean(with_both.marks["cost"]) == pytest.approx(0.5)
+
+
+def test_where_nothing_was_scored_nobody_knows_what_a_solved_case_takes() -> None:
+    ratings = rated([ok(f"c{n}", None, usd=0.02, tokens=100) for n in range(10)] * 2, {"usd": 1, "tokens": 1})
+    assert (ratings.usd_per_solved, ratings.tokens_per_solved) == (None, None)
+    assert value(ratings, "cost") is value(ratings, "efficiency") is None
+    assert ratings.dimensions["cost"].basis == "nothing was scored"
+    assert "no case was judged twice: consistency cannot be seen and counts as 1" in ratings.doubts
+    free = rated([ok("c", None, usd=0.0)])
+    assert (free.usd_per_solved, free.dimensions["cost"].value) == (0.0, 1.0)
+
+
 def test_an_execution_in_which_the_agent_failed_scores_nothing() -> None:
     rows = [ok("a", 1), failed("b"), failed("c", "timeout"), failed("d", "crashed")]
     ratings = rated(rows)
@@ -66,6 +88,15 @@ def test_a_reference_comes_from_the_rubric_else_the_baseline_else_half_the_limit
     unrated = rated(rows).dimensions["speed"]
     assert unrated.value is None
     assert unrated.basis.startswith("no reference")
+
+
+def test_what_a_baseline_takes_for_a_solved_case_is_that_of_all_its_trials_together() -> None:
+    first = table([ok("a", 1, usd=0.01, tokens=10), ok("b", 0, usd=0.03, tokens=30)])
+    second = table([ok("a", 1, usd=0.02), failed("b", usd=0.02), ok("c", None, usd=9.0)])
+    assert per_solved([first, second], 0.5) == {"usd": pytest.approx(0.08 / 2)}
+    assert per_solved([first], 0.5) == {"usd": pytest.approx(0.04), "tokens": 40}
+    assert per_solved([table([ok("a", 0, usd=1.0)])], 0.5) == {}
+    assert per_solved([], 0.5) == {}
 
 
 def test_cost_is_what_a_solved_case_costs_all_in() -> None:

@@ -16,6 +16,7 @@ from assay.stats.verdicts import consistency
 _AGENT_ERRORS = frozenset({"failed", "crashed", "invalid_output"})
 _LIMITS = frozenset({"timeout", "over_limit"})
 _NOT_COUNTED = frozenset({"harness_error", "cancelled"})
+_PER_SOLVED = frozenset({"usd", "tokens"})
 _QUANTITIES = ("usd", "tokens", "cpu_seconds", "rss_max_bytes")
 
 Floats = NDArray[np.float64]
@@ -39,7 +40,10 @@ class Tally:
     comparable: Floats
     """1 where there are two repetitions with a verdict, else 0."""
     sums: Mapping[str, Floats]
-    """Metric to its sum over the repetitions; only metrics that every completed execution has."""
+    """Metric to its sum over the repetitions; only metrics that every completed execution has.
+
+    What is held against the solved cases is that of executions with a score: nobody knows whether the others solved theirs.
+    """
     measured: Mapping[str, Floats]
     """Metric to the number of repetitions in that sum."""
     seconds: Floats
@@ -60,7 +64,7 @@ def tally_of(table: CaseTable, pass_mark: float) -> Tally:
     scored = per_case(is_scored)
     passed = per_case((np.nan_to_num(score) >= pass_mark) & is_scored)
     comparable = (scored > 1).astype(np.float64)
-    sums, measured = _sums(table, counts, is_ok, per_case)
+    sums, measured = _sums(table, counts, is_ok, is_scored, per_case)
     return Tally(
         names=names.tolist(),
         executions=per_case(np.ones(len(index))),
@@ -84,14 +88,23 @@ def _column(table: CaseTable, name: str) -> Floats:
 
 
 def _sums(
-    table: CaseTable, counts: Bools, is_ok: Bools, per_case: Callable[[NDArray[np.generic]], Floats]
+    table: CaseTable,
+    counts: Bools,
+    is_ok: Bools,
+    is_scored: Bools,
+    per_case: Callable[[NDArray[np.generic]], Floats],
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     sums, measured = {}, {}
     for name in _QUANTITIES:
         column = _column(table, name)[counts]
         known = ~np.isnan(column)
-        if is_ok.any() and known[is_ok].all():
-            sums[name], measured[name] = per_case(np.nan_to_num(column)), per_case(known)
+        if not is_ok.any() or not known[is_ok].all():
+            continue
+        if name in _PER_SOLVED and column[known].any():
+            if not is_scored.any():
+                continue
+            known &= is_scored
+        sums[name], measured[name] = per_case(np.where(known, column, 0.0)), per_case(known)
     return sums, measured
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from assay.errors import PlanError
 from assay.execute.spending import together
 from assay.model import (
+    Benchmark,
     CaseTable,
     Ratings,
     Run,
@@ -31,8 +32,24 @@ def ratings_of(store: Store, stored: StoredTrial, suite: Suite, table: CaseTable
     from assay.analysis.ratings import rate
 
     benchmark = next(one for one in suite.benchmarks if one.id == stored.trial.benchmark)
-    baseline = store.baseline_quantities(suite.name).get(benchmark.id, {})
+    baseline = _quantities_of_baseline(store, suite, benchmark)
     return rate(table or store.case_table(stored.id), benchmark.rubric, benchmark.limits, baseline)
+
+
+def _quantities_of_baseline(store: Store, suite: Suite, benchmark: Benchmark) -> dict[str, float]:
+    """As ratings have them: usd and tokens for a solved case, so that the baseline itself is rated 0.5."""
+    quantities = dict(store.baseline_quantities(suite.name).get(benchmark.id, {}))
+    wanted = {"usd", "tokens"} & quantities.keys()
+    for name in wanted:
+        del quantities[name]
+    run_id = store.baseline_of(suite.name)
+    if run_id is None or wanted <= benchmark.rubric.reference.keys():
+        return quantities
+    from assay.analysis.ratings import per_solved
+
+    point = suite.name, benchmark.id
+    trials = (one for one in store.run(run_id).trials if (one.trial.suite, one.trial.benchmark) == point)
+    return quantities | per_solved([store.case_table(one.id) for one in trials], benchmark.rubric.pass_mark)
 
 
 def failed_cases(store: Store, ref: str) -> dict[str, frozenset[str]]:
