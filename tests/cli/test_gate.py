@@ -65,6 +65,16 @@ def test_a_run_in_which_nothing_works_fails(assay_inline: AssayInline, past: Pas
     assert "worked in the baseline; now not one execution is ok" in done.out
 
 
+def test_what_the_run_can_no_longer_tell_is_named(assay_inline: AssayInline, past: Past) -> None:
+    past.store.set_baseline("main", past.run("1", usd=0.01).id)
+    past.run("2")
+    told = "The baseline knows 'usd', the run does not, so that is not judged."
+    assert told in " ".join(assay_inline("gate", "--markdown", "gate.md").out.split())
+    assert told in (assay_inline.folder / "gate.md").read_text()
+    assert told in assay_inline("gate", "--json").out
+    assert told not in " ".join(assay_inline("gate", "--metric", "score").out.split())
+
+
 def test_a_tolerance_lets_small_losses_pass(assay_inline: AssayInline, past: Past) -> None:
     past.run("2", slower=1.25)
     assert assay_inline("gate", "--tolerance", "50%").code == 0

@@ -53,7 +53,12 @@ def gated(
         comparisons=comparisons,
         broken=broken,
         unjudged=tuple(name for name in shared if name not in chosen) if not metrics else (),
-        doubts=(*comparable(*sides), *_about_runs(a, b), *about_floors(known, comparisons)),
+        doubts=(
+            *comparable(*sides),
+            *_about_runs(a, b),
+            *_about_lost_metrics(a, b, metrics),
+            *about_floors(known, comparisons),
+        ),
     )
 
 
@@ -146,6 +151,23 @@ def _other_machine(a: Report, b: Report, metrics: Sequence[Metric]) -> str:
         else ""
     )
     return f"it was made on another kind of machine ({here}; the baseline: {there}). Make both on one{hint}."
+
+
+def _about_lost_metrics(a: Report, b: Report, asked: Sequence[str]) -> Iterator[Doubt]:
+    """What the baseline could tell and the run cannot: a gate that passes has not judged it."""
+    for first, second in matching_trials(a, b):
+        there = {estimate.metric.name for estimate in second.estimates if estimate.n}
+        known = judgeable(estimate.metric for estimate in first.estimates if estimate.n)
+        lost = [outer_name(name) for name in known if name not in there]
+        if not second.ok or not lost or (asked and not {*lost} & {*asked}):
+            continue
+        told = ", ".join(f"'{name}'" for name in lost)
+        yield Doubt(
+            "unjudged",
+            f"The baseline knows {told}, the run does not, so that is not judged.",
+            f"See why: assay show {b.run.id}",
+            second.name,
+        )
 
 
 def _about_runs(a: Report, b: Report) -> Iterator[Doubt]:
