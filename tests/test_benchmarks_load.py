@@ -88,8 +88,100 @@ def test_a_peer_that_cannot_be_had_is_left_out_with_a_reason(
 
     assert found.tools == []
     assert set(found.left_out) == {"wrk", "aiohttp", "locust", "vllm", "inference-perf", "aiperf", "guidellm"}
-    assert "apt-get install wrk" in found.left_out["wrk"]
+    assert "sudo apt-get install wrk" in found.left_out["wrk"]
     assert found.left_out["aiohttp"] == "it could not be installed"
+
+
+def test_wrk_is_installed_where_that_is_possible(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = bench("load.tools")
+    there = {"apt-get": "/usr/bin/apt-get"}
+    called: list[tuple[str, ...]] = []
+
+    def run(words: tuple[str, ...], **_: Any) -> None:
+        called.append(tuple(words[1:]))
+        if words[1] == "install":
+            there["wrk"] = "/usr/bin/wrk"
+
+    monkeypatch.setattr(tools.shutil, "which", there.get)
+    monkeypatch.setattr(tools.subprocess, "run", run)
+    monkeypatch.setattr(tools.os, "geteuid", lambda: 0)
+
+    assert tools._wrk().words("http://x", 5, Path(), tools.Put())[0] == "/usr/bin/wrk"
+    assert [words[0] for words in called] == ["update", "install"]
+
+
+@pytest.mark.parametrize(
+    ("user", "told"), [(1000, "sudo apt-get install wrk"), (0, "`apt-get install wrk` failed")]
+)
+def test_wrk_that_cannot_be_installed_is_left_out_in_one_line(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, user: int, told: str
+) -> None:
+    tools = bench("load.tools")
+    monkeypatch.setattr(tools.shutil, "which", {"apt-get": "/usr/bin/apt-get"}.get)
+    monkeypatch.setattr(tools.subprocess, "run", lambda *_, **__: None)
+    monkeypatch.setattr(tools.os, "geteuid", lambda: user)
+    monkeypatch.setattr(tools, "_LIGHT", {"wrk": tools._wrk})
+
+    [why] = tools.peers(with_heavy=False).left_out.values()
+
+    assert told in why
+    assert "\n" not in why
+
+
+WRITTEN = {
+    "locust": (
+        "out_stats.csv",
+        "Type,Name,50%,99%\nPOST,/v1,150,170\nSSE,first token,53,83\n,Aggregated,99,170\n",
+    ),
+    "aiperf": (
+        "out/profile_export_aiperf.json",
+        '{"time_to_first_token": {"unit": "ms", "p50": 53.0, "p99": 83.0}, "inter_token_latency": {"p99": 5.0}}',
+    ),
+    "guidellm": (
+        "out.json",
+        '{"benchmarks": [{"metrics": {"time_to_first_token_ms": {"successful": {"percentiles": {"p50": 53, "p99": 83}}}}}]}',
+    ),
+    "inference_perf": (
+        "out/summary_lifecycle_metrics.json",
+        '{"successes": {"latency": {"time_to_first_token": {"median": 0.053, "p99": 0.083}, '
+        '"inter_token_latency": {"median": 0.004, "p99": 0.006}}}}',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_first_token_is_read_from_what_each_peer_writes(bench: Any, tmp_path: Path, name: str) -> None:
+    tools = bench("load.tools")
+    path, text = WRITTEN[name]
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_text(text)
+
+    told = getattr(tools, f"_told_by_{name}")(None, tmp_path)
+
+    assert (told["ttft_p50"], told["ttft_p99"]) == pytest.approx((0.053, 0.083))
+    assert told.get("itl_p99") == (0.006 if name == "inference_perf" else None)
+
+
+def test_peers_are_held_against_the_truth_as_far_as_they_tell(bench: Any) -> None:
+    exactness = bench("load.exactness")
+    ours = {"ttft_p50": 0.0001, "ttft_p99": 0.0002, "itl_p99": 0.0001}
+    held = {
+        "assay": {load: [exactness.Held(ours, None)] for load in exactness.LOADS},
+        "aiperf": {
+            load: [exactness.Held({"ttft_p50": 0.001 * place, "ttft_p99": 0.02}, None)]
+            for place, load in enumerate(exactness.LOADS, 1)
+        },
+        "guidellm": {load: [] for load in exactness.LOADS},
+    }
+
+    p50 = exactness._result("ttft_p50", held, {"wrk": "gone", "locust": "it could not be installed"})
+    gaps = exactness._result("itl_p99", held, {})
+
+    assert p50.peers["aiperf"].value == pytest.approx(0.003)
+    assert "aiperf: 1 at a time: 1 ms, 32 at a time: 2 ms, 200 a second: 3 ms" in p50.detail
+    assert "Left out: locust: it could not be installed; guidellm: its command failed." in p50.detail
+    assert gaps.peers == {}
+    assert "aiperf: it reports none" in gaps.detail
 
 
 def test_the_page_shows_the_load_engine_beside_its_peers(bench: Any, tmp_path: Path) -> None:

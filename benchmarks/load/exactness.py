@@ -5,23 +5,23 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from arms import fresh_folder, interleaved
+from arms import interleaved
 from record import Bound, Figure, Promise, Result, figure
 
 from assay.units import seconds
 from load.server import Answers, Server, Truth, serving
-from load.tools import assay, client, label, peers, ran
+from load.tools import Put, Tool, assay, label, peers, put_to
 
 ANSWERS = Answers(ttft=0.05, itl=0.005, tokens=20)
 RATE = 200
-LOADS: Mapping[str, Sequence[str]] = {
-    "1 at a time": ("--concurrency", "1"),
-    "32 at a time": ("--concurrency", "32"),
-    "200 a second": ("--rate", str(RATE)),
+LOADS: Mapping[str, Put] = {
+    "1 at a time": Put(1, answer_seconds=ANSWERS.seconds),
+    "32 at a time": Put(32, answer_seconds=ANSWERS.seconds),
+    "200 a second": Put(None, RATE),
 }
 _HAS_STAMPS = sys.platform == "linux"
 _TRUTH = "of the server's record"
@@ -54,24 +54,42 @@ class Held:
     """As `errors`, of times counted from when a request was really sent; only ours tells them apart."""
 
 
+Ask = Callable[[Server, str], Held | None]
+"""Puts a server under one of the loads."""
+
+
 def measure(quick: bool) -> list[Result]:
     length = 4 if quick else 10
-    names = {tool.name for tool in peers(with_heavy=False).tools}
-    scripts = {"aiohttp": "plain_aiohttp.py", "vllm": "as_vllm.py"}
-    asking: dict[str, Callable[[Server, str], Held]] = {"assay": partial(_ours, length)}
-    asking |= {name: partial(_theirs, script, length) for name, script in scripts.items() if name in names}
+    there = peers(with_heavy=not quick)
+    tools = [tool for tool in there.tools if tool.told is not None]
+    asking: dict[str, Ask] = {"assay": partial(_ours, length)}
+    asking |= {tool.name: partial(_theirs, tool, length) for tool in tools}
+    # Tools that take half a minute to begin are asked once.
+    heavy = {tool.name for tool in tools if tool.is_heavy}
     with serving(ANSWERS) as server:
-        arms = {
-            f"{name}, {load}": partial(ask, server, load) for name, ask in asking.items() for load in LOADS
-        }
-        found = interleaved(arms, 1 if quick else 3)
-    by_tool = {name: {load: found[f"{name}, {load}"] for load in LOADS} for name in asking}
-    return [*(_result(which, by_tool) for which in PROMISES), _punctual(by_tool)]
+        found = interleaved(_arms(asking, server, without=heavy), 1 if quick else 3)
+        found |= interleaved(_arms(asking, server, without=set(asking) - heavy), 1)
+    by_tool = {
+        name: {load: [one for one in found[f"{name}, {load}"] if one is not None] for load in LOADS}
+        for name in asking
+    }
+    return [*(_result(which, by_tool, there.left_out) for which in PROMISES), _punctual(by_tool)]
+
+
+def _arms(
+    asking: Mapping[str, Ask], server: Server, without: Collection[str]
+) -> dict[str, Callable[[], Held | None]]:
+    return {
+        f"{name}, {load}": partial(ask, server, load)
+        for name, ask in asking.items()
+        for load in LOADS
+        if name not in without
+    }
 
 
 def _ours(length: int, server: Server, load: str) -> Held:
     # Everything counts: the server's record knows no warm-up either.
-    done = assay(server, *LOADS[load], "--duration", f"{length}s", "--warmup", "0s")
+    done = assay(server, *LOADS[load].options(), "--duration", f"{length}s", "--warmup", "0s")
     told = json.loads(done.end.stdout)
     reported = {
         "ttft_p50": told["ttft_ms"]["p50"] / 1e3,
@@ -82,16 +100,16 @@ def _ours(length: int, server: Server, load: str) -> Held:
     return replace(_held(reported, done.truth, load), from_send=sent)
 
 
-def _theirs(script: str, length: int, server: Server, load: str) -> Held:
-    with fresh_folder() as folder:
-        done = ran(server, client(script, server.url, length, *LOADS[load]), folder)
-    return _held(json.loads(done.end.stdout), done.truth, load)
+def _theirs(tool: Tool, length: int, server: Server, load: str) -> Held | None:
+    """None when the tool failed, which is told."""
+    done = put_to(server, tool, length, LOADS[load])
+    return None if done is None else _held(done.told, done.truth, load)
 
 
 def _held(reported: Mapping[str, float], truth: Truth, load: str) -> Held:
     true = {"ttft_p50": truth.ttft["p50"], "ttft_p99": truth.ttft["p99"], "itl_p99": truth.itl["p99"]}
-    errors = {name: reported[name] - true[name] for name in true}
-    return Held(errors, lateness(truth.arrivals, RATE) if "--rate" in LOADS[load] else None)
+    errors = {name: reported[name] - value for name, value in true.items() if name in reported}
+    return Held(errors, lateness(truth.arrivals, RATE) if LOADS[load].rate else None)
 
 
 def lateness(arrivals: Sequence[float], rate: float) -> float:
@@ -104,30 +122,55 @@ def lateness(arrivals: Sequence[float], rate: float) -> float:
     return offsets[int(len(offsets) * 0.99)] - offsets[0]
 
 
-def _result(which: str, found: Mapping[str, Mapping[str, Sequence[Held]]]) -> Result:
+def _result(
+    which: str, found: Mapping[str, Mapping[str, Sequence[Held]]], left_out: Mapping[str, str]
+) -> Result:
     """Judged by the load at which it is worst; so are the peers."""
-    errors = {
-        tool: {load: [one.errors[which] for one in rounds] for load, rounds in loads.items()}
+    told = {
+        tool: {
+            load: [one.errors[which] for one in rounds if which in one.errors]
+            for load, rounds in loads.items()
+        }
         for tool, loads in found.items()
     }
+    # A tool that failed at one of the loads, or does not tell, is left out.
+    errors = {tool: loads for tool, loads in told.items() if all(loads.values())}
     worst = {label(tool): _worst(loads) for tool, loads in errors.items()}
     ours = worst.pop("assay")
-    detail = "The worst of three loads. " + ", ".join(
-        f"{load}: {seconds(statistics.median(values))}" for load, values in errors["assay"].items()
-    )
+    detail = f"The worst of three loads. {_by_load(errors['assay'])}"
     if sent := _median_of(found["assay"], which):
         detail += f". Counted from the send instead of when it was due: {sent}"
+    detail += "".join(
+        f". {label(tool)}: {_by_load(loads)}" for tool, loads in errors.items() if tool != "assay"
+    )
+    if missing := _missing(found, which, left_out):
+        detail += f". Left out: {missing}"
     values = {f"{tool}, {load}": found_ for tool, loads in errors.items() for load, found_ in loads.items()}
     return Result(PROMISES[which], "s", ours, ours, worst, f"{detail}.", values)
+
+
+def _missing(
+    found: Mapping[str, Mapping[str, Sequence[Held]]], which: str, left_out: Mapping[str, str]
+) -> str:
+    """Which peers are not beside it, and why; wrk looks at no tokens."""
+    why = {name: text for name, text in left_out.items() if name != "wrk"}
+    for tool, loads in found.items():
+        if not all(loads.values()):
+            why[tool] = "its command failed"
+        elif any(which not in one.errors for rounds in loads.values() for one in rounds):
+            why[tool] = "it reports none"
+    return "; ".join(f"{label(name)}: {text}" for name, text in why.items())
+
+
+def _by_load(loads: Mapping[str, Sequence[float]]) -> str:
+    return ", ".join(f"{load}: {seconds(statistics.median(values))}" for load, values in loads.items())
 
 
 def _median_of(loads: Mapping[str, Sequence[Held]], which: str) -> str:
     told = {
         load: [one.from_send[which] for one in held if which in one.from_send] for load, held in loads.items()
     }
-    return ", ".join(
-        f"{load}: {seconds(statistics.median(values))}" for load, values in told.items() if values
-    )
+    return _by_load({load: values for load, values in told.items() if values})
 
 
 def _worst(loads: Mapping[str, Sequence[float]]) -> Figure:
@@ -140,5 +183,5 @@ def _punctual(found: Mapping[str, Mapping[str, Sequence[Held]]]) -> Result:
         for tool, loads in found.items()
     }
     ours = figure(late["assay"])
-    worst = {label(tool): figure(values) for tool, values in late.items() if tool != "assay"}
+    worst = {label(tool): figure(values) for tool, values in late.items() if tool != "assay" and values}
     return Result(PUNCTUAL, "s", ours, ours, worst, values=late)

@@ -44,8 +44,10 @@ READING = """\
   on one core is to its advantage. A peer that cannot be installed is left out, and the remarks say so.
 - **CPU time**: of all processes of the command; a long run less a short one, divided by the requests that it makes more.
 - **Exactness**: first token after 50 ms, then one every 5 ms, 20 in all; one at a time, 32 at a time, and 200 a second. What is judged is the
-  reported percentile less the server's, at the load where it is worst; the peers are judged alike. A request's time counts from when it
-  was due. Lateness is how far requests reach the server behind an even timetable through the most punctual of them.
+  reported percentile less the server's, at the load where it is worst; the peers are judged alike, by what each of them writes to its own
+  results. A request's time counts from when it was due; the peers' but that of the client on aiohttp from when they sent it. Those that take half
+  a minute to begin are asked once at each load, the others three times. aiperf and guidellm report gaps between tokens as one mean an answer, and
+  locust, which has no timetable and rounds to milliseconds, none, so they are not beside the percentile of gaps. Lateness is how far requests reach the server behind an even timetable through the most punctual of them.
 - **A minute at 1,000 a second**: against the same server; 20,000 tokens a second come back, each with its time.
 - **Capacity**: a server that serves so many at a time, each for a known time, bears the quotient of the two.
 - **Memory**: the highest resident size of each process, as the kernel keeps it.
@@ -57,6 +59,7 @@ REPRODUCE = """\
     PYTHONPATH=benchmarks python -m load.run --only exactness   # one part: rates, exactness, sustained, capacity, start, memory
     PYTHONPATH=benchmarks python -m load.run --quick            # a trial with fewer and shorter runs; stores nothing
 
-It takes a C compiler, and wrk where it is to be compared with (`apt-get install wrk`). Each of the other peers gets a virtual environment of
-its own, `.venv-NAME`, from `benchmarks/load/peers`.
+It takes a C compiler. wrk is installed where it is missing and apt-get may be used (by root); elsewhere `sudo apt-get install wrk` or `brew install
+wrk` beforehand has it compared, and without it the remarks say so. Each of the other peers gets a virtual environment of its own, `.venv-NAME`, from
+`benchmarks/load/peers`.
 """

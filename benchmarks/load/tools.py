@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from arms import ASSAY, PYTHON, CommandFailed, Ended, ended, fresh_folder, peer, tell
 
@@ -21,8 +25,24 @@ _LONGEST = 120
 """Seconds that a peer may take in all; some need half a minute to begin."""
 _PROMPTS = 20_000
 
-Words = Callable[[str, int, Path], Sequence[str]]
-"""The command for a URL, so many seconds, and a folder of its own."""
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """How requests are put: so many at a time, or so many a second."""
+
+    at_once: int | None = AT_ONCE
+    rate: int | None = None
+    answer_seconds: float = 0.002
+    """What an answer takes about, for tools that are told a number of requests instead of a time."""
+
+    def options(self, at_once: str = "--concurrency", rate: str = "--rate") -> list[str]:
+        return [at_once, str(self.at_once)] if self.rate is None else [rate, str(self.rate)]
+
+
+Words = Callable[[str, int, Path, Put], Sequence[str]]
+"""The command for a URL, so many seconds, a folder of its own, and how requests are put."""
+Told = Callable[[Ended, Path], Mapping[str, float]]
+"""What a tool reports of its own when it has ended, in seconds: ttft_p50, ttft_p99 and, if it tells, itl_p99."""
 
 
 LABELS = {"aiohttp": "aiohttp + uvloop", "vllm": "a client in vLLM's manner"}
@@ -37,6 +57,8 @@ def label(name: str) -> str:
 class Tool:
     name: str
     words: Words
+    told: Told | None = None
+    """None where it reports no time to the first token."""
     variables: Mapping[str, str] = field(default_factory=dict)
     is_heavy: bool = False
     """Whether its packages take gigabytes, or it takes long to begin."""
@@ -48,6 +70,8 @@ class Ran:
     truth: Truth
     first: float
     """Seconds from the start of the command to its first request."""
+    told: Mapping[str, float] = field(default_factory=dict)
+    """By the tool itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +92,15 @@ def ran(server: Server, words: Sequence[str], folder: Path, **variables: str) ->
     return Ran(end, truth, truth.arrivals[0] - started)
 
 
-def put_to(server: Server, tool: Tool, seconds: int) -> Ran | None:
+def put_to(server: Server, tool: Tool, seconds: int, put: Put = Put()) -> Ran | None:  # noqa: B008  (frozen)
     """None when the tool failed, which is told."""
     limit = [shutil.which("timeout") or "", "-k", "5", str(_LONGEST)]
     with fresh_folder() as folder:
-        words = [*(limit if limit[0] else []), *tool.words(server.url, seconds, folder)]
+        words = [*(limit if limit[0] else []), *tool.words(server.url, seconds, folder, put)]
         try:
-            return ran(server, words, folder, **tool.variables)
-        except CommandFailed as error:
+            done = ran(server, words, folder, **tool.variables)
+            return replace(done, told=tool.told(done.end, folder)) if tool.told else done
+        except (CommandFailed, OSError, LookupError, ValueError, TypeError) as error:
             tell(f"  {tool.name} failed: {error}")
             return None
 
@@ -91,7 +116,7 @@ def assay(server: Server, *options: str) -> Ran:
 
 ASSAY_TOOL = Tool(
     "assay",
-    lambda url, seconds, _: assay_words(url, "--concurrency", str(AT_ONCE), "--duration", f"{seconds}s"),
+    lambda url, seconds, _, put: assay_words(url, *put.options(), "--duration", f"{seconds}s"),
 )
 
 
@@ -101,8 +126,13 @@ def client(script: str, url: str, seconds: int, *options: str) -> list[str]:
     return [str(peer("aiohttp", PEERS)), str(CLIENTS / script), path, "--seconds", str(seconds), *options]
 
 
-def _of_client(script: str) -> Words:
-    return lambda url, seconds, _: client(script, url, seconds, "--concurrency", str(AT_ONCE))
+def _of_client(name: str, script: str) -> Tool:
+    peer("aiohttp", PEERS)
+    return Tool(
+        name,
+        lambda url, seconds, _, put: client(script, url, seconds, *put.options()),
+        lambda end, _: json.loads(end.stdout),
+    )
 
 
 def peers(with_heavy: bool) -> Tools:
@@ -125,46 +155,71 @@ def _why(error: Exception) -> str:
 
 
 def _wrk() -> Tool:
-    program = shutil.which("wrk")
-    if program is None:
-        raise CommandFailed("there is no program of that name (on Debian: apt-get install wrk)")
-    options = ("-t1", f"-c{AT_ONCE}", "-s", str(CLIENTS / "wrk_post.lua"))
+    program = shutil.which("wrk") or _installed_wrk()
+    options = ("-t1", "-s", str(CLIENTS / "wrk_post.lua"))
     return Tool(
         "wrk",
-        lambda url, seconds, _: [program, *options, f"-d{seconds}s", f"{url}/v1/chat/completions"],
-    )
+        lambda url, seconds, _, put: [
+            program, *options, f"-c{put.at_once}", f"-d{seconds}s", f"{url}/v1/chat/completions",
+        ],
+    )  # fmt: skip
 
 
-def _aiohttp() -> Tool:
-    peer("aiohttp", PEERS)
-    return Tool("aiohttp", _of_client("plain_aiohttp.py"))
-
-
-def _as_vllm() -> Tool:
-    peer("aiohttp", PEERS)
-    return Tool("vllm", _of_client("as_vllm.py"))
+def _installed_wrk() -> str:
+    """It is a system's package, not Python's: installed here where we may."""
+    apt = shutil.which("apt-get")
+    if apt is None or os.geteuid() != 0:
+        raise CommandFailed(
+            "there is no program of that name. To have it: sudo apt-get install wrk, or brew install wrk"
+        )
+    tell("  installing wrk")
+    for words in ((apt, "update", "-q"), (apt, "install", "-y", "-q", "--no-install-recommends", "wrk")):
+        # Without fresh lists, old ones may do.
+        subprocess.run(
+            words,
+            capture_output=True,
+            timeout=_LONGEST,
+            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        )
+    program = shutil.which("wrk")
+    if program is None:
+        raise CommandFailed("there is no program of that name, and `apt-get install wrk` failed")
+    return program
 
 
 def _locust() -> Tool:
     program = str(peer("locust", PEERS).with_name("locust"))
-    options = ("--headless", "--only-summary", "-u", str(AT_ONCE), "-r", "1000", "--exit-code-on-error", "0")
+    options = ("--headless", "--only-summary", "-r", "1000", "--exit-code-on-error", "0", "--csv", "out")
     script = str(CLIENTS / "locust_stream.py")
-    return Tool(
-        "locust",
-        lambda url, seconds, _: [program, "-f", script, *options, "-t", f"{seconds}s", "--host", url],
-    )
+
+    def words(url: str, seconds: int, _: Path, put: Put) -> list[str]:
+        """At a rate, each of so many users keeps to its share of it: locust has no timetable."""
+        users = ["-u", str(put.at_once or AT_ONCE), *(["--rate", str(put.rate)] if put.rate else [])]
+        return [program, "-f", script, *options, *users, "-t", f"{seconds}s", "--host", url]
+
+    return Tool("locust", words, _told_by_locust)
+
+
+def _told_by_locust(_: Ended, folder: Path) -> dict[str, float]:
+    with (folder / "out_stats.csv").open(newline="", encoding="utf-8") as file:
+        first = next(row for row in csv.DictReader(file) if row["Name"] == "first token")
+    return {"ttft_p50": float(first["50%"]) / 1e3, "ttft_p99": float(first["99%"]) / 1e3}
 
 
 def _inference_perf() -> Tool:
     program = str(peer("inference-perf", PEERS, _python_of_at_least(12)).with_name("inference-perf"))
 
-    def words(url: str, seconds: int, folder: Path) -> list[str]:
-        """It is told a number of requests, not a time: as many as it gets done in about that time."""
-        stage = {"num_requests": 500 * seconds, "concurrency_level": AT_ONCE}
+    def words(url: str, seconds: int, folder: Path, put: Put) -> list[str]:
+        """In a closed loop it is told a number of requests, not a time: as many as it gets done in about that time."""
+        most = 500 * seconds
+        done = min(most, int((put.at_once or 1) * seconds / put.answer_seconds))
+        closed = {"num_requests": done, "concurrency_level": put.at_once}
+        stage = closed if put.rate is None else {"rate": put.rate, "duration": seconds}
+        kind = "concurrent" if put.rate is None else "constant"
         order = {
             "api": {"type": "chat", "streaming": True},
             "data": {"type": "mock"},
-            "load": {"type": "concurrent", "interval": 0, "num_workers": 1, "stages": [stage]},
+            "load": {"type": kind, "interval": 0, "num_workers": 1, "stages": [stage]},
             "server": {"type": "vllm", "model_name": "m", "base_url": url},
             "tokenizer": {"pretrained_model_name_or_path": _tokenizer(folder)},
             "report": {"prometheus": None, "request_lifecycle": {"use_server_output_tokens": True}},
@@ -173,34 +228,48 @@ def _inference_perf() -> Tool:
         (folder / "order.yaml").write_text(json.dumps(order), encoding="utf-8")
         return [program, "--config_file", "order.yaml"]
 
-    return Tool("inference-perf", words, is_heavy=True)
+    return Tool("inference-perf", words, _told_by_inference_perf, is_heavy=True)
+
+
+def _told_by_inference_perf(_: Ended, folder: Path) -> dict[str, float]:
+    told = _json(folder / "out" / "summary_lifecycle_metrics.json")["successes"]["latency"]
+    first, gaps = told["time_to_first_token"], told["inter_token_latency"]
+    return {"ttft_p50": first["median"], "ttft_p99": first["p99"], "itl_p99": gaps["p99"]}
 
 
 def _aiperf() -> Tool:
     program = str(peer("aiperf", PEERS).with_name("aiperf"))
     options = (
         "--endpoint-type", "chat", "--streaming", "--use-server-token-count", "--ui", "none",
-        "--custom-dataset-type", "single_turn", "--concurrency", str(AT_ONCE), "--benchmark-grace-period", "1",
+        "--custom-dataset-type", "single_turn", "--benchmark-grace-period", "1",
     )  # fmt: skip
 
-    def words(url: str, seconds: int, folder: Path) -> list[str]:
+    def words(url: str, seconds: int, folder: Path, put: Put) -> list[str]:
         prompts = _prompts(folder, "text", 1)
         asked = ["--input-file", prompts, "--tokenizer", _tokenizer(folder), "--artifact-dir", "out"]
-        length = ["--benchmark-duration", str(seconds)]
-        return [program, "profile", "--model", "m", "--url", url, *options, *asked, *length]
+        how = [*put.options(rate="--request-rate"), "--benchmark-duration", str(seconds)]
+        even = ["--arrival-pattern", "constant"] if put.rate else []
+        return [program, "profile", "--model", "m", "--url", url, *options, *asked, *how, *even]
 
-    return Tool("aiperf", words, is_heavy=True)
+    return Tool("aiperf", words, _told_by_aiperf, is_heavy=True)
+
+
+def _told_by_aiperf(_: Ended, folder: Path) -> dict[str, float]:
+    """Its time between tokens is the mean of each answer, which has no percentile of single gaps."""
+    first = _json(folder / "out" / "profile_export_aiperf.json")["time_to_first_token"]
+    return {"ttft_p50": first["p50"] / 1e3, "ttft_p99": first["p99"] / 1e3}
 
 
 def _guidellm() -> Tool:
     program = str(peer("guidellm", PEERS).with_name("guidellm"))
 
-    def words(url: str, seconds: int, folder: Path) -> list[str]:
+    def words(url: str, seconds: int, folder: Path, put: Put) -> list[str]:
         prompts = _prompts(folder, "prompt", _PROMPTS)
+        how = f"concurrent,streams={put.at_once}" if put.rate is None else f"constant,rate={put.rate}"
         return [
             program, "run", "--disable-console",
             "--backend", f"kind=openai_http,target={url},model=m",
-            "--profile", f"kind=concurrent,streams={AT_ONCE}",
+            "--profile", f"kind={how}",
             "--constraint", f"kind=max_duration,seconds={seconds}",
             "--data", f"kind=json_file,path={prompts}",
             "--tokenizer", f"kind=hf_auto,model={_tokenizer(folder)}",
@@ -208,14 +277,26 @@ def _guidellm() -> Tool:
         ]  # fmt: skip
 
     # Its ten processes would only be in each other's way on one core.
-    return Tool("guidellm", words, {"GUIDELLM__MAX_WORKER_PROCESSES": "1"}, is_heavy=True)
+    one = {"GUIDELLM__MAX_WORKER_PROCESSES": "1"}
+    return Tool("guidellm", words, _told_by_guidellm, one, is_heavy=True)
+
+
+def _told_by_guidellm(_: Ended, folder: Path) -> dict[str, float]:
+    """Its time between tokens is the mean of each answer, too."""
+    told = _json(folder / "out.json")["benchmarks"][0]["metrics"]["time_to_first_token_ms"]
+    first = told["successful"]["percentiles"]
+    return {"ttft_p50": first["p50"] / 1e3, "ttft_p99": first["p99"] / 1e3}
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 _LIGHT: dict[str, Callable[[], Tool]] = {
     "wrk": _wrk,
-    "aiohttp": _aiohttp,
+    "aiohttp": partial(_of_client, "aiohttp", "plain_aiohttp.py"),
     "locust": _locust,
-    "vllm": _as_vllm,
+    "vllm": partial(_of_client, "vllm", "as_vllm.py"),
 }
 _HEAVY: dict[str, Callable[[], Tool]] = {
     "inference-perf": _inference_perf,
