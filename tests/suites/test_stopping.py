@@ -147,6 +147,26 @@ def test_a_larger_budget_goes_on_and_what_was_spent_before_counts(assay_inline: 
     assert 78 <= again.counts()["ok"] < 80 + paid
 
 
+def test_an_agent_that_changed_before_its_run_was_resumed_is_of_two_versions(
+    assay_inline: AssayInline,
+) -> None:
+    write(assay_inline, "paid", repetitions=40)
+    assay_inline("run", "s.yaml", "-q", "--budget-usd", "0.2")
+    (first,) = Stored(assay_inline.folder).run.trials
+    assay_inline("run", "--resume", "last", "-q", "--budget-usd", "0.4")
+    assert Stored(assay_inline.folder).run.trials[0].trial.agent == first.trial.agent
+    assay_inline.write("agents.py", AGENTS.replace('"output": text', '"output": "?"'))
+    done = assay_inline("run", "--resume", "last", "-q", "--budget-usd", "0.6")
+    (mixed,) = Stored(assay_inline.folder).run.trials
+    before, _, after = mixed.trial.agent.version.partition("+")
+    assert before == first.trial.agent.version
+    assert len(after) == len(before)
+    assert after != before
+    assert f"executions are of version {before}, the others of {after}" in " ".join(done.out.split())
+    assay_inline("run", "--resume", "last", "-q", "--budget-usd", "0.8")
+    assert Stored(assay_inline.folder).run.trials[0].trial.agent == mixed.trial.agent
+
+
 def test_a_budget_that_just_suffices_ends_nothing(assay_inline: AssayInline) -> None:
     write(assay_inline, "paid", repetitions=1)
     assert assay_inline("run", "s.yaml", "-q", "--budget-tokens", str(5 * (CASES + 1))).code == 0

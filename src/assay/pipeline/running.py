@@ -212,13 +212,14 @@ def _carried_out(
         elif plan.question is not None:
             ended.update(trial.index for trial in plan.trials)
         _remark_on_split_processes(begun, plan, progress, store)
+        versions = _Versions(begun, store, {index: len(what) for index, what in done.items() if what})
         with _loading_ahead(plan):
             for batch in carry_out(
                 assignment, executor, lambda: interrupt() or spending.is_over, ended, spending, deciding
             ):
                 store.add(begun.id, batch)
                 for index, version in batch.versions.items():
-                    store.set_agent_version(begun.id, index, version)
+                    store.set_agent_version(begun.id, index, versions.together_with(index, version))
                 watch(batch)
         if deciding is not None and deciding.is_over and not interrupt():
             begun = _ruled(begun, plan, store, deciding)
@@ -308,6 +309,29 @@ def _remark_on_split_processes(
             text = f"process {', '.join(map(str, sorted(split)))} was resumed: its executions come from two processes"
             name = f"resumed-{secrets.token_hex(3)}.txt"
             store.add(begun.id, Batch(artifacts=(Artifact(trial.index, name, "remark", text.encode()),)))
+
+
+class _Versions:
+    """Of agents that had done a part of their trial when a run was resumed: whoever changed meanwhile has two."""
+
+    def __init__(self, begun: Run, store: Store, done: Mapping[int, int]) -> None:
+        self._run_id, self._store, self._done = begun.id, store, done
+        self._known = {t.trial.index: t.trial.agent.version for t in begun.trials if t.trial.index in done}
+
+    def together_with(self, index: int, version: str) -> str:
+        """What the trial's figures are of, with a remark beside them where that is more than one version."""
+        before = self._known.get(index, "")
+        if not before:
+            return version
+        if version not in (before, *before.split("+")):
+            text = (
+                f"the agent changed before the run was resumed: {self._done[index]:,} executions are of version {before}, "
+                f"the others of {version}, and the figures of all of them; run it anew for figures of one"
+            )
+            remark = Artifact(index, f"versions-{secrets.token_hex(3)}.txt", "remark", text.encode())
+            self._store.add(self._run_id, Batch(artifacts=(remark,)))
+            self._known[index] = f"{before}+{version}"
+        return self._known[index]
 
 
 class _Folders:
