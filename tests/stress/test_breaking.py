@@ -64,6 +64,21 @@ def test_in_a_long_load_a_hiccup_is_no_breach_that_lasts():
     assert breach.at == 900.0
 
 
+def test_only_times_that_an_objective_is_about_are_kept_that_closely():
+    load = Load(Arrivals.CONSTANT, stages=((8.0, 10.0, 10.0),), seconds=8.0)
+    kept = {}
+    for slo in ("latency_p95<200ms", "ttft_p95<200ms"):
+        meant = replace(load, objectives=objectives_of(slo))
+        watch = _Watch(meant, lambda seconds: None, lambda pulse, load: None, 8.0, lambda: False)
+        for second in range(8):
+            watch.take(told(second, latency=0.3))
+        assert first_breach(watch.closely, load, meant.objectives, 3.0) is not None
+        slices = watch.closely.slices.values()
+        kept[slo] = {name for one in slices for name, times in one.times.items() if times.n}
+    assert kept["latency_p95<200ms"] == {"latency"}
+    assert kept["ttft_p95<200ms"] == {"latency", "ttft"}
+
+
 def told(second: int, latency: float) -> Chunk:
     """What a worker tells of ten requests in a second."""
     dues = [second + n / 10 for n in range(10)]

@@ -6,6 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import nan
 from random import Random
 
 from assay.execute.load.asking import Prepared, bounds_of
@@ -25,6 +26,7 @@ _CALM_TIMES = 3.0
 _MOST_KEPT = 100_000
 _MOST_SLICES = 8192
 """Of a quarter of a second: half an hour, and then some."""
+_ABOUT_TOKENS = frozenset({"ttft", "tpot", "itl", "goodput"})
 _FEWEST_TURNS = 5
 """Answers a place should have had on average, before who got more than others means anything."""
 
@@ -191,7 +193,8 @@ class _Watch:
         self.tally: Tally | None = None
         self.closely = Tally(bounds_of(load.objectives), _MOST_SLICES)
         """In slices so short that a breach which lasts can be told from a hiccup, however long the load."""
-        self._needs_gaps = any(one.metric == "itl" for one in load.objectives)
+        metrics = {one.metric for one in load.objectives}
+        self._needs_gaps, self._needs_tokens = "itl" in metrics, bool(metrics & _ABOUT_TOKENS)
         self.latencies: list[float] = []
         self.ends: list[float] = []
         self._turns: Counter[int] = Counter()
@@ -208,9 +211,7 @@ class _Watch:
     def take(self, chunk: Chunk) -> None:
         if self._kept is not None:
             self._kept.take(chunk)
-        gaps = chunk.gaps if self._needs_gaps else array("d")
-        facts = {**chunk.facts, "answers": []}
-        self.closely.add(int(str(chunk.facts["worker"])), Chunk(chunk.columns, gaps, facts))
+        self.closely.add(int(str(chunk.facts["worker"])), self._needed(chunk))
         rows = zip(*(chunk.columns[name] for name in ("number", "due", "end", "kind")), strict=True)
         keeps = self._load.count is not None
         places = None if self._load.is_open else self._load.concurrency
@@ -223,6 +224,13 @@ class _Watch:
                 self.ends.append(end)
             if places:
                 self._turns[int(number) % places] += 1
+
+    def _needed(self, chunk: Chunk) -> Chunk:
+        """Without times that no objective is about: they would be kept for every quarter of a second."""
+        unknown = array("d", [nan]) * len(chunk)
+        dropped = {"sent": unknown} if self._needs_tokens else {"sent": unknown, "first": unknown}
+        gaps = chunk.gaps if self._needs_gaps else array("d")
+        return Chunk({**chunk.columns, **dropped}, gaps, {**chunk.facts, "answers": []})
 
     def fairness(self) -> float | None:
         places = self._load.concurrency or 1
