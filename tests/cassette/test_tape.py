@@ -80,6 +80,53 @@ def test_fields_and_parameters_that_are_named_like_secrets_are_taken_out() -> No
     assert redaction.path("/v1/chat?key=abc&version=2") == "/v1/chat?key=[redacted]&version=2"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "aws_secret_access_key", "refresh_token", "openai_api_key", "x-goog-api-key", "client_secret", "user_password",
+        "session-token", "private_key", "credentials", "apiKey",
+    ],
+)  # fmt: skip
+def test_a_field_is_a_secret_by_what_its_name_ends_with(name: str) -> None:
+    assert Redaction({}).value({"extra": {name: "abc"}}) == {"extra": {name: "[redacted]"}}
+
+
+@pytest.mark.parametrize(
+    "name", ["max_tokens", "tokens", "stop_token_ids", "key", "monkey", "secretary", "logit"]
+)
+def test_what_only_sounds_like_a_secret_stays(name: str) -> None:
+    body = {name: "abc", "properties": {"password": {"type": "string"}}}
+    assert Redaction({}).value(body) == body
+
+
+def test_what_a_server_repeats_of_any_header_or_parameter_with_a_key_is_taken_out() -> None:
+    redaction = Redaction({"GIT_AUTHOR_NAME": "Jane Smith", "TOKENIZERS_PARALLELISM": "sometimes"})
+    headers = {
+        "x-auth-token": "header-one",
+        "ocp-apim-subscription-key": "header-two",
+        "cookie": "theme=dark; sid=header-three",
+        "user-agent": "a-program",
+    }
+    path = "/v1/chat?code=query-one&sig=query-two&design=query-three"
+    redaction.learn_from(headers, path)
+    said = "header-one header-two header-three dark a-program query-one query-two query-three Jane Smith sometimes"
+    assert (
+        redaction.text(said)
+        == f"{'[redacted] ' * 3}dark a-program {'[redacted] ' * 2}query-three Jane Smith sometimes"
+    )
+    assert redaction.path(path) == "/v1/chat?code=[redacted]&sig=[redacted]&design=query-three"
+
+
+@pytest.mark.parametrize("recorded", ["[redacted]", "of-the-session"])
+def test_a_key_is_no_part_of_the_question_whether_the_cassette_has_it_or_not(recorded: str) -> None:
+    body = {"messages": [], "refresh_token": "of-then", "user": recorded}
+    old = Exchange("POST", "/v1/chat", body, 200, {}, ())
+    player = Player([old, exchange()], redaction=Redaction({}))
+    player.learn_from({"x-session-token": "of-the-session"}, "/v1/chat")
+    asked = {**body, "refresh_token": "of-now", "user": "of-the-session"}
+    assert player.find("POST", "/v1/chat", asked) == old
+
+
 def test_a_key_that_is_sent_is_a_secret_from_then_on() -> None:
     redaction = Redaction({})
     redaction.learn_from({"authorization": "Bearer from-a-file-somewhere"})

@@ -186,7 +186,7 @@ class Recorder:
         """Why calls could not be passed on."""
 
     async def serve(self, incoming: Incoming, outgoing: Outgoing) -> None:
-        self._redaction.learn_from(incoming.headers)
+        self._redaction.learn_from(incoming.headers, incoming.path)
         headers = {k: v for k, v in incoming.headers.items() if k not in _HOP_BY_HOP}
         url = destination(incoming, self._upstreams)
         taken = _Taken()
@@ -259,6 +259,7 @@ class Replayer:
         self.replayed = 0
 
     async def serve(self, incoming: Incoming, outgoing: Outgoing) -> None:
+        self._player.learn_from(incoming.headers, incoming.path)
         found = self._player.find(incoming.method, incoming.path, incoming.json)
         if found is None:
             await outgoing.fail(404, self._player.misses[-1], "cassette_miss")

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -16,13 +16,20 @@ from assay.errors import AssayError
 
 VERSION = 1
 KEPT_HEADERS = ("content-type", "retry-after", "x-assay-simulated")
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|AUTH", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"KEY(?!BOARD|RING|MAP)|TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH(?!OR(?!I))", re.IGNORECASE
+)
+"""Of variables and headers; an author, a keyboard and a tokenizer are no secrets."""
 _SECRET_FIELD = re.compile(
-    r"^(x-)?(api[_-]?key|authorization|((access|auth)[_-]?)?token|password|(client[_-]?)?secret)$",
+    r"(^|.*[_-])(api[_-]?key|authorization|(access|auth|refresh|session|bearer|security)[_-]?token"
+    r"|password|passwd|credentials?|((client|app|shared)[_-]?)?secret|(secret|private|access|subscription)[_-]?(access[_-]?)?key"
+    r")$|^(token|pwd)$",
     re.IGNORECASE,
 )
-_SECRET_IN_QUERY = re.compile(r"([?&][^=&]*(?:key|token|secret|password|auth)[^=&]*=)[^&]*", re.IGNORECASE)
-_SECRET_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+_SECRET_IN_QUERY = re.compile(
+    r"([?&](?:sig|code|[^=&]*(?:key|token|secret|password|auth|signature|credential)[^=&]*)=)([^&]*)",
+    re.IGNORECASE,
+)
 _SHORTEST_SECRET = 8
 REDACTED = "[redacted]"
 
@@ -74,10 +81,18 @@ class Redaction:
             if _SECRET_NAME.search(name):
                 self._learn(value)
 
-    def learn_from(self, headers: Mapping[str, str]) -> None:
-        """A key that a program sends is a secret, wherever the program has it from."""
-        for name in _SECRET_HEADERS:
-            self._learn(headers.get(name, "").rpartition(" ")[2])
+    def learn_from(self, headers: Mapping[str, str], path: str = "") -> None:
+        """A key that a program sends is a secret, wherever the program has it from: the server may repeat it."""
+        for name, value in headers.items():
+            if name == "cookie":
+                self._learn_all(part.partition("=")[2] for part in value.split("; "))
+            elif _SECRET_NAME.search(name):
+                self._learn_all(value.split())
+        self._learn_all(found[2] for found in _SECRET_IN_QUERY.finditer(path))
+
+    def _learn_all(self, secrets: Iterable[str]) -> None:
+        for secret in secrets:
+            self._learn(secret)
 
     def _learn(self, secret: str) -> None:
         if len(secret) >= _SHORTEST_SECRET and secret not in self._secrets:
@@ -95,7 +110,7 @@ class Redaction:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return {k: REDACTED if _SECRET_FIELD.match(str(k)) else self.value(v) for k, v in value.items()}
+            return {k: REDACTED if _is_secret(k, v) else self.value(v) for k, v in value.items()}
         if isinstance(value, list):
             return [self.value(item) for item in value]
         return value
@@ -105,6 +120,11 @@ class Redaction:
         clean = [(round(at, 6), self.text(text)) for at, text in pieces]
         whole = self.text("".join(text for _, text in pieces))
         return clean if "".join(text for _, text in clean) == whole else [(clean[-1][0], whole)]
+
+
+def _is_secret(name: object, value: Any) -> bool:
+    """Not the schema of a tool's parameter that is called so."""
+    return bool(_SECRET_FIELD.match(str(name))) and not isinstance(value, Mapping)
 
 
 def line_of(exchange: Exchange, redaction: Redaction) -> str:
@@ -201,15 +221,25 @@ class Player:
         self._exchanges = exchanges
         self._is_lenient = is_lenient
         self._redaction = redaction or Redaction()
+        self._sent = Redaction({})
+        """Takes out what this program sends as keys."""
         self._alike: dict[str, list[Exchange]] = {}
         for one in exchanges:
-            self._alike.setdefault(self._key(one.method, one.path, one.body), []).append(one)
+            # Cleaned again: what is taken out today may be in a cassette of before.
+            key = self._key(one.method, self._redaction.path(one.path), self._redaction.value(one.body))
+            self._alike.setdefault(key, []).append(one)
         self._used: Counter[str] = Counter()
         self.misses: list[str] = []
 
+    def learn_from(self, headers: Mapping[str, str], path: str) -> None:
+        """What was taken out of a request when it was recorded is then taken out of this one, too."""
+        self._sent.learn_from(headers, path)
+
     def find(self, method: str, path: str, body: Any) -> Exchange | None:
         body, path = self._redaction.value(body), self._redaction.path(path)
-        key = self._key(method, path, body)
+        whole = self._key(method, path, body)
+        cleaned = self._key(method, self._sent.path(path), self._sent.value(body))
+        key = cleaned if cleaned in self._alike else whole
         alike = self._alike.get(key, [])
         turn = self._used[key]
         self._used[key] += 1
