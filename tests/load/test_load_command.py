@@ -405,3 +405,4 @@ def test_the_capacity_of_a_server_with_known_slots_is_found(assay: Assay, simula
     assert found["knee_concurrency"] >= 2
     assert found["simulated"] is True
     assert len(found["steps"]) > 6
+    assert "requests/s are borne (simulated)" in assay("show", found["run"]).out

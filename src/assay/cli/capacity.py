@@ -24,8 +24,8 @@ def find(session: Session, store: Store, options: LoadOptions, asked: Prepared, 
     if session.is_json:
         session.emit({"run": found.run_id, **capacity_document(found.capacity)})
     else:
-        print_capacity(found.capacity, session.console())
-    session.next(f"assay report {found.run_id} --format html", f"assay load {options.target} --rate …")
+        print_capacity(capacity_document(found.capacity), session.console())
+    session.next(f"assay report {found.run_id} --format html", f"assay show {found.run_id}")
     if found.is_interrupted:
         return 130
     return 0 if found.capacity.sustained else 1

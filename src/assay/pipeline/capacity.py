@@ -19,7 +19,7 @@ from assay.model import Artifact, Batch, RunState
 from assay.model.load import Capacity, Load, LoadResult, Step
 from assay.pipeline.loading import execution_of, finished_at_all_events, plan_load
 from assay.pipeline.ownership import owner
-from assay.report.capacity import capacity_document
+from assay.report.capacity import FILE, capacity_document
 from assay.spec.settings import Settings
 from assay.store.store import Store
 
@@ -62,7 +62,7 @@ def find_capacity(
         base = replace(asked.load, concurrency=options.concurrency)
         capacity = Search(base, seconds, probe, interrupt).run()
         document = json.dumps(capacity_document(capacity)).encode()
-        artifact = Artifact(0, "capacity.json", "application/json", document)
+        artifact = Artifact(0, FILE, "application/json", document)
         store.add(begun.id, Batch(artifacts=(artifact,), stopped={0: "the search came to its end"}))
         state = RunState.INTERRUPTED if interrupt() else _state(capacity)
         store.finish(begun.id, state, datetime.now(UTC))

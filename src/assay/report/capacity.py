@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from assay.model import Report
 from assay.model.load import Capacity, Distribution, Step
 from assay.units import count, seconds, significant
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+FILE = "capacity.json"
+"""The artifact of a run that searched for a capacity."""
 
 
 def capacity_document(capacity: Capacity) -> dict[str, Any]:
@@ -63,32 +69,50 @@ def _p95(times: Distribution | None) -> str:
     return "" if times is None else f"P95 {seconds(times.p95)}"
 
 
-def print_capacity(capacity: Capacity, console: Console) -> None:
-    from assay.report.screen import bullet
+def print_capacity(document: Mapping[str, Any], console: Console) -> None:
+    from assay.report.screen import bullet, literal
 
-    simulated = " (simulated)" if capacity.is_simulated else ""
-    if capacity.sustained is None:
-        console.print(f"[bold]No rate was borne[/bold]{simulated}: {capacity.why or 'nothing was answered'}.")
-    else:
-        console.print(
-            f"[bold]{significant(capacity.sustained)} requests/s are borne[/bold]{simulated}"
-            + (
-                f"; {significant(capacity.broken)} requests/s are not ({capacity.cause}: {capacity.why})."
-                if capacity.broken
-                else "; no limit was reached."
-            )
-        )
-        console.print(f"[dim]{_confirmation(capacity)}[/dim]")
-    if capacity.knee is not None:
-        console.print(
-            f"[dim]Knee at {count(capacity.knee)} requests at a time; at most "
-            f"{significant(capacity.highest_throughput)} answers/s in a closed loop.[/dim]"
-        )
-    for warning in capacity.warnings:
+    console.print(literal(capacity_text(document), "bold"))
+    for text in capacity_notes(document):
+        console.print(literal(text, "dim"))
+    for warning in document["warnings"]:
         console.print(bullet("!", warning, "yellow"))
 
 
-def _confirmation(capacity: Capacity) -> str:
-    if capacity.confirmed:
-        return "Tried again: 0.95 of it is borne, 1.05 of it is not."
-    return "Not confirmed by a second try at 0.95 and 1.05 of it."
+def stored_capacity(report: Report) -> Mapping[str, Any] | None:
+    """What the run's search for a capacity found; None where it was no search."""
+    for trial in report.trials:
+        for artifact in trial.artifacts:
+            if artifact.name == FILE and isinstance(found := json.loads(artifact.content), dict):
+                return found
+    return None
+
+
+def capacity_text(document: Mapping[str, Any]) -> str:
+    """
+    >>> capacity_text({"sustained_rate": 95.0, "breaking_rate": None, "simulated": True})
+    '95 requests/s are borne (simulated); no limit was reached.'
+    """
+    simulated = " (simulated)" if document["simulated"] else ""
+    if document["sustained_rate"] is None:
+        return f"No rate was borne{simulated}: {document['why'] or 'nothing was answered'}."
+    borne = f"{significant(document['sustained_rate'])} requests/s are borne{simulated}"
+    if not document["breaking_rate"]:
+        return f"{borne}; no limit was reached."
+    broken = significant(document["breaking_rate"])
+    return f"{borne}; {broken} requests/s are not ({document['cause']}: {document['why']})."
+
+
+def capacity_notes(document: Mapping[str, Any]) -> Iterator[str]:
+    """Whether it was confirmed, and what a closed loop brought."""
+    if document["sustained_rate"] is not None:
+        yield (
+            "Tried again: 0.95 of it is borne, 1.05 of it is not."
+            if document["confirmed"]
+            else "Not confirmed by a second try at 0.95 and 1.05 of it."
+        )
+    if document["knee_concurrency"] is not None:
+        yield (
+            f"Knee at {count(document['knee_concurrency'])} requests at a time; at most "
+            f"{significant(document['highest_throughput_rps'])} answers/s in a closed loop."
+        )

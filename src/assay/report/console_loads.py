@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assay.model import Report
+from assay.report.capacity import print_capacity, stored_capacity
 from assay.report.load import COLUMNS, row
 from assay.report.load_charts import StoredLoad, stored_loads
 from assay.report.screen import bullet, new_table
@@ -22,6 +23,9 @@ def print_stored_loads(report: Report, console: Console) -> None:
     loads = stored_loads(report)
     if not loads:
         return
+    if (capacity := stored_capacity(report)) is not None:
+        print_capacity(capacity, console)
+        console.print()
     places = [place for place, name in enumerate(COLUMNS) if _is_shown(name, loads, console.width)]
     table = new_table()
     for place in places:

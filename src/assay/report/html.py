@@ -20,6 +20,7 @@ from assay.model import Estimate, Kind, Report, TrialReport
 from assay.report import contests, figures
 from assay.report import load as loading
 from assay.report import teams as teaming
+from assay.report.capacity import capacity_notes, capacity_text, stored_capacity
 from assay.report.charts import POINTS, labels, run_charts, trial_charts
 from assay.report.contests import Contest
 from assay.report.document import run_document, strict_json
@@ -110,8 +111,11 @@ def _loads(report: Report, gallery: Gallery) -> dict[str, Any] | None:
     loads = stored_loads(report)
     if not loads:
         return None
+    capacity = stored_capacity(report)
     return {
         "all": loads,
+        "capacity": capacity
+        and {"text": capacity_text(capacity), "notes": [*capacity_notes(capacity), *capacity["warnings"]]},
         "simulated": any(load.document["simulated"] for load in loads),
         "charts": [gallery.hang(chart) for chart in load_charts(loads)],
         "views": [

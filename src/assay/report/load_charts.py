@@ -9,6 +9,7 @@ from typing import Any
 from assay.model import Report
 from assay.report.load import document_of
 from assay.report.vega import Chart, Spec, frame, tip
+from assay.units import significant
 
 _MOST = 24
 """Loads of a run that are shown one by one."""
@@ -48,7 +49,9 @@ def _loads(report: Report) -> Iterator[StoredLoad]:
 
 def _label(number: int, axes: Mapping[str, object], document: Mapping[str, Any]) -> str:
     offered = document["offered_rate"]
-    asked = f"{document['concurrency']:.2g} at once" if offered is None else f"{offered:.4g}/s offered"
+    asked = (
+        f"{significant(document['concurrency'])} at once" if offered is None else f"{offered:.4g}/s offered"
+    )
     named = [f"{name} {value}" for name, value in axes.items() if name != "concurrency"]
     return ", ".join([f"{number}: {asked}", *named])
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from assay.model import AxisEffect, Doubt, Estimate, Execution, Report, TrialReport
+from assay.report.capacity import capacity_notes, capacity_text, stored_capacity
 from assay.report.contests import contests
 from assay.report.figures import (
     NOTHING,
@@ -61,6 +62,7 @@ def report_page(report: Report) -> str:
         *(contest_section(report, contest) for contest in contests(report)),
         *team_sections(report.teams),
         stress_section(report.stress) if report.stress is not None else "",
+        _capacity(report),
         _summary(report),
         *_best(report),
         *(_axis(effect) for effect in report.axes),
@@ -68,6 +70,14 @@ def report_page(report: Report) -> str:
         _foot(report),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _capacity(report: Report) -> str:
+    found = stored_capacity(report)
+    if found is None:
+        return ""
+    notes = " ".join([*capacity_notes(found), *found["warnings"]])
+    return f"## Capacity\n\n**{text(capacity_text(found))}** {text(notes)}"
 
 
 def trial_page(report: Report, trial: TrialReport) -> str:

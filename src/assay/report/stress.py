@@ -58,7 +58,7 @@ def headline(finding: StressFinding) -> str:
     if span is None:
         return "No scenario was carried out: there is no resilience to tell."
     left_out = [one.scenario for one in finding.scenarios if one.skipped]
-    told = f"Resilience {_spanned(span)} over {count(len(finding.scores))} scenarios"
+    told = f"Resilience {spanned(span)} over {count(len(finding.scores))} scenarios"
     return f"{told}; left out: {', '.join(left_out)}" if left_out else told
 
 
@@ -70,7 +70,7 @@ def setting_text(finding: StressFinding) -> str:
     )
     judged = NOT_JUDGED
     if finding.judged_by:
-        calm = f", {_spanned(finding.calm_score)} in calm" if finding.calm_score else ""
+        calm = f", {spanned(finding.calm_score)} in calm" if finding.calm_score else ""
         judged = f"correctness judged by {finding.judged_by}{calm}"
     return f"{base}objective {finding.objective} · {judged}"
 
@@ -83,7 +83,7 @@ def columns(finding: StressFinding) -> tuple[str, ...]:
     return (*_COLUMNS[:place], "Right in time", _QUALITY, *_COLUMNS[place + 1 :])
 
 
-def _spanned(span: Figure) -> str:
+def spanned(span: Figure) -> str:
     if span.low is None or span.high is None:
         return f"{span.value:.3f}"
     return f"{span.value:.3f} [{span.low:.3f}, {span.high:.3f}]"
@@ -101,7 +101,7 @@ def rows(finding: StressFinding) -> list[tuple[str, ...]]:
 
 def _row(found: ScenarioFinding, score: ScenarioScore, has_quality: bool) -> tuple[str, ...]:
     latency, judged = found.times.get("latency"), found.correctness
-    quality = NOTHING if judged is None or judged.score is None else _spanned(judged.score)
+    quality = NOTHING if judged is None or judged.score is None else spanned(judged.score)
     return (
         found.scenario,
         score_text(score),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from assay.model import Better, Estimate, Kind, Rating, Report
+from assay.model.stress import StressFinding
 from assay.model.team import TeamFinding
 from assay.report import figures
+from assay.report.capacity import stored_capacity
 from assay.report.charts import labels
 from assay.report.contests import Contest, Entry, marked, rating_doubts, rating_text, usd_text
 from assay.report.load_charts import StoredLoad, stored_loads
+from assay.report.stress import spanned
 from assay.report.teams import contention_note, figure_text, share_text, times_text
 from assay.units import count, seconds, significant
 
@@ -29,6 +33,10 @@ def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
     """What the page leads with, all of it computed from the figures below."""
     if report.teams:
         return [*_of_teams(report.teams), _completion(report), _caution(report, held)]
+    if report.stress is not None and report.stress.resilience is not None:
+        return [*_of_stress(report.stress), _completion(report), _caution(report, held)]
+    if (capacity := stored_capacity(report)) is not None:
+        return [*_of_capacity(capacity), _completion(report), _caution(report, held)]
     if loads := stored_loads(report):
         return [*_of_loads(loads), _completion(report), _caution(report, held)]
     if held:
@@ -40,6 +48,26 @@ def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
     ]
     findings = _one(shown[0][1]) if len(shown) == 1 else list(_several(shown))
     return [*findings, _completion(report), _caution(report, held)]
+
+
+def _of_stress(found: StressFinding) -> Iterator[Tile]:
+    mark = " (simulated)" if found.is_simulated else ""
+    assert found.resilience is not None
+    many = f"over {count(len(found.scores))} scenario{'' if len(found.scores) == 1 else 's'}"
+    yield Tile("resilience", spanned(found.resilience), f"{many}{mark}")
+    weakest = min(found.scores, key=lambda one: one.value)
+    yield Tile("weakest scenario", f"{weakest.value:.3f}", weakest.scenario)
+    if found.base is not None:
+        yield Tile("comfortable rate", f"{significant(found.base)}/s", f"the base of the scenarios{mark}")
+
+
+def _of_capacity(found: Mapping[str, Any]) -> Iterator[Tile]:
+    mark = " (simulated)" if found["simulated"] else ""
+    borne, broken = found["sustained_rate"], found["breaking_rate"]
+    tried = "tried again" if found["confirmed"] else "not confirmed by a second try"
+    yield Tile("requests per second borne", "none" if borne is None else significant(borne), f"{tried}{mark}")
+    if broken is not None:
+        yield Tile("not borne from", f"{significant(broken)}/s", f"{found['cause']}{mark}")
 
 
 def _of_loads(loads: Sequence[StoredLoad]) -> Iterator[Tile]:
