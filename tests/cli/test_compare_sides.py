@@ -161,7 +161,7 @@ paces = {}
 def paced(name, waits):
     """Waits as long as the process that it runs in happens to: one pace a round."""
     if name not in paces:
-        rounds = Path(__file__).with_name(f"{name}.rounds")
+        rounds = Path(__file__).with_name(name)
         rounds.touch()
         with rounds.open("r+") as file:
             paces[name] = waits[len(file.read())]

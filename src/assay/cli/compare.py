@@ -103,9 +103,9 @@ def _compare_two(
         print_comparisons(found.comparisons, found.doubts, console)
         for one in found.showdowns:
             print_showdown(one, console)
-        session.next(
-            f"assay report {found.b.run.id} --format html", f"assay baseline set main {found.b.run.id}"
-        )
+        got_worse = any(one.verdict is Verdict.WORSE for one in found.comparisons)
+        then = f"assay show {found.b.run.id}" if got_worse else f"assay baseline set main {found.b.run.id}"
+        session.next(f"assay report {found.b.run.id} --format html", then)
     return 1 if fail_on and any(one.verdict is Verdict.WORSE for one in found.comparisons) else 0
 
 

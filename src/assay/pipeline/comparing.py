@@ -113,8 +113,10 @@ def courses(
 def side(store: Store, ref: str, suite: str | None = None) -> Report:
     """What a word on the command line stands for: a result file, an agent, a version of one, or a run."""
     path = Path(ref)
-    if path.suffix != ".json" and not path.is_file():
-        return agent_report(store, ref, suite) or report_of(store, ref)
+    if path.suffix != ".json":
+        found = agent_report(store, ref, suite)
+        if found is not None or not path.is_file():
+            return found or report_of(store, ref)
     if not path.is_file():
         raise AssayError(f"There is no result file '{ref}'.")
     read = read_result(path)
