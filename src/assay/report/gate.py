@@ -100,8 +100,8 @@ def rest_text(gate: Gate) -> str:
 
 def _table(comparisons: Sequence[Comparison]) -> Table:
     table = new_table()
-    for title in ("Trial", "Metric"):
-        table.add_column(title, overflow="fold")
+    table.add_column("Trial", overflow="fold")
+    table.add_column("Metric", no_wrap=True)
     for title in ("Baseline", "Run", "Change [interval]"):
         table.add_column(literal(title), justify="right", no_wrap=True)
     table.add_column("Verdict", no_wrap=True)
