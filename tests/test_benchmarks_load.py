@@ -162,6 +162,19 @@ def test_the_first_token_is_read_from_what_each_peer_writes(bench: Any, tmp_path
     assert told.get("itl_p99") == (0.006 if name == "inference_perf" else None)
 
 
+def test_a_peer_that_reports_nothing_has_failed_only_where_its_report_is_wanted(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = bench("load.tools")
+    truth = bench("load.server").Truth({}, {}, [1.0])
+    monkeypatch.setattr(tools, "ran", lambda *_, **__: tools.Ran(None, truth, 0.0))
+    tool = tools.Tool("locust", lambda *_: ["true"], tools._told_by_locust)
+    server = bench("load.server").Server(1)
+
+    assert tools.put_to(server, tool, 1).truth is truth
+    assert tools.put_to(server, tool, 1, reads=True) is None
+
+
 def test_peers_are_held_against_the_truth_as_far_as_they_tell(bench: Any) -> None:
     exactness = bench("load.exactness")
     ours = {"ttft_p50": 0.0001, "ttft_p99": 0.0002, "itl_p99": 0.0001}

@@ -102,7 +102,7 @@ def _ours(length: int, server: Server, load: str) -> Held:
 
 def _theirs(tool: Tool, length: int, server: Server, load: str) -> Held | None:
     """None when the tool failed, which is told."""
-    done = put_to(server, tool, length, LOADS[load])
+    done = put_to(server, tool, length, LOADS[load], reads=True)
     return None if done is None else _held(done.told, done.truth, load)
 
 

@@ -92,17 +92,30 @@ def ran(server: Server, words: Sequence[str], folder: Path, **variables: str) ->
     return Ran(end, truth, truth.arrivals[0] - started)
 
 
-def put_to(server: Server, tool: Tool, seconds: int, put: Put = Put()) -> Ran | None:  # noqa: B008  (frozen)
-    """None when the tool failed, which is told."""
+def put_to(
+    server: Server,
+    tool: Tool,
+    seconds: int,
+    put: Put = Put(),  # noqa: B008  (frozen)
+    reads: bool = False,
+) -> Ran | None:
+    """None when the tool failed, which is told; with `reads`, also what it reports itself."""
     limit = [shutil.which("timeout") or "", "-k", "5", str(_LONGEST)]
     with fresh_folder() as folder:
         words = [*(limit if limit[0] else []), *tool.words(server.url, seconds, folder, put)]
         try:
             done = ran(server, words, folder, **tool.variables)
-            return replace(done, told=tool.told(done.end, folder)) if tool.told else done
-        except (CommandFailed, OSError, LookupError, ValueError, TypeError) as error:
+            return replace(done, told=_read(tool, done.end, folder)) if reads else done
+        except CommandFailed as error:
             tell(f"  {tool.name} failed: {error}")
             return None
+
+
+def _read(tool: Tool, end: Ended, folder: Path) -> Mapping[str, float]:
+    try:
+        return tool.told(end, folder) if tool.told else {}
+    except (OSError, LookupError, ValueError, TypeError) as error:
+        raise CommandFailed(f"it did not report what it should: {error!r}") from error
 
 
 def assay_words(url: str, *options: str) -> list[str]:
@@ -202,7 +215,8 @@ def _locust() -> Tool:
 
 def _told_by_locust(_: Ended, folder: Path) -> dict[str, float]:
     with (folder / "out_stats.csv").open(newline="", encoding="utf-8") as file:
-        first = next(row for row in csv.DictReader(file) if row["Name"] == "first token")
+        rows = {row["Name"]: row for row in csv.DictReader(file)}
+    first = rows["first token"]
     return {"ttft_p50": float(first["50%"]) / 1e3, "ttft_p99": float(first["99%"]) / 1e3}
 
 
