@@ -33,11 +33,12 @@ from assay.execute.stress.subject import Subject, marked
 from assay.model import AgentUse, Benchmark, Case, ScorerUse
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Load, Quality
+from assay.model.metric import Better, metric_named
 from assay.model.stress import Correctness, ScenarioFinding, Scored, Stretch
 from assay.pipeline.stress import Sizes, StressOptions, Told, run_stress
 from assay.report import stress_charts as charts
 from assay.report.document import plain
-from assay.report.stress import columns, rows, setting_text, stress_document
+from assay.report.stress import columns, rows, setting_text, stress_document, stress_metrics
 from assay.spec.settings import find_settings
 from assay.stats.resilience import right_among, worth
 from assay.store.store import Store
@@ -302,6 +303,9 @@ def test_a_server_that_answers_worse_under_pressure_is_found_out(tmp_path: Path)
     told = document["scenarios"][0]["quality"]
     assert (told["score"], told["calm"], told["change"]) == (0.0, 1.0, -1.0)
     assert told["change_interval"][1] < 0
+    metrics = stress_metrics(one, score_of(one))
+    assert (metrics["quality"], metrics["score"]) == (0.0, 0.0)
+    assert metric_named("quality").better is Better.HIGHER
 
 
 def test_the_command_takes_a_suite_and_says_plainly_where_there_is_none(assay_inline: AssayInline):

@@ -57,6 +57,7 @@ _KNOWN = {
         Metric("throughput", "1/s", Better.HIGHER),
         Metric("duration", "s", Better.LOWER),
         Metric("score", "", Better.HIGHER, Kind.DERIVED),
+        Metric("quality", "", Better.HIGHER, Kind.DERIVED),
         Metric("ttft", "s", Better.LOWER),
         Metric("cpu_seconds", "s", Better.LOWER),
         Metric("input_tokens", "tokens", Better.UNKNOWN),

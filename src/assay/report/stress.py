@@ -29,7 +29,7 @@ def stress_metrics(found: ScenarioFinding, score: ScenarioScore) -> dict[str, fl
         "load_borne": found.load_borne,
         "throughput_rps": found.throughput.value if found.throughput else math.nan,
         "recovery_seconds": math.nan if found.recovery is None else found.recovery,
-        "score.quality": _value(found.correctness.score) if found.correctness else math.nan,
+        "quality": _value(found.correctness.score) if found.correctness else math.nan,
         "rss_max_bytes": float(found.resources.peak_memory_bytes) if found.resources else math.nan,
         **{
             f"{name}_{statistic}_seconds": found.times[name].at(statistic)
