@@ -31,6 +31,8 @@ _SECONDS_OF_SILENCE = 30.0
 """Workers tell something ten times a second; one that is silent for so long beyond a request's limit is stuck."""
 _GRACE = 2.0
 
+Order = Iterable[bytes | memoryview]
+"""In parts, as it is sent to a worker."""
 Watch = Callable[[Pulse, Tally], None]
 WatchChunk = Callable[[Chunk], None]
 
@@ -144,13 +146,15 @@ def _order_of_one(order: dict[str, Any], worker: int, workers: int) -> dict[str,
 
 
 def _rows_of(load: Load, worker: int, workers: int) -> Trace | None:
-    return None if load.trace is None else load.trace.part(slice(worker, None, workers))
+    if load.trace is None or workers == 1:
+        return load.trace
+    return load.trace.part(slice(worker, None, workers))
 
 
 class _Crew:
     """The worker processes of one load."""
 
-    def __init__(self, module: str, workers: int, orders: Iterable[bytes], longest_silence: float) -> None:
+    def __init__(self, module: str, workers: int, orders: Iterable[Order], longest_silence: float) -> None:
         self._workers, self._orders = workers, orders
         self._module, self._longest_silence = module, longest_silence
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -167,7 +171,8 @@ class _Crew:
             )
         for process, order in zip(self._processes, self._orders, strict=True):
             with contextlib.suppress(BrokenPipeError):
-                _stdin(process).write(order)
+                for part in order:
+                    _stdin(process).write(part)
                 _stdin(process).flush()
         return self
 

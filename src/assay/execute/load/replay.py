@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,13 +29,12 @@ def words(number: int) -> str:
     return (_ROUND * rounds + " ".join(_KNOWN[:rest])).rstrip()
 
 
-def written(order: dict[str, Any], trace: Trace | None) -> bytes:
-    """An order as a worker reads it: a line of JSON, then the columns of its rows."""
+def written(order: dict[str, Any], trace: Trace | None) -> Iterator[bytes | memoryview]:
+    """An order as a worker reads it, in parts: a line of JSON, then the columns of its rows."""
     rows = None if trace is None else len(trace)
-    line = json.dumps({**order, "rows": rows}).encode() + b"\n"
-    if trace is None:
-        return line
-    return b"".join((line, *(getattr(trace, name).tobytes() for name, _ in _COLUMNS)))
+    yield json.dumps({**order, "rows": rows}).encode() + b"\n"
+    if trace is not None:
+        yield from (memoryview(getattr(trace, name)) for name, _ in _COLUMNS)
 
 
 def read_order(stream: IO[bytes]) -> dict[str, Any] | None:
