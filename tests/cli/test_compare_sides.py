@@ -194,3 +194,51 @@ def test_a_slow_round_of_a_run_is_not_taken_for_a_slow_agent(assay_inline: Assay
     assert verdicts["seconds"] == "unsure"
     assert found["agents"][0]["winners"]["speed"] is None
     assert found["agents"][0]["winner"] is None
+    (board,) = assay_inline("leaderboard", "--metric", "speed", "--json").json
+    assert [one["rank"] for one in board["standings"]] == [[1, 2], [1, 2]]
+
+
+@pytest.mark.parametrize("by", ["run", "file"])
+def test_a_benchmark_that_was_changed_in_between_is_not_judged(played: AssayInline, by: str) -> None:
+    lines = ", ".join(f'{{id: c{n}, input: "{n}", expected: "{n}!"}}' for n in range(30))
+    played.write("small.yaml", SUITE % lines)
+    played("run", "small.yaml", "-q")
+    runs = [one["id"] for one in reversed(played("runs", "list", "--json").json)]
+    for run in runs:
+        assert played("report", run, "--format", "json", "--out", run, "-q").code == 0
+    sides = runs if by == "run" else [f"{run}/result.json" for run in runs]
+    found = played("compare", *sides, "--json").json
+    assert {one["verdict"] for one in found["comparisons"]} == {"unsure"}
+    assert all("was changed between A and B" in one["reason"] for one in found["comparisons"])
+    assert {one["winner"] for one in found["agents"]} == {None}
+    assert all(one["flips"] == [] for one in found["agents"])
+    assert played("compare", *sides, "--fail-on", "worse").code == 0
+
+
+def test_a_case_that_nobody_could_judge_is_neither_won_nor_lost(assay_inline: AssayInline) -> None:
+    assay_inline.write(
+        "agents.py",
+        "def shy(text): return text if int(text) % 2 else 'skip'\n"
+        "def wrong(text): return text if int(text) % 2 else '?'\n"
+        "def judge(output, expected): return None if output == 'skip' else float(output == expected)\n",
+    )
+    agents = "\n".join(
+        f'  - {{name: {name}, type: python, target: "agents.py:{name}"}}' for name in ("shy", "wrong")
+    )
+    head, _, tail = SUITE.partition("agents:\n")
+    written = f"{head}agents:\n{agents}\n{tail[tail.index('benchmarks:') :]}"
+    lines = ", ".join(f'{{id: c{n}, input: "{n}", expected: "{n}"}}' for n in range(20))
+    assay_inline.write("small.yaml", (written % lines).replace("scorer: exact", 'scorer: "agents.py:judge"'))
+    assert assay_inline("run", "small.yaml", "-q").code == 0
+    (found,) = assay_inline("compare", "shy", "wrong", "--json").json["agents"]
+    assert found["flips"] == [{"benchmark": "sums", "won": [], "lost": [], "unchanged": 10}]
+
+
+def test_result_files_tell_agents_apart_by_the_cases_in_them(assay_inline: AssayInline) -> None:
+    lines = ", ".join(f'{{id: c{n}, input: "{n}", expected: "{n}"}}' for n in range(30))
+    assay_inline.write("small.yaml", SUITE % lines)
+    for agent in ("none", "good"):
+        assay_inline("run", "small.yaml", "--agent", agent, "-q", "--report", "json", "--out", agent)
+    (found,) = assay_inline("compare", "none/result.json", "good/result.json", "--json").json["agents"]
+    assert (found["winners"]["accuracy"], len(found["flips"][0]["won"])) == ("good", 30)
+    assert found["recommendations"][0].startswith("Neither is certainly better overall: 'good' is better in")

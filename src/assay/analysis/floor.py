@@ -17,6 +17,7 @@ import numpy as np
 
 from assay.analysis.compare import matching_trials
 from assay.analysis.losses import depends_on_machine, in_points, loss_of
+from assay.analysis.rounds import OF_MEDIANS, of_rounds
 from assay.analysis.verdict import Floors, tolerance_of
 from assay.model import Comparison, Report, Series, TrialReport, Verdict
 from assay.model.regression import MetricHistory
@@ -27,8 +28,6 @@ from assay.units import percent
 FEWEST = 6
 """Runs before it is known."""
 _CLAIMS = (Verdict.WORSE, Verdict.BETTER)
-_OF_MEDIANS = math.sqrt(math.pi / 2)
-"""A case counts by the median of its repetitions, which varies by so much more than their mean."""
 _SIGMA = 1.4826 / math.sqrt(2)
 """From the median distance of neighbours to the standard deviation of one, where they are normal."""
 
@@ -75,7 +74,7 @@ def round_width(first: Series | None, second: Series | None) -> float | None:
     rounds = [side for side in sides if side is not None]
     freedom = sum(side.size - 1 for side in rounds)
     variance = sum(float(np.square(side - side.mean()).sum()) for side in rounds) / freedom
-    error = _OF_MEDIANS * math.sqrt(variance * sum(1 / side.size for side in rounds))
+    error = OF_MEDIANS * math.sqrt(variance * sum(1 / side.size for side in rounds))
     return t_quantile(0.975, freedom) * error
 
 
@@ -87,11 +86,7 @@ def _round_means(series: Series | None) -> Array | None:
     usable = np.isfinite(values) & (values > 0)
     if not usable.all():
         return None
-    logs = np.log(values)
-    _, case = np.unique(np.asarray(series.processes), return_inverse=True)
-    _, number = np.unique(np.asarray(series.repetitions), return_inverse=True)
-    logs -= (np.bincount(case, logs) / np.bincount(case))[case]
-    return np.asarray(np.bincount(number, logs) / np.bincount(number), dtype=np.float64)
+    return of_rounds(np.log(values), np.asarray(series.processes), np.asarray(series.repetitions))
 
 
 def steadied(comparisons: tuple[Comparison, ...], floors: Floors) -> tuple[Comparison, ...]:

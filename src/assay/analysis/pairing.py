@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.analysis.rounds import OF_MACHINE, half_widths, spread_of
 from assay.model.rating import DIMENSIONS, Ratings
 from assay.model.standing import Contender, Place
 from assay.stats.correction import holm
@@ -61,7 +62,9 @@ class Pairing:
             number = len(self._contenders)
             return PairedRows(np.full((number, number), np.nan), np.ones((number, number)))
         found = paired_rows(tables, by_rank=tuple(dimensions) == ("speed",))
-        return PairedRows(found.gap, np.where(found.gap * self._shown_gap(dimensions) > 0, found.p, 1.0))
+        shown = self._shown_gap(dimensions)
+        is_told = (found.gap * shown > 0) & (np.abs(shown) > self._by_rounds(dimensions))
+        return PairedRows(found.gap, np.where(is_told, found.p, 1.0))
 
     def _of(self, dimensions: Sequence[str]) -> list[Floats]:
         chosen = tuple(dimensions)
@@ -76,6 +79,14 @@ class Pairing:
             values = group.values(dimensions)
             gap += np.nan_to_num(values[:, None] - values[None, :])
         return gap
+
+    def _by_rounds(self, dimensions: Sequence[str]) -> Floats:
+        """How far apart the same ratings may be through what the machine did in the rounds of either side."""
+        widths2 = np.zeros((len(self._contenders), len(self._contenders)))
+        if set(dimensions) & OF_MACHINE.keys():
+            for group in self._groups:
+                widths2 += half_widths(*group.rounds(dimensions)) ** 2
+        return np.asarray(np.sqrt(widths2))
 
     def error(self, contender: int, dimensions: Sequence[str]) -> float:
         """Standard error of a contender's own mean over benchmarks, as far as its cases show it."""
@@ -113,6 +124,11 @@ class _Group:
         found = [None if one is None else value_of(one, dimensions) for one in self._ratings]
         return np.array([np.nan if value is None else value for value in found])
 
+    def rounds(self, dimensions: Sequence[str]) -> tuple[Floats, Floats]:
+        """Of each contender the number of rounds, and by how much one of them varies in these dimensions together."""
+        told = [(0.0, np.nan) if one is None else _varying(one, dimensions) for one in self._ratings]
+        return np.array([number for number, _ in told]), np.array([spread for _, spread in told])
+
     def table(self, dimensions: Sequence[str]) -> Floats:
         """A row a contender, a column a case."""
         table = np.full((len(self._ratings), self._columns.number), np.nan)
@@ -129,6 +145,16 @@ def _combined(ratings: Ratings, dimensions: Sequence[str]) -> Floats | None:
         return None
     parts = [weight * np.asarray(ratings.marks[name], dtype=np.float64) for name, weight in weights.items()]
     return np.asarray(np.sum(parts, axis=0))
+
+
+def _varying(ratings: Ratings, dimensions: Sequence[str]) -> tuple[float, float]:
+    """A slow round is slow in every dimension, so what they vary by is added."""
+    weights = shares(ratings, dimensions) if len(dimensions) > 1 else dict.fromkeys(dimensions, 1.0)
+    told = [(weight, spread_of(ratings.rounds.get(name))) for name, weight in weights.items()]
+    known = [(weight, *one) for weight, one in told if one[0]]
+    if not known:
+        return 0.0, float("nan")
+    return min(number for _, number, _ in known), sum(weight * spread for weight, _, spread in known)
 
 
 class _Columns:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.analysis.marks import EFFICIENCY, marks_of
+from assay.analysis.rounds import OF_MACHINE, round_logs
 from assay.analysis.tally import Tally, outcomes_of, tally_of
 from assay.model import Limits, Rubric
 from assay.model.rating import DIMENSIONS, WEIGHTS, CaseTable, Rating, Ratings
@@ -72,7 +73,19 @@ def rate(
         attempted=len({c for c, s in zip(table.cases, table.statuses, strict=True) if s != "cancelled"}),
         names=tuple(tally.names),
         marks=_compact(marks_of(tally, {name: value for name, (value, _) in reference.items()})),
+        rounds=_rounds(table, {name: one.rating.value for name, one in found.items()}),
     )
+
+
+def _rounds(table: CaseTable, values: Mapping[str, float | None]) -> dict[str, list[float]]:
+    """A rating of 1 ÷ (1 + x ÷ reference) moves by r (1 − r) where the logarithm of x moves by 1."""
+    varying: dict[str, list[float]] = {}
+    for name, metric in OF_MACHINE.items():
+        value = values[name]
+        logs = None if value is None else round_logs(table, metric)
+        if value is not None and logs is not None and logs.size > 1:
+            varying[name] = [float(logs.size), value * (1 - value) * float(logs.std(ddof=1))]
+    return varying
 
 
 def _compact(marks: Mapping[str, Floats]) -> dict[str, array[float]]:

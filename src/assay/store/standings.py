@@ -27,6 +27,7 @@ _SUMMED = (
     "doubts",
     "yardstick",
     "attempted",
+    "rounds",
 )
 
 
