@@ -32,7 +32,9 @@ def round_logs(table: CaseTable, metric: str) -> Floats | None:
     usable = (np.asarray(table.statuses, dtype=object) == "ok") & np.isfinite(values) & (values > 0)
     if not usable.any():
         return None
-    cases = np.asarray(table.cases, dtype=object)[usable].astype(str)
+    # Numbers for names: sorting a million texts takes ten times as long.
+    places = {name: place for place, name in enumerate(dict.fromkeys(table.cases))}
+    cases = np.fromiter((places[name] for name in table.cases), dtype=np.int64, count=len(values))[usable]
     return of_rounds(np.log(values[usable]), cases, np.asarray(table.repetitions)[usable])
 
 
