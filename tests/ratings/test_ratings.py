@@ -51,7 +51,7 @@ def test_what_is_unscored_is_not_held_against_cost_and_efficiency() -> None:
     unjudged = [ok(f"u{n}", None, **paid) for n in range(10)]
     with_both, alone = rated(judged + unjudged, reference), rated(judged, reference)
     for ratings in (with_both, alone):
-        assert (ratings.usd_per_solved, ratings.tokens_per_solved) == (pytest.approx(0.02), 100)
+        assert (ratings.usd_per_solved, ratings.tokens_per_solved) == pytest.approx((0.02, 100))
         assert (value(ratings, "cost"), value(ratings, "efficiency")) == pytest.approx((0.5, 0.5))
     assert np.mean(with_both.marks["cost"]) == pytest.approx(0.5)
 
