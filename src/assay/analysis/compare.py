@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from assay.analysis.replication import Observed, observed
 from assay.analysis.same import same_value
-from assay.analysis.treatment import treatment_failure
+from assay.analysis.treatment import redefined, treatment_failure
 from assay.analysis.verdict import FEWEST_PAIRS, FEWEST_UNITS, Contrast, Floors, judged
 from assay.errors import LookupFailed, no_such
 from assay.model import Comparison, Metric, Report, TrialReport
@@ -102,7 +102,7 @@ def _shared(a: TrialReport, b: TrialReport) -> list[Metric]:
 def _contrasts(
     a: TrialReport, b: TrialReport, interleaved: bool, metrics: Sequence[str] | None
 ) -> Iterator[Contrast]:
-    refusal = treatment_failure(a, b)
+    refusal = treatment_failure(a, b) or redefined(a, b)
     shared = {metric.name: metric for metric in _shared(a, b)}
     lone = lone_part(shared)
     for metric in shared.values():

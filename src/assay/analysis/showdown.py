@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from assay.analysis.compare import matching_trials
 from assay.analysis.leaderboard import mean_overall, mean_rating
 from assay.analysis.losses import dimension_of
 from assay.analysis.pairing import Pairing, certainly_better, shared_dimensions
+from assay.analysis.replication import observed
+from assay.analysis.tally import case_number
+from assay.analysis.treatment import redefined
 from assay.model import Comparison, Report, TrialReport, Verdict
 from assay.model.showdown import Flips, Showdown
 from assay.model.standing import Contender
@@ -36,11 +37,12 @@ def _showdown(
     if first.agent == second.agent:
         first, second = (replace(one, agent=_named(one, run)) for one, run in ((first, a), (second, b)))
     winners, ratings = _winners(first, second)
-    flips = tuple(_flips(x, y) for x, y in pairs)
+    alike = [pair for pair in pairs if not redefined(*pair)]
+    flips = tuple(_flips(x, y) for x, y in alike)
     names = {x.name for x, _ in pairs}
     own = [one for one in comparisons if one.trial_a in names]
     winners = _held_back(winners, own)
-    mixed = _mixed(pairs)
+    mixed = _mixed(pairs) or ("" if alike else redefined(*pairs[0]))
     made = Showdown(
         first.agent, second.agent, dict.fromkeys(winners) if mixed else winners, ratings, flips, ()
     )
@@ -48,7 +50,7 @@ def _showdown(
 
 
 def _mixed(pairs: Sequence[tuple[TrialReport, TrialReport]]) -> str:
-    """Why nobody wins where one side made its figures up and the other did not; "" where they are alike."""
+    """Why nobody wins where one side made its figures up and the other did not; empty where they are alike."""
     for pair in pairs:
         first, second = (one.is_simulated for one in pair)
         if first != second:
@@ -68,6 +70,7 @@ def contender(trials: Sequence[TrialReport]) -> Contender:
         ratings={t.stored.trial.benchmark: t.ratings for t in trials if t.ratings is not None},
         is_simulated=False,
         latest=None,
+        hashes={t.stored.trial.benchmark: t.definition for t in trials},
     )
 
 
@@ -116,12 +119,12 @@ def _flips(a: TrialReport, b: TrialReport) -> Flips:
 
 
 def _marks(trial: TrialReport) -> dict[str, float]:
-    if trial.ratings is None or "accuracy" not in trial.ratings.marks:
+    """The mean score of each case that has one."""
+    if trial.ratings is None or "score" not in trial.series:
         return {}
-    marks = np.asarray(trial.ratings.marks["accuracy"], dtype=np.float64)
-    return {
-        name: mark for name, mark in zip(trial.ratings.names, marks.tolist(), strict=True) if mark == mark
-    }
+    means = observed(trial.series["score"]).means
+    numbers = {name: case_number(name) for name in trial.ratings.names}
+    return {name: means[number] for name, number in numbers.items() if number in means}
 
 
 def _advice(found: Showdown, b: Report, comparisons: Sequence[Comparison]) -> Iterator[str]:

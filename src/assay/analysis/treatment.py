@@ -67,6 +67,22 @@ def treatment_failure(a: TrialReport, b: TrialReport) -> str:
     return f"The arms are identical: {alike_but_for(a, b)}"
 
 
+def redefined(a: TrialReport, b: TrialReport) -> str:
+    """Why what two trials were asked is not the same; empty where it is, or nobody knows."""
+    if not (a.definition and b.definition) or a.definition == b.definition:
+        return ""
+    first, second = (trial.stored.trial for trial in (a, b))
+    if (first.suite, first.benchmark) != (second.suite, second.benchmark):
+        return (
+            f"A was asked '{first.benchmark}' of suite '{first.suite}', B '{second.benchmark}' of suite '{second.suite}': "
+            "cases of one name need not be one question."
+        )
+    return (
+        f"The benchmark '{second.benchmark}' was changed between A and B (definition {a.definition[:8]}, then "
+        f"{b.definition[:8]}): a case need not be the same question any more. Run both with the suite as it is."
+    )
+
+
 def alike_but_for(a: TrialReport, b: TrialReport) -> str:
     asked = ", ".join(f"'{name}'" for name in differing_params(a, b))
     read = ", ".join(f"{name} = {value}" for name, value in a.applied.items())

@@ -34,6 +34,7 @@ def trial_report(
     watched: Collection[str] = (),
     ratings: Ratings | None = None,
     judging: Judging | None = None,
+    definition: str = "",
 ) -> TrialReport:
     """`metrics` tells unit and direction where a name does not; `watched` names those that instruments gave."""
     names = sorted(
@@ -51,6 +52,7 @@ def trial_report(
         watched=frozenset(watched),
         ratings=ratings,
         judging=judging,
+        definition=definition,
     )
     return (
         replace(report, estimates=tuple(map(_made_up, report.estimates))) if report.is_simulated else report

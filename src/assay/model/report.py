@@ -101,6 +101,8 @@ class TrialReport:
     """Metrics that instruments gave: they come along, and the experiment's own stand before them."""
     judging: Judging | None = None
     """None where no judge was asked."""
+    definition: str = ""
+    """Hash of the benchmark of a suite as it was asked; empty where that is code, or not known."""
 
     @property
     def name(self) -> str:

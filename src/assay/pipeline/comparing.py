@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,16 +12,20 @@ from assay.analysis.compare import compare_reports
 from assay.analysis.course import over_time
 from assay.analysis.findings import findings
 from assay.analysis.floor import replicated
+from assay.analysis.marks import marks_of
 from assay.analysis.matrix import matrix
 from assay.analysis.same import same_value
 from assay.analysis.showdown import contender, showdowns
-from assay.analysis.tally import case_series
+from assay.analysis.tally import case_series, tally_of
 from assay.analysis.trial import trial_report
 from assay.errors import AssayError, Unlike
 from assay.model import (
+    CaseTable,
     Comparison,
     Doubt,
+    Ratings,
     Report,
+    Rubric,
     TrialReport,
 )
 from assay.model.showdown import Course, Showdown
@@ -125,17 +130,28 @@ def side(store: Store, ref: str, suite: str | None = None) -> Report:
 
 def _estimated_again(trial: TrialReport) -> TrialReport:
     """A trial that was read from a file, with estimates by the method of today."""
+    table = None if trial.ratings is None else case_table(trial.executions)
     return trial_report(
         trial.stored,
-        series=trial.series if trial.ratings is None else case_series(case_table(trial.executions)),
+        series=trial.series if table is None else case_series(table),
         counts=trial.counts,
         failures=trial.failures,
         executions=trial.executions,
         applied=trial.applied,
         artifacts=trial.artifacts,
         metrics={estimate.metric.name: estimate.metric for estimate in trial.estimates},
-        ratings=trial.ratings,
+        ratings=trial.ratings
+        if table is None or trial.ratings is None
+        else _told_apart(trial.ratings, table),
+        definition=trial.definition,
     )
+
+
+def _told_apart(ratings: Ratings, table: CaseTable) -> Ratings:
+    """With what each case says of them, as far as that needs no references: a file does not have those."""
+    tally = tally_of(table, Rubric().pass_mark)
+    marks = {name: array("f", one.tolist()) for name, one in marks_of(tally, {}).items()}
+    return replace(ratings, names=tuple(tally.names), marks=marks)
 
 
 def agent_report(store: Store, ref: str, suite: str | None = None) -> Report | None:

@@ -51,7 +51,13 @@ def trial_report_of(store: Store, stored: StoredTrial, suite: Suite | None) -> T
         watched=watched_metrics(stored),
         ratings=ratings_of(store, stored, suite, table) if table is not None and suite is not None else None,
         judging=store.judging(stored.id) if table is not None else None,
+        definition=_definition(stored, suite),
     )
+
+
+def _definition(stored: StoredTrial, suite: Suite | None) -> str:
+    asked = suite.benchmarks if suite is not None and stored.trial.suite == suite.name else ()
+    return next((one.hash for one in asked if one.id == stored.trial.benchmark), "")
 
 
 def declared_metrics(stored: StoredTrial) -> dict[str, Metric]:

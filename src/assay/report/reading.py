@@ -128,7 +128,7 @@ def _trial_report(number: int, trial: schema.Trial, suite: str) -> TrialReport:
     stored = StoredTrial(trial.id, planned, trial.stopped)
     read = _with_series(stored, executions, _estimates(trial.metrics), trial.counts, trial.applied)
     judging = Judging(**trial.judging.model_dump()) if trial.judging else None
-    return replace(read, ratings=_ratings(trial), judging=judging)
+    return replace(read, ratings=_ratings(trial), judging=judging, definition=trial.benchmark_hash or "")
 
 
 def _ratings(trial: schema.Trial) -> Ratings | None:

@@ -39,7 +39,7 @@ def paired_rows(tables: Sequence[Array], *, by_rank: bool = False) -> PairedRows
     gap, p = np.full((rows, rows), np.nan), np.ones((rows, rows))
     np.fill_diagonal(gap, 0.0)
     upper, lower = np.triu_indices(rows, 1)
-    size = max(1, _CELLS // max((table.shape[1] for table in tables), default=1))
+    size = max(1, _CELLS // max((1, *(table.shape[1] for table in tables))))
     for start in range(0, upper.size, size):
         a, b = upper[start : start + size], lower[start : start + size]
         steps = [table[a] - table[b] for table in tables]
