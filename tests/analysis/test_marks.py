@@ -92,3 +92,8 @@ def test_ratings_by_different_references_have_different_yardsticks() -> None:
     assert rated(rows, {"seconds": 1.0}).yardstick == rated(rows, {"seconds": 1.0}).yardstick
     assert rated(rows, {"seconds": 1.0}).yardstick != rated(rows, {"seconds": 2.0}).yardstick
     assert rated(rows, pass_mark=0.4).yardstick != rated(rows).yardstick
+
+
+def test_quantities_next_to_nothing_leave_marks_that_are_numbers() -> None:
+    rows = [ok("a", None, tokens=0.0), failed("b", tokens=1.1e-308)]
+    assert np.isfinite(rated(rows, {"tokens": 100.0}).marks["efficiency"]).all()

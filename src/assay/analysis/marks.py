@@ -41,7 +41,7 @@ def _of_ratio(above: Floats, below: Floats) -> Floats:
     if not whole:
         return np.zeros(len(above))
     ratio = float(above.sum()) / whole
-    return ratio + (above - ratio * below) * (len(above) / whole)
+    return ratio + (above - ratio * below) / whole * len(above)
 
 
 def _accuracy(tally: Tally) -> Floats | None:
