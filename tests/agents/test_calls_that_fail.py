@@ -62,6 +62,13 @@ def test_retries_are_bounded() -> None:
         assert len(server.requests) == 3
 
 
+def test_tries_before_an_answer_that_cannot_be_used_are_told() -> None:
+    with ScriptedServer(response(b"down", 503), response(b"[1]")) as server:
+        with pytest.raises(InvalidAnswer, match=r"\(try 2, before it: 503\)$"):
+            answer(openai(server.url))
+        assert len(server.requests) == 2
+
+
 def test_retries_can_be_switched_off() -> None:
     with ScriptedServer(response(b"down", 500)) as server:
         with pytest.raises(AgentError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic, perf_counter
 from typing import Any, Protocol, TypeVar
@@ -109,7 +109,7 @@ class Caller:
             outcome = await self._send(body, read, course)
             self._take_note(outcome, sent)
         except AgentError as error:
-            raise type(error)(self._redaction.clean(str(error))) from None
+            raise type(error)(course.told(self._redaction.clean(str(error)), course.attempts)) from None
         finally:
             self._throttle.leave()
             course.called(started)
@@ -233,10 +233,14 @@ class _Course:
             error.add_note(f"tries before: {', '.join(tries)}")
 
     def failure(self, last: Refusal) -> str:
-        if len(self.attempts) == 1:
-            return str(last)
-        earlier = ", ".join(str(attempt["status"] or "no answer") for attempt in self.attempts[:-1])
-        return f"{last} (try {len(self.attempts)}, before it: {earlier})"
+        return self.told(str(last), self.attempts[:-1])
+
+    def told(self, text: str, earlier: Sequence[Mapping[str, object]]) -> str:
+        """What went wrong with the last try, with the earlier ones that had to be made before it."""
+        if not earlier:
+            return text
+        before = ", ".join(str(attempt["status"] or "no answer") for attempt in earlier)
+        return f"{text} (try {len(earlier) + 1}, before it: {before})"
 
 
 T = TypeVar("T")
