@@ -71,6 +71,18 @@ def test_every_format_says_how_a_cost_is_known(assay_inline: AssayInline) -> Non
         assert "plain: cost" not in said
 
 
+def test_half_of_the_tokens_make_no_cost_unless_the_other_half_is_free(assay_inline: AssayInline) -> None:
+    """Tokens that nobody counted are not 0 tokens."""
+    half = 'def half(text): return {"output": text, "model": "gpt-4o-mini", "usage": {"input_tokens": 1000}}'
+    prices = {"both": {"input": 2, "output": 4}, "one": {"input": 2}}
+    named = [python_agent("half", price=price) | {"name": name} for name, price in prices.items()]
+    assay_inline.write("agents.py", half)
+    assay_inline.write("s.yaml", suite(numbers(2), [python_agent("half"), *named]))
+    done = assay_inline("run", "s.yaml", "--json").json
+    costs = {trial["agent"]["name"]: trial["usd_per_solved"] for trial in done["trials"]}
+    assert costs == {"half": None, "both": None, "one": pytest.approx(0.002)}
+
+
 def test_a_case_says_how_its_cost_is_known_and_what_judging_took(assay_inline: AssayInline) -> None:
     write(assay_inline, [python_agent("telling"), python_agent("judge")], scorer=judged_by("judge"))
     assert assay_inline("run", "s.yaml", "-q", "--agent", "telling").code == 0

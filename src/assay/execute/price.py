@@ -50,7 +50,8 @@ class Price:
         if self._is_free and not names_a_model:
             return FREE
         is_listed = self._provider is not None or names_a_model
-        if answer.model is None or answer.usage.tokens is None or not is_listed:
+        counted = answer.usage.input_tokens, answer.usage.output_tokens
+        if answer.model is None or None in counted or not is_listed:
             return None
         usd = by_list(answer.model, self._provider, answer.usage)
         return None if usd is None else Cost(usd, list_source())
@@ -64,7 +65,8 @@ class Price:
 
 
 def _by_own_price(price: dict[str, float], usage: Usage) -> float | None:
-    if usage.tokens is None and (price.get("input") or price.get("output")):
+    counted = {"input": usage.input_tokens, "output": usage.output_tokens}
+    if any(number is None and price.get(name) for name, number in counted.items()):
         return None
     cached = usage.cached_tokens or 0
     plain_input = max(0, (usage.input_tokens or 0) - cached)
