@@ -14,7 +14,7 @@ from typing import ClassVar
 from assay.builtin.agents.child import Child
 from assay.builtin.agents.dialogue import Dialogue, Talk, in_lines, once
 from assay.builtin.agents.protocol import request_line
-from assay.builtin.agents.redaction import Redaction
+from assay.builtin.agents.redaction import Redaction, secrets_among
 from assay.builtin.agents.version import version_of
 from assay.builtin.agents.waiting import Polling, ready
 from assay.model import Answer, Request
@@ -58,6 +58,7 @@ class Command:
         self._params = dict(params or {})
         self._max_bytes = max_bytes
         self._redaction = Redaction(self._env.values())
+        self._secrets = Redaction(secrets_among(self._env))
         self._idle: list[Polling] = []
         self._all: dict[Child, None] = {}
         self.answer = self._answer if concurrency == 1 else self._answer_async
@@ -143,7 +144,11 @@ class Command:
     def _finished(self, polling: Polling, talk: Talk) -> Answer:
         log = self._log(talk)
         self._release(polling, talk)
-        return replace(talk.answer, log=log) if log else talk.answer
+        answer = talk.answer
+        output = self._secrets.clean_output(answer.output)
+        if log or output is not answer.output:
+            return replace(answer, output=output, log=log or answer.log)
+        return answer
 
     def _left(self, polling: Polling, talk: Talk, error: BaseException) -> BaseException:
         """What is raised instead: with the last words of the program, if the fault is its own."""

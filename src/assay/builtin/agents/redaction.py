@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 INSTEAD = "[redacted]"
 _SHORTEST = 4
 _SHORTEST_IN_OUTPUT = 16
+_SECRET_NAME = re.compile(r"KEY|TOKEN(?!IZ)|SECRET|PASSW|CREDENTIAL|AUTH(?!OR(?!I))", re.IGNORECASE)
 _SCHEMES = frozenset(("bearer", "basic", "token", "digest"))
 
 
@@ -19,6 +21,8 @@ class Redaction:
         secrets = {word for value in values for word in (value, *value.split()) if _is_secret(word)}
         # The longest first: a shorter one may be a part of it.
         self._secrets = sorted({form for secret in secrets for form in _forms(secret)}, key=len, reverse=True)
+
+        self._long = [secret for secret in self._secrets if len(secret) >= _SHORTEST_IN_OUTPUT]
 
     def clean(self, text: str) -> str:
         for secret in self._secrets:
@@ -34,12 +38,23 @@ class Redaction:
 
     def clean_output(self, output: object) -> object:
         """Only long secrets, which no text has by chance: an output is what is measured."""
-        if not isinstance(output, str):
-            return output
-        for secret in self._secrets:
-            if len(secret) >= _SHORTEST_IN_OUTPUT and secret in output:
+        return self._cleaned(output) if self._long else output
+
+    def _cleaned(self, output: object) -> object:
+        if isinstance(output, str):
+            for secret in self._long:
                 output = output.replace(secret, INSTEAD)
+            return output
+        if isinstance(output, Mapping):
+            return {key: self._cleaned(value) for key, value in output.items()}
+        if isinstance(output, list):
+            return [self._cleaned(value) for value in output]
         return output
+
+
+def secrets_among(variables: Mapping[str, str]) -> list[str]:
+    """Values of variables whose names say so: another may well be what an agent is asked to answer."""
+    return [value for name, value in variables.items() if _SECRET_NAME.search(name)]
 
 
 def _is_secret(word: str) -> bool:
