@@ -64,6 +64,29 @@ def test_in_a_long_load_a_hiccup_is_no_breach_that_lasts():
     assert breach.at == 900.0
 
 
+def test_what_follows_a_pause_of_our_own_is_our_doing_until_all_is_well_again():
+    # Nothing is asked for a second, then all at once: late by us, then because of the burst.
+    course = [FINE] * 4 + [LATE] * 8 + [FINE] * 4
+    burst = first_breach(tally(course), RATE, SLO, 0.5, [(1.0, 2.0)])
+    assert burst is not None
+    assert (burst.is_theirs, burst.at) == (False, 1.0)
+    later = [FINE] * 2 + [LATE] * 4 + [FINE] * 4 + [LATE] * 6
+    theirs = first_breach(tally(later), RATE, SLO, 0.5, [(0.5, 1.0)])
+    assert theirs is not None
+    assert (theirs.is_theirs, theirs.at) == (True, 2.5)
+    failing = first_breach(tally([FAILING] * 16), RATE, SLO, 0.5, [(0.0, 4.0)])
+    assert failing is not None
+    assert failing.cause == "errors"
+
+
+def test_a_worker_that_is_not_heard_was_held_up():
+    watch = _Watch(RATE, lambda seconds: None, lambda pulse, load: None, 10.0, lambda: False)
+    for second in (0, 1, 2, 6, 7):
+        watch.take(told(second, latency=0.1))
+    assert watch.pauses(3.0) == [(3.0, 7.0)]
+    assert watch.pauses(0.5) == [(0.0, 1.0), (1.0, 2.0), (2.0, 3.0), (3.0, 7.0), (7.0, 8.0)]
+
+
 def test_only_times_that_an_objective_is_about_are_kept_that_closely():
     load = Load(Arrivals.CONSTANT, stages=((8.0, 10.0, 10.0),), seconds=8.0)
     kept = {}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.load.faulty import DONE, FINISH, delta, faulty, streamed
 from tests.load.test_load_faults import made, serving
@@ -21,6 +23,7 @@ from assay.errors import PlanError
 from assay.execute.stress.bench import Interrupted
 from assay.execute.stress.resources import Gauge, listening_on, with_children
 from assay.model import AgentUse
+from assay.model.load import Arrivals, Load
 from assay.model.stress import ScenarioFinding
 
 ECHO = """import json, sys
@@ -194,6 +197,25 @@ def test_a_test_that_is_cut_short_says_so_at_once():
         bench.is_stopped = lambda: True
         with pytest.raises(Interrupted):
             HighLoad(seconds=600.0).run(bench)
+
+
+def test_a_worker_that_this_machine_holds_up_is_not_blamed_on_the_server():
+    held: list[psutil.Process] = []
+
+    def hold_up(seconds: float) -> None:
+        if seconds > 0.5 and not held:
+            children = psutil.Process().children(recursive=True)
+            held.extend(one for one in children if "assay.execute.load.worker" in one.cmdline())
+            held[0].suspend()
+            threading.Timer(5.0, held[0].resume).start()
+
+    with quick() as server:
+        load = Load(Arrivals.CONSTANT, stages=((7.0, 20.0, 20.0),), seconds=7.0)
+        found = real_bench(f"{server.url}/v1", limit=2.5).put(load, during=hold_up, grace=30.0)
+    assert len(held) == 1
+    assert found.held_up > 4
+    assert found.breach is not None
+    assert not found.breach.is_theirs
 
 
 def test_only_this_machine_is_put_under_stress_unless_another_is_named():

@@ -129,6 +129,8 @@ class Stretch:
     """Answered within the objective, rightly or not; None where that is the same as `good`."""
     scored: tuple[Scored, ...] = ()
     """Where there is a suite: its answers, or an even choice of them where they are many."""
+    held_up: float = 0.0
+    """Seconds in which this machine did not let us work, of pauses long enough to break something."""
 
     @property
     def completed(self) -> int:

@@ -173,6 +173,11 @@ def _doubts(stretches: Sequence[Stretch]) -> list[str]:
             f"This machine was itself at its limit in {count(len(ours))} of {count(len(stretches))} loads "
             f"({percent(busiest)} of a core, answers lay {seconds(latest)} unread): the agent may bear more. Use --workers."
         )
+    held_up = sum(stretch.held_up for stretch in stretches)
+    if held_up:
+        told.append(
+            f"This machine held us up for {seconds(held_up)} in all: what was late by that is in the figures."
+        )
     unsent = sum(stretch.errors.get(kind, 0) for stretch in stretches for kind in _OWN)
     if unsent:
         told.append(

@@ -10,6 +10,7 @@ from math import nan
 from random import Random
 
 from assay.execute.load.asking import Prepared, bounds_of
+from assay.execute.load.engine import SERVER_WORKER
 from assay.execute.load.quality import Checker
 from assay.execute.load.record import OK, Chunk
 from assay.execute.load.tally import MOST_ANSWERS, Bounds, Pulse, Tally, in_time
@@ -24,6 +25,7 @@ from assay.stats.resilience import right_among
 _SHORTEST_GRACE = 0.5
 _CALM_TIMES = 3.0
 _MOST_KEPT = 100_000
+_SILENCE = 0.15
 _MOST_SLICES = 8192
 """Of a quarter of a second: half an hour, and then some."""
 _ABOUT_TOKENS = frozenset({"ttft", "tpot", "itl", "goodput"})
@@ -83,7 +85,8 @@ class StressBench:
         if self.is_stopped():
             raise Interrupted
         tally = watch.tally or Tally()
-        breach = breach_of(watch.closely, carried.load, held, self.sustain, result)
+        pauses = watch.pauses(self.sustain) if self._is_ours_alone(carried) else ()
+        breach = breach_of(watch.closely, carried.load, held, self.sustain, result, pauses)
         punctual = sum(slice_.good for slice_ in tally.slices.values())
         scored = kept.scored(carried.check) if kept and carried.check else ()
         return Stretch(
@@ -97,7 +100,12 @@ class StressBench:
             tuple(sorted(watch.ends)),
             punctual,
             scored,
+            sum(end - begin for begin, end in pauses),
         )
+
+    def _is_ours_alone(self, carried: Prepared) -> bool:
+        """Whether no code of the agent's runs in our workers: where it does, it may be what holds them up."""
+        return carried.module == SERVER_WORKER or self.subject.is_command
 
     def _prepared(self, prompts: Sequence[str]) -> Prepared:
         if prompts:
@@ -198,6 +206,8 @@ class _Watch:
         self.latencies: list[float] = []
         self.ends: list[float] = []
         self._turns: Counter[int] = Counter()
+        self._heard: dict[int, float] = {}
+        self._silences: list[tuple[float, float]] = []
         self._now = 0.0
 
     def see(self, pulse: Pulse, tally: Tally) -> None:
@@ -211,7 +221,12 @@ class _Watch:
     def take(self, chunk: Chunk) -> None:
         if self._kept is not None:
             self._kept.take(chunk)
-        self.closely.add(int(str(chunk.facts["worker"])), self._needed(chunk))
+        worker, at = int(str(chunk.facts["worker"])), float(str(chunk.facts["at"]))
+        self.closely.add(worker, self._needed(chunk))
+        before = self._heard.get(worker, 0.0)
+        self._heard[worker] = at
+        if at - before > _SILENCE:
+            self._silences.append((before, at))
         rows = zip(*(chunk.columns[name] for name in ("number", "due", "end", "kind")), strict=True)
         keeps = self._load.count is not None
         places = None if self._load.is_open else self._load.concurrency
@@ -224,6 +239,10 @@ class _Watch:
                 self.ends.append(end)
             if places:
                 self._turns[int(number) % places] += 1
+
+    def pauses(self, sustain: float) -> list[tuple[float, float]]:
+        """When a worker, which tells ten times a second, was not heard for a good part of what a breach has to last."""
+        return [(begin, end) for begin, end in self._silences if end - begin > sustain / 3]
 
     def _needed(self, chunk: Chunk) -> Chunk:
         """Without times that no objective is about: they would be kept for every quarter of a second."""

@@ -43,18 +43,42 @@ class Window:
         return not (self.slice.sent or self.slice.completed or self.errors or self.expected >= 1)
 
 
-def first_breach(tally: Tally, load: Load, objectives: Sequence[Objective], sustain: float) -> Breach | None:
-    """`sustain` is how many seconds a breach has to last to count; of a shorter load, all of it."""
+Pauses = Sequence[tuple[float, float]]
+"""From when to when this machine did not let us work, in seconds after the start."""
+
+
+def first_breach(
+    tally: Tally, load: Load, objectives: Sequence[Objective], sustain: float, pauses: Pauses = ()
+) -> Breach | None:
+    """`sustain` is how many seconds a breach has to last to count; of a shorter load, all of it.
+
+    One that began in a pause of our own, after which all that was late was asked at once, is our doing until it ends: it is
+    told only where there is no other.
+    """
     looked_at = [window for window in windows(tally, load, sustain / _PARTS) if not window.is_empty]
     lasting = min(sustain, sum(window.seconds for window in looked_at))
     bad: list[tuple[Window, str, str]] = []
+    ours: Breach | None = None
     for window in looked_at:
         found = broken_by(window, objectives)
         bad = [*bad, (window, *found)] if found else []
-        if bad and sum(one.seconds for one, _, _ in bad) >= lasting - 1e-9:
-            first, cause, why = bad[0]
-            return Breach(first.begin, *load_at(load, first.begin), cause, why)
-    return None
+        if not bad or sum(one.seconds for one, _, _ in bad) < lasting - 1e-9:
+            continue
+        first, cause, why = bad[0]
+        breach = Breach(first.begin, *load_at(load, first.begin), cause, why)
+        if cause == "errors" or not any(_is_in(one, pauses) for one, _, _ in bad):
+            return breach
+        ours = ours or our_own(breach)
+    return ours
+
+
+def _is_in(window: Window, pauses: Pauses) -> bool:
+    return any(begin < window.begin + window.seconds and end > window.begin for begin, end in pauses)
+
+
+def our_own(breach: Breach) -> Breach:
+    why = f"this machine could not keep up; {breach.why}"
+    return Breach(breach.at, breach.load, breach.unit, "generator", why)
 
 
 def windows(tally: Tally, load: Load, length: float) -> Iterator[Window]:
@@ -145,19 +169,22 @@ def _by_silence(window: Window) -> tuple[str, str] | None:
 
 
 def breach_of(
-    tally: Tally, load: Load, objectives: Sequence[Objective], sustain: float, result: LoadResult
+    tally: Tally,
+    load: Load,
+    objectives: Sequence[Objective],
+    sustain: float,
+    result: LoadResult,
+    pauses: Pauses = (),
 ) -> Breach | None:
     """The first breach, laid at our own door where we could not keep up and that explains it."""
-    breach = first_breach(tally, load, objectives, sustain)
-    if breach is None or breach.cause == "errors" or not is_our_fault(result):
+    breach = first_breach(tally, load, objectives, sustain, pauses)
+    if breach is None or breach.cause in ("errors", "generator") or not is_our_fault(result):
         return breach
     if result.cpu_share <= _BUSY:
-        theirs = first_breach(tally, load, forgiving(objectives, result.lag_p99), sustain)
+        theirs = first_breach(tally, load, forgiving(objectives, result.lag_p99), sustain, pauses)
         if theirs is not None and (theirs.cause != "saturation" or _is_full(load, result)):
             return theirs
-    return Breach(
-        breach.at, breach.load, breach.unit, "generator", f"this machine could not keep up; {breach.why}"
-    )
+    return our_own(breach)
 
 
 def forgiving(objectives: Sequence[Objective], lag: float) -> tuple[Objective, ...]:
