@@ -157,7 +157,7 @@ def _not_steady(result: LoadResult, load: Load) -> str | None:
 
 
 def _few(result: LoadResult, load: Load) -> str | None:
-    if result.requests_completed >= _FEW:
+    if result.requests_completed >= _FEW or not result.requests_completed:
         return None
     return f"Only {result.requests_completed} answers: percentiles of so few say little. Use a longer --duration."
 
@@ -167,7 +167,8 @@ def _errors(result: LoadResult, load: Load) -> str | None:
     if not failed:
         return None
     kinds = ", ".join(f"{kind} {count(n)}" for kind, n in sorted(failed.items(), key=lambda one: -one[1]))
-    return f"{count(sum(failed.values()))} of {count(result.requests_sent)} requests failed: {kinds}."
+    hint = "" if result.requests_completed or "refused" not in failed else " Is the server running?"
+    return f"{count(sum(failed.values()))} of {count(result.requests_sent)} requests failed: {kinds}.{hint}"
 
 
 def _pieces(result: LoadResult, load: Load) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,7 +133,7 @@ def load(
                 tags=tags,
                 watch_chunk=keep,
             )
-        return _finish(session, done, asked)
+        return _finish(session, done, asked, options)
 
 
 def _refuse_what_it_finds_itself(given: dict[str, Any], raw: Path | None, repetitions: int) -> None:
@@ -165,7 +166,7 @@ def _options(target: str, given: dict[str, Any]) -> LoadOptions:
     return LoadOptions(target, **given)
 
 
-def _finish(session: Session, done: Any, asked: Any) -> int:
+def _finish(session: Session, done: Any, asked: Any, options: LoadOptions) -> int:
     from assay.report.load import load_document, print_load, print_loads
 
     last = done.results[-1]
@@ -182,7 +183,7 @@ def _finish(session: Session, done: Any, asked: Any) -> int:
     session.next(
         f"assay report {done.run_id} --format html",
         f"assay show {done.run_id}",
-        "assay load … --find-capacity --slo …",
+        _capacity_of(options),
     )
     if done.is_interrupted:
         return 130
@@ -190,6 +191,14 @@ def _finish(session: Session, done: Any, asked: Any) -> int:
         return 2
     is_met = all(held.is_met for result in done.results for held in result.held)
     return 0 if is_met and all(result.requests_completed for result in done.results) else 1
+
+
+def _capacity_of(options: LoadOptions) -> str:
+    """The command that finds out how much of this it bears."""
+    words = ["assay", "load", options.target, *(["--model", options.model] if options.model else [])]
+    words += [word for host in options.allow_host for word in ("--allow-host", host)]
+    words += [] if options.stream else ["--no-stream"]
+    return shlex.join([*words, "--find-capacity", "--slo", "error_rate<1%"])
 
 
 @contextlib.contextmanager

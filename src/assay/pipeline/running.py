@@ -62,12 +62,13 @@ def prepare(request: Request | str, settings: Settings, store: Store | None = No
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     asked = Request(request) if isinstance(request, str) else request
-    plan = plan_target(asked, settings, _registry(store))
+    plan = plan_target(asked, settings, registry_of(store))
     _check_makeable(plan)
     return plan
 
 
-def _registry(store: Store | None) -> Registry:
+def registry_of(store: Store | None) -> Registry:
+    """Agents and suites that are registered in a store."""
     if store is None:
         return Registry()
 

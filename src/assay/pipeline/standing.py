@@ -15,8 +15,8 @@ from assay.errors import LookupFailed, PlanError, no_such
 from assay.model import DIMENSIONS, Budget, CaseTable, Contender, Leaderboard, Ratings
 from assay.model.standing import Across, Matrix
 from assay.pipeline.rating import ratings_of
-from assay.pipeline.running import prepare, run_plan
-from assay.plan.target import Request
+from assay.pipeline.running import prepare, registry_of, run_plan
+from assay.plan.target import Request, find_suite
 from assay.spec.settings import Settings
 from assay.store.standings import Entry, Filter
 from assay.store.store import Store
@@ -26,6 +26,7 @@ METRICS = ("overall", *DIMENSIONS)
 
 def check_suite(target: str, settings: Settings, store: Store) -> SuiteHealth:
     """Put `oracle` and `nop` through a suite, and look at what real agents made of it."""
+    find_suite(target, settings, registry_of(store))
     with (
         tempfile.TemporaryDirectory(prefix="assay-") as folder,
         Store.open(f"sqlite:///{folder}/check.db") as aside,
