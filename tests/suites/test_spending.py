@@ -161,7 +161,7 @@ def test_a_cost_that_cannot_be_known_is_told_before_the_run_when_there_is_a_budg
 
 def test_public_models_that_the_list_does_not_know_are_told_before_the_run(assay_inline: AssayInline) -> None:
     models = ("gpt-4o-mini", "nobody-knows-it-1")
-    agents = [{"name": model, "type": "openai", "model": model, "api_key": "sk-unused"} for model in models]
+    agents = [{"name": model, "type": "openai", "model": model, "api_key": "unused"} for model in models]
     write(assay_inline, agents)
     told = assay_inline("run", "s.yaml", "--dry-run", "--budget-usd", "1").err
     assert "agent 'nobody-knows-it-1'" in told

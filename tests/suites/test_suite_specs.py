@@ -8,6 +8,8 @@ import pytest
 from tests.command import AssayInline
 from tests.suites.project import QUICK, Stored, numbers, suite
 
+from assay.model.secret import plain_secrets
+
 AGENTS = "def fast(text): return text\ndef shout(text, mark='!'): return text + mark\n"
 
 
@@ -154,6 +156,53 @@ def test_what_the_environment_knows_is_stored_nowhere(assay_inline: AssayInline)
     written = [path for path in assay_inline.folder.rglob("*") if path.is_file()]
     assert len(written) > 5
     assert [path for path in written if SECRET.encode() in path.read_bytes()] == []
+
+
+@pytest.mark.parametrize(
+    ("option", "key"),
+    [
+        ({"api_key": SECRET}, "api_key"),
+        ({"api_key": "${TOKEN:-" + SECRET + "}"}, "api_key"),
+        ({"headers": {"X-Auth": f"Bearer {SECRET}"}}, "headers.X-Auth"),
+        ({"base_url": f"http://127.0.0.1:1/v1?key={SECRET}"}, "base_url"),
+        ({"base_url": f"http://me:{SECRET}@127.0.0.1:1/v1"}, "base_url"),
+        ({"params": {"user_password": SECRET}}, "params.user_password"),
+    ],
+)
+def test_a_secret_that_is_written_out_is_refused(
+    option: dict[str, object], key: str, assay_inline: AssayInline
+) -> None:
+    agent = {"name": "gpt", "type": "openai", "model": "m", **option}
+    assay_inline.write("s.yaml", suite(numbers(2), [agent]))
+    done = assay_inline("run", "s.yaml")
+    assert done.code == 2
+    assert "s.yaml:" in done.err
+    assert f"agents.0.{key}" in done.err
+    assert "${NAME}" in done.err
+    assert SECRET not in done.out + done.err
+
+
+def test_a_secret_in_a_judge_or_beside_the_file_is_refused(assay_inline: AssayInline) -> None:
+    agent = {"name": "gpt", "type": "openai", "model": "m"}
+    judge = {"name": "judge", "agent": {**agent, "api_key": SECRET}, "criteria": ["right"]}
+    assay_inline.write("judged.yaml", suite(numbers(2), ["nop"], benchmark={"scorer": [judge]}))
+    assay_inline.write("s.yaml", suite(numbers(2), [agent]))
+    for given in (["judged.yaml"], ["s.yaml", "--set", f"agent.api_key={SECRET}"]):
+        done = assay_inline("run", *given)
+        assert done.code == 2
+        assert "api_key" in done.err
+        assert "${NAME}" in done.err
+        assert SECRET not in done.out + done.err
+    stored = assay_inline.folder / ".assay" / "assay.db"
+    assert not stored.exists() or SECRET not in everything_in(stored)
+
+
+def test_only_what_is_secret_has_to_be_named(assay_inline: AssayInline) -> None:
+    env = {"MAX_TOKENS": "4096", "KEY_FILE": "/etc/key.pem", "MY_API_KEY": "${TOKEN}", "AUTHOR": "somebody"}
+    agent = {"name": "c", "type": "command", "command": ["cat"], "env": env}
+    assay_inline.write("s.yaml", suite(numbers(1), [agent]))
+    assert assay_inline("run", "s.yaml", "-q", TOKEN=SECRET).code in (0, 1)
+    assert plain_secrets({"stop_token": "<|endoftext|>", "api_key": "EMPTY", "max_tokens": 4096}) == []
 
 
 def test_the_seed_of_a_suite_gives_the_same_order(assay_inline: AssayInline) -> None:

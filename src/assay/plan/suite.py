@@ -24,8 +24,10 @@ from assay.model import (
     Suite,
     Trial,
 )
+from assay.model.secret import plain_secrets
 from assay.plan.sweep import points
 from assay.plugin import lookup
+from assay.spec.agents import INSTEAD, WRITTEN_OUT
 from assay.spec.document import Document, Place
 
 
@@ -75,7 +77,7 @@ class SuiteOptions:
 def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions) -> Plan:
     """All trials; PlanError when no case is left, or for options that an agent does not have."""
     variants = _variants(agents, options)
-    if problems := dict.fromkeys(problem for use, _ in variants for problem in agent_problems(use)):
+    if problems := dict.fromkeys(problem for use, _ in variants for problem in given_problems(use)):
         raise PlanError("\n".join(problems))
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
     chosen = {benchmark.id: options.cases.chosen(benchmark) for benchmark in suite.benchmarks}
@@ -203,6 +205,12 @@ def _of_turns(benchmark: Benchmark) -> list[tuple[str, ScorerUse]]:
 def agent_problems(use: AgentUse) -> list[str]:
     """A type that there is not, or options that it does not have."""
     return [f"Agent '{use.name}': {problem}" for problem in _problems("agents", use.type, use.options)]
+
+
+def given_problems(use: AgentUse) -> list[str]:
+    """The same once params and what the command line sets lie over its options, which are stored: no secret among them."""
+    found = [".".join(map(str, place)) for place in plain_secrets(use.options)]
+    return [*agent_problems(use), *(f"Agent '{use.name}': '{key}' {WRITTEN_OUT} {INSTEAD}" for key in found)]
 
 
 _OF_EVERY_AGENT = ("cassette",)

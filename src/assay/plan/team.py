@@ -11,7 +11,7 @@ from typing import Any
 from assay.errors import Mistake, PlanError, SpecError, did_you_mean
 from assay.model import Agent, AgentUse, Case, Iterations, Limits, Plan, Trial
 from assay.model.team import Leg
-from assay.plan.suite import Agents, Written, agent_problems, laid_over
+from assay.plan.suite import Agents, Written, given_problems, laid_over
 from assay.plan.sweep import Point, points
 from assay.spec.agents import agents_in
 from assay.spec.team import ReadTeam, TeamSpec, for_agents
@@ -78,7 +78,7 @@ def _trials(
     found: list[Trial] = []
     for point in points(sweep, read.section.strategy, None, 0):
         uses = [_with_options(use, {**params, **point}, names) for use in members]
-        problems = dict.fromkeys(problem for use in uses for problem in agent_problems(use))
+        problems = dict.fromkeys(problem for use in uses for problem in given_problems(use))
         mistakes += [read.origin.mistake(("agents",), problem) for problem in problems]
         found += [
             _trial(read, leg, uses, point, changes, first + len(found) + n) for n, leg in enumerate(Leg)

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from assay.errors import Mistake, SpecError
 from assay.model import AgentUse
+from assay.model.secret import plain_secrets
 from assay.spec.document import Document, Place, read_document
 from assay.spec.load import validated
 from assay.spec.schema import Section
@@ -74,8 +75,18 @@ def agents_in(
             continue
         if section.name in found:
             mistakes.append(document.mistake((*here, "name"), f"'{section.name}' is defined twice."))
+        mistakes += secret_mistakes(section.model_extra or {}, document, here)
         found[section.name] = agent_use(section, folder)
     return found
+
+
+WRITTEN_OUT = "is a secret, and what is written here is stored and shown."
+INSTEAD = "Put it into an environment variable and name that: ${NAME}"
+
+
+def secret_mistakes(options: Mapping[str, Any], document: Document, place: Place) -> list[Mistake]:
+    """The value is not repeated: a message may end in a log."""
+    return [document.mistake((*place, *one), WRITTEN_OUT, INSTEAD) for one in plain_secrets(options)]
 
 
 def agent_use(section: AgentSection, folder: Path) -> AgentUse:

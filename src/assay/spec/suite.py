@@ -13,6 +13,7 @@ from pydantic import AliasChoices, BeforeValidator, Field, PositiveFloat, Positi
 from assay.errors import Mistake, SpecError
 from assay.model import Benchmark, Case, Iterations, Limits, Rubric, ScorerUse, Suite
 from assay.spec import cases, scorers
+from assay.spec.agents import secret_mistakes
 from assay.spec.document import Document, Place, read_document
 from assay.spec.load import validated
 from assay.spec.schema import Count, LimitsSection, Names, Section, UntilDecidedSection
@@ -223,6 +224,8 @@ def _benchmark(
     found = _cases(section, document, place, folder, mistakes)
     uses = tuple(scorer_use(one, folder) for one in section.scorer) or (ScorerUse("exact"),)
     mistakes += _scores_called_alike(uses, document, place)
+    for index, use in enumerate(uses):
+        mistakes += secret_mistakes(use.options, document, (*place, "scorer", index))
     limits = _limits(section)
     identity = [
         section.id,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
+
+from assay.model.secret import SCHEMES, SECRET_NAME
 
 INSTEAD = "[redacted]"
 _SHORTEST = 4
 _SHORTEST_IN_OUTPUT = 16
-_SECRET_NAME = re.compile(r"KEY|TOKEN(?!IZ)|SECRET|PASSW|CREDENTIAL|AUTH(?!OR(?!I))", re.IGNORECASE)
-_SCHEMES = frozenset(("bearer", "basic", "token", "digest"))
 
 
 class Redaction:
@@ -54,11 +53,11 @@ class Redaction:
 
 def secrets_among(variables: Mapping[str, str]) -> list[str]:
     """Values of variables whose names say so: another may well be what an agent is asked to answer."""
-    return [value for name, value in variables.items() if _SECRET_NAME.search(name)]
+    return [value for name, value in variables.items() if SECRET_NAME.search(name)]
 
 
 def _is_secret(word: str) -> bool:
-    return len(word) >= _SHORTEST and word.lower() not in _SCHEMES
+    return len(word) >= _SHORTEST and word.lower() not in SCHEMES
 
 
 def _forms(secret: str) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,23 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import AssayError
+from assay.model.secret import SECRET_FIELD, SECRET_IN_QUERY, SECRET_NAME
 
 VERSION = 1
 KEPT_HEADERS = ("content-type", "retry-after", "x-assay-simulated")
-_SECRET_NAME = re.compile(
-    r"KEY(?!BOARD|RING|MAP)|TOKEN(?!IZ)|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH(?!OR(?!I))", re.IGNORECASE
-)
-"""Of variables and headers; an author, a keyboard and a tokenizer are no secrets."""
-_SECRET_FIELD = re.compile(
-    r"(^|.*[_-])(api[_-]?key|authorization|(access|auth|refresh|session|bearer|security)[_-]?token"
-    r"|password|passwd|credentials?|((client|app|shared)[_-]?)?secret|(secret|private|access|subscription)[_-]?(access[_-]?)?key"
-    r")$|^(token|pwd)$",
-    re.IGNORECASE,
-)
-_SECRET_IN_QUERY = re.compile(
-    r"([?&](?:sig|code|[^=&]*(?:key|token|secret|password|auth|signature|credential)[^=&]*)=)([^&]*)",
-    re.IGNORECASE,
-)
 _SHORTEST_SECRET = 8
 REDACTED = "[redacted]"
 
@@ -78,7 +64,7 @@ class Redaction:
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._secrets: list[str] = []
         for name, value in environment.items():
-            if _SECRET_NAME.search(name):
+            if SECRET_NAME.search(name):
                 self._learn(value)
 
     def learn_from(self, headers: Mapping[str, str], path: str = "") -> None:
@@ -86,9 +72,9 @@ class Redaction:
         for name, value in headers.items():
             if name == "cookie":
                 self._learn_all(part.partition("=")[2] for part in value.split("; "))
-            elif _SECRET_NAME.search(name):
+            elif SECRET_NAME.search(name):
                 self._learn_all(value.split())
-        self._learn_all(found[2] for found in _SECRET_IN_QUERY.finditer(path))
+        self._learn_all(found[2] for found in SECRET_IN_QUERY.finditer(path))
 
     def _learn_all(self, secrets: Iterable[str]) -> None:
         for secret in secrets:
@@ -104,7 +90,7 @@ class Redaction:
         return text
 
     def path(self, path: str) -> str:
-        return _SECRET_IN_QUERY.sub(rf"\1{REDACTED}", self.text(path))
+        return SECRET_IN_QUERY.sub(rf"\1{REDACTED}", self.text(path))
 
     def value(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -124,7 +110,7 @@ class Redaction:
 
 def _is_secret(name: object, value: Any) -> bool:
     """Not the schema of a tool's parameter that is called so."""
-    return bool(_SECRET_FIELD.match(str(name))) and not isinstance(value, Mapping)
+    return bool(SECRET_FIELD.match(str(name))) and not isinstance(value, Mapping)
 
 
 def line_of(exchange: Exchange, redaction: Redaction) -> str:
