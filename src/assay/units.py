@@ -68,6 +68,14 @@ def count(value: float) -> str:
     return f"{round(value):,}"
 
 
+def counted(value: float, thing: str) -> str:
+    """
+    >>> counted(1, "request"), counted(1200, "request")
+    ('1 request', '1,200 requests')
+    """
+    return f"{count(value)} {thing}" if round(value) == 1 else f"{count(value)} {thing}s"
+
+
 def significant(value: float, digits: int = 3) -> str:
     """A number with that many significant digits, no exponent for everyday sizes.
 
@@ -87,8 +95,8 @@ def significant(value: float, digits: int = 3) -> str:
 def show(value: float, unit: str) -> str:
     """A value of a metric, by the metric's unit.
 
-    >>> show(0.25, "s"), show(1500, "1/s"), show(0.5, "")
-    ('250 ms', '1,500 /s', '0.5')
+    >>> show(0.25, "s"), show(1500, "1/s"), show(0.5, ""), show(0.5, "share"), show(2e-19, "share")
+    ('250 ms', '1,500 /s', '0.5', '50 %', '0 %')
     """
     if not math.isfinite(value):
         return "–"
@@ -101,6 +109,8 @@ def show(value: float, unit: str) -> str:
             return usd(value)
         case "%":
             return f"{significant(value)} %"
+        case "share":
+            return percent(round(value, 6))
         case "1/s":
             return f"{significant(value)} /s"
         case "":

@@ -12,6 +12,8 @@ from assay.analysis.stress import recovered_after, scenario_of, score_of, stress
 from assay.model.figure import Figure
 from assay.model.stress import Breach, Judgement, Resources, Sample, ScenarioFinding
 from assay.report.document import plain
+from assay.report.stress import headline
+from assay.report.stress_charts import scores
 
 BROKE = Breach(2.0, 100.0, "requests/s", "errors", "9 % of the requests failed, most of them as http_503")
 
@@ -143,3 +145,15 @@ def test_a_finding_comes_back_from_the_store_as_it_went_in():
         warnings=("careful",),
     )
     assert scenario_of(plain(asdict(whole))) == whole
+
+
+def test_the_chart_of_the_factors_does_not_call_a_load_borne_that_was_not():
+    """Unbroken counts as 1 in the score, though less than half of the load came back: the column says so."""
+    finding = stress_finding("it", {}, [found(), found("spike_load", breach=BROKE)])
+    drawn = scores(finding)["data"]["values"]
+    titles = {one["factor"] for one in drawn}
+    assert "load borne" not in titles
+    told = {one["scenario"]: one["value"] for one in drawn if one["factor"] == "unbroken, or load borne"}
+    assert told == {"high_load": 1.0, "spike_load": 0.4}
+    assert headline(finding).endswith("over 2 scenarios")
+    assert headline(stress_finding("it", {}, [found()])).endswith("over 1 scenario")

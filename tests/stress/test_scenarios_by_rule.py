@@ -10,20 +10,23 @@ from tests.stress.benches import RuleBench, moment, stretch
 
 from assay.analysis.stress import score_of
 from assay.builtin.scenarios.concurrent_requests import ConcurrentRequests
-from assay.builtin.scenarios.failure_recovery import _NAMES, FailureRecovery, injected
+from assay.builtin.scenarios.failure_recovery import _NAMES, FailureRecovery, doubled, injected, lost
 from assay.builtin.scenarios.high_load import HighLoad
 from assay.builtin.scenarios.large_inputs import LargeInputs
 from assay.builtin.scenarios.memory_pressure import MemoryPressure
-from assay.builtin.scenarios.rate_limiting import RateLimiting
+from assay.builtin.scenarios.rate_limiting import RateLimiting, finished
 from assay.builtin.scenarios.spike_load import SpikeLoad
 from assay.builtin.scenarios.sustained_load import SustainedLoad
 from assay.execute.load.fault import NOTHING, Change, Fault, Kind, Passage, Traffic
 from assay.execute.load.tally import Bounds
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Load
-from assay.model.stress import Breach, Sample, ScenarioFinding, Stretch
+from assay.model.stress import Breach, Judgement, Sample, ScenarioFinding, Stretch
 from assay.plugin import lookup
 from assay.plugin.scenario import Scenario
+from assay.report.stress import judgement_text
+from assay.stats.verdicts import wilson
+from assay.units import percent
 
 LATE = Breach(0.0, 0.0, "at a time", "latency", "too late")
 HIGH = Load(Arrivals.CONSTANT, stages=((1.0, 8.0, 8.0),), seconds=1.0)
@@ -118,6 +121,20 @@ def test_what_stays_level_does_not_drift_and_errors_that_come_late_are_told():
     assert by_name["latency_drift"].is_fine is True
     assert "memory_drift" not in by_name
     assert (by_name["late_errors"].value, by_name["late_errors"].is_fine) == (0.5, False)
+    low, high = wilson(0.5, 100)
+    assert judgement_text(by_name["late_errors"]).endswith(f"[{percent(low)}, {percent(high)}]")
+
+
+def test_a_share_that_is_nothing_reads_as_0_percent_whatever_rounding_left_of_it():
+    told = Judgement("late_errors", "0 % failed", 0.0, 2.16e-19, 0.00252, "share")
+    assert judgement_text(told) == "0 % failed [0 %, 0.252 %]"
+
+
+def test_one_request_is_one_request():
+    assert doubled(Traffic(())).text == "0 requests reached the server more than once"
+    lone = stretch(Load(Arrivals.CONSTANT, stages=((1.0, 1.0, 1.0),), seconds=1.0), offered=1, completed=0)
+    assert lost(lone).text.startswith("1 of 1 request lost")
+    assert finished(lone).text == "0 of 1 request finished in the end"
 
 
 def test_a_spike_is_judged_by_what_came_back_in_it_and_how_long_it_was_felt():

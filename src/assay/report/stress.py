@@ -9,7 +9,7 @@ from assay.model.figure import Figure
 from assay.model.load import Distribution
 from assay.model.stress import Breach, Correctness, Judgement, ScenarioFinding, ScenarioScore, StressFinding
 from assay.report.figures import NOTHING
-from assay.units import count, percent, seconds, show, significant, size
+from assay.units import count, counted, percent, seconds, show, significant, size
 
 _STATISTICS = ("p50", "p95", "p99")
 _TIMES = ("ttft", "latency")
@@ -58,7 +58,7 @@ def headline(finding: StressFinding) -> str:
     if span is None:
         return "No scenario was carried out: there is no resilience to tell."
     left_out = [one.scenario for one in finding.scenarios if one.skipped]
-    told = f"Resilience {spanned(span)} over {count(len(finding.scores))} scenarios"
+    told = f"Resilience {spanned(span)} over {counted(len(finding.scores), 'scenario')}"
     return f"{told}; left out: {', '.join(left_out)}" if left_out else told
 
 

@@ -13,7 +13,8 @@ from assay.report.figures import scale_for
 from assay.report.gallery import Gallery
 from assay.report.vega import Chart, Spec, frame, quantity
 
-_FACTORS = (("bearing", "load borne"), ("recovering", "recovery"), ("value", "score"))
+_FACTORS = (("bearing", "unbroken, or load borne"), ("recovering", "recovery"), ("value", "score"))
+"""One that did not break loses nothing by its load, however much of it came back in time: that is the first factor's."""
 
 
 def stress_view(finding: StressFinding, gallery: Gallery) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def stress_view(finding: StressFinding, gallery: Gallery) -> dict[str, Any]:
 
 
 def scores(finding: StressFinding) -> Spec:
-    """Each factor a column of dots, so that one sees what a score was lost by."""
+    """Each factor a column of coloured numbers, so that one sees what a score was lost by."""
     answered = "right and in time" if finding.judged_by else "answered in time"
     factors = (("share", answered), *_FACTORS)
     rows = [
@@ -50,11 +51,19 @@ def scores(finding: StressFinding) -> Spec:
         for name, title in factors
     ]
     simulated = ", simulated" if finding.is_simulated else ""
+    scale = {"domain": [0, 1], "scheme": "redyellowgreen"}
+    colour = {"field": "value", "type": "quantitative", "scale": scale, "title": None}
+    is_dark = {"test": "datum.value < 0.15 || datum.value > 0.85", "value": "white"}
+    ink = {"condition": is_dark, "value": "#222"}
+    written = {"field": "value", "type": "quantitative", "format": ".3~f"}
     return {
         **frame("What each score is made of", f"the product of three factors between 0 and 1{simulated}"),
         "height": 28 * len(finding.scores),
         "data": {"values": rows},
-        "mark": {"type": "rect", "stroke": "white", "strokeWidth": 2},
+        "layer": [
+            {"mark": {"type": "rect", "stroke": "white", "strokeWidth": 2}, "encoding": {"color": colour}},
+            {"mark": {"type": "text", "fontSize": 11}, "encoding": {"text": written, "color": ink}},
+        ],
         "encoding": {
             "x": {
                 "field": "factor",
@@ -69,12 +78,6 @@ def scores(finding: StressFinding) -> Spec:
                 "sort": None,
                 "title": None,
                 "axis": {"grid": False},
-            },
-            "color": {
-                "field": "value",
-                "type": "quantitative",
-                "scale": {"domain": [0, 1], "scheme": "redyellowgreen"},
-                "title": None,
             },
             "tooltip": [{"field": name, "title": name} for name in ("scenario", "factor", "value")],
         },

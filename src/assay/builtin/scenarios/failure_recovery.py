@@ -29,7 +29,7 @@ from assay.execute.stress.resources import started_by_us
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench
-from assay.units import count, seconds
+from assay.units import count, counted, seconds
 
 _NAMES = {
     Kind.REFUSE: "refused connections",
@@ -114,7 +114,7 @@ class FailureRecovery:
         if subject.use is None:
             ours = injected(traffic, stretch, bounds_of(objectives))
             offered -= ours
-            told = f"{count(ours)} requests that our own faults ended or held up do not count against the server."
+            told = f"Not counted against the server: {counted(ours, 'request')} that our own faults ended or held up."
             warnings = [told]
         judgements = [_first_success("the fault had ended", took, _worst(traffic, took))]
         if subject.use is not None:
@@ -215,14 +215,14 @@ def _first_success(since: str, took: Sequence[float | None], worst: str = "") ->
     known = [one for one in took if one is not None]
     if not known:
         return Judgement("first_success", f"Nothing was answered any more after {since}", is_fine=False)
-    text = f"The first answer came {seconds(max(known))} after {since}, at the latest of {count(len(took))} times{worst}"
+    text = f"The first answer came {seconds(max(known))} after {since}, at the latest of {counted(len(took), 'time')}{worst}"
     return Judgement("first_success", text, max(known), unit="s", is_fine=len(known) == len(took))
 
 
 def lost(stretch: Stretch) -> Judgement:
     gone = stretch.offered - stretch.completed
     kinds = ", ".join(f"{kind} {count(n)}" for kind, n in stretch.errors.items())
-    text = f"{count(gone)} of {count(stretch.offered)} requests were lost" + (f" ({kinds})" if kinds else "")
+    text = f"{count(gone)} of {counted(stretch.offered, 'request')} lost" + (f" ({kinds})" if kinds else "")
     share = gone / stretch.offered if stretch.offered else 0.0
     return Judgement("lost", text, float(gone), is_fine=share <= _MOST_LOST)
 
@@ -231,7 +231,7 @@ def doubled(traffic: Traffic) -> Judgement:
     times = traffic.doubled
     return Judgement(
         "doubled",
-        f"{count(times)} requests reached the server more than once",
+        f"{counted(times, 'request')} reached the server more than once",
         float(times),
         is_fine=not times,
     )

@@ -15,7 +15,7 @@ from assay.model.load import Moment, Quality
 from assay.model.stress import Breach, Correctness, Judgement, ScenarioFinding, Scored, Stretch
 from assay.plugin.scenario import Bench, Scenario
 from assay.stats.means import mean_difference
-from assay.units import count, percent, seconds, significant
+from assay.units import count, counted, percent, seconds, significant
 
 _OWN = ("no_descriptors", "no_ports")
 _NOTABLE = 0.01
@@ -181,7 +181,7 @@ def _doubts(stretches: Sequence[Stretch]) -> list[str]:
     unsent = sum(stretch.errors.get(kind, 0) for stretch in stretches for kind in _OWN)
     if unsent:
         told.append(
-            f"{count(unsent)} requests could not be sent for lack of descriptors or ports here (ulimit -n)."
+            f"{counted(unsent, 'request')} could not be sent for lack of descriptors or ports here (ulimit -n)."
         )
     return told
 

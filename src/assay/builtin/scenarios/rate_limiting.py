@@ -11,7 +11,7 @@ from assay.execute.load.request import check_allowed
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench
-from assay.units import count, percent, significant
+from assay.units import count, counted, percent, significant
 
 _MOST_LOST = 0.05
 _STORM = 1.5
@@ -115,7 +115,7 @@ def obeyed(traffic: Traffic) -> Judgement:
 
 
 def finished(stretch: Stretch) -> Judgement:
-    told = f"{count(stretch.completed)} of {count(stretch.offered)} requests were finished in the end"
+    told = f"{count(stretch.completed)} of {counted(stretch.offered, 'request')} finished in the end"
     share = stretch.completed / stretch.offered if stretch.offered else 0.0
     return Judgement("all_finished", told, share, is_fine=stretch.completed == stretch.offered)
 

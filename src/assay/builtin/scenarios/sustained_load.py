@@ -90,4 +90,4 @@ def late_errors(stretch: Stretch, length: float) -> Judgement:
     low, high = wilson(last, late_n)
     is_worse = low > (wilson(first, early_n)[1] if early_n else 0.0)
     text = f"{percent(last)} failed in the last third, {percent(first)} in the first"
-    return Judgement("late_errors", text, last, low, high, "", not is_worse)
+    return Judgement("late_errors", text, last, low, high, "share", not is_worse)
