@@ -16,6 +16,7 @@ from assay.analysis.load import judged
 from assay.execute.load.capacity import Search, breach
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Capacity, Load, LoadResult
+from assay.report.capacity import capacity_document, capacity_text, step_text
 from assay.spec.loading import objectives_of
 
 
@@ -154,7 +155,36 @@ def test_a_limit_that_moves_is_told() -> None:
 
     found = search(Moody(200.0))
     assert not found.confirmed
-    assert any("it did not come out the same" in warning for warning in found.warnings)
+    assert any("The limit moves" in warning for warning in found.warnings)
+    assert found.sustained is not None
+    assert found.broken is not None
+    assert found.highest_borne is not None
+    tried = [step for step in found.steps if step.rate and step.broken_by]
+    assert found.broken == min(step.rate for step in tried if step.rate)
+    assert found.sustained < found.broken < found.highest_borne
+    document = capacity_document(found)
+    assert document["sustained_interval"] == [found.sustained, found.highest_borne]
+    assert "the limit lies between" in capacity_text(document)
+
+
+def test_where_all_that_was_borne_lies_above_what_was_not_the_search_goes_down() -> None:
+    """From the second open step on it bears only a tenth: nothing that was borne before says anything."""
+
+    class Fallen(Server):
+        def __call__(self, load: Load) -> LoadResult:
+            opened = sum(one.is_open for one in self.loads)
+            self.capacity = 20.0 if load.is_open and opened >= 1 else 200.0
+            return super().__call__(load)
+
+    found = search(Fallen(200.0))
+    assert found.sustained is None or found.sustained <= 20.5
+    assert capacity_text(capacity_document(found)).count("180 requests/s") >= 1
+
+
+def test_a_step_tells_the_time_that_the_objective_is_about() -> None:
+    steps = search(Server(160.0, 0.1), "ttft_p99<500ms,error_rate<1%").steps
+    assert "TTFT P99 50 ms" in step_text(steps[0])
+    assert "latency P95 100 ms" in step_text(search(Server(160.0, 0.1)).steps[0])
 
 
 def test_a_search_that_is_stopped_tells_what_it_knew() -> None:

@@ -216,11 +216,11 @@ class Capacity:
     """How much a server bears."""
 
     sustained: float | None
-    """The highest rate that was borne, in requests per second."""
+    """The highest rate that was borne below every rate that was not, in requests per second."""
     broken: float | None
     """The lowest that was not."""
     confirmed: bool
-    """Whether 0.95 of the sustained rate was borne and 1.05 of it was not."""
+    """Whether, tried again, 0.95 of the rate was borne and 1.05 of it was not."""
     cause: str | None
     why: str
     knee: int | None
@@ -229,3 +229,5 @@ class Capacity:
     steps: tuple[Step, ...]
     warnings: tuple[str, ...] = ()
     is_simulated: bool = False
+    highest_borne: float | None = None
+    """The highest rate that any step bore: beyond `broken` where the limit moves."""

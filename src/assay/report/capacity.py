@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Report
-from assay.model.load import Capacity, Distribution, Step
+from assay.model.load import Capacity, LoadResult, Step
 from assay.units import count, seconds, significant
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ FILE = "capacity.json"
 def capacity_document(capacity: Capacity) -> dict[str, Any]:
     return {
         "sustained_rate": capacity.sustained,
-        "sustained_interval": [capacity.sustained, capacity.broken] if capacity.sustained else None,
+        "sustained_interval": [capacity.sustained, _upper(capacity)] if capacity.sustained else None,
         "breaking_rate": capacity.broken,
+        "highest_borne_rate": capacity.highest_borne,
         "cause": capacity.cause,
         "why": capacity.why,
         "confirmed": capacity.confirmed,
@@ -31,6 +32,13 @@ def capacity_document(capacity: Capacity) -> dict[str, Any]:
         "warnings": list(capacity.warnings),
         "steps": [_step(step) for step in capacity.steps],
     }
+
+
+def _upper(capacity: Capacity) -> float | None:
+    """The limit lies below it: what was not borne, or more where that was borne in another step."""
+    if capacity.broken is None:
+        return None
+    return max(capacity.broken, capacity.highest_borne or 0.0)
 
 
 def _step(step: Step) -> dict[str, Any]:
@@ -60,13 +68,22 @@ def _step(step: Step) -> dict[str, Any]:
 def step_text(step: Step) -> str:
     """One line for whoever waits."""
     asked = f"{significant(step.rate)}/s" if step.rate is not None else f"{step.concurrency} at a time"
-    times = step.result.times.get("latency")
-    told = f"{asked:>16}  {significant(step.result.throughput.value):>7} answers/s  {_p95(times):>16}"
+    told = f"{asked:>16}  {significant(step.result.throughput.value):>7} answers/s  {_time(step.result):>21}"
     return f"{told}  {'borne' if not step.broken_by else step.broken_by + ': ' + step.why}"
 
 
-def _p95(times: Distribution | None) -> str:
-    return "" if times is None else f"P95 {seconds(times.p95)}"
+def _time(result: LoadResult) -> str:
+    """Of the first objective that is about a time; P95 of the latency where none is."""
+    asked = (held.objective for held in result.held)
+    metric, statistic = next(
+        ((one.metric, one.statistic) for one in asked if one.statistic and one.metric in result.times),
+        ("latency", "p95"),
+    )
+    if metric not in result.times:
+        return ""
+    title = metric if metric == "latency" else metric.upper().replace("_", " ")
+    shown = statistic.upper() if statistic.startswith("p") else statistic
+    return f"{title} {shown} {seconds(result.times[metric].at(statistic))}"
 
 
 def print_capacity(document: Mapping[str, Any], console: Console) -> None:
@@ -94,13 +111,21 @@ def capacity_text(document: Mapping[str, Any]) -> str:
     '95 requests/s are borne (simulated); no limit was reached.'
     """
     simulated = " (simulated)" if document["simulated"] else ""
+    once = document.get("highest_borne_rate")
+    if document["sustained_rate"] is None and once:
+        broken = f"{significant(document['breaking_rate'])} requests/s were not{simulated}"
+        return f"{significant(once)} requests/s were borne once, but {broken}: what is borne is not known."
     if document["sustained_rate"] is None:
         return f"No rate was borne{simulated}: {document['why'] or 'nothing was answered'}."
     borne = f"{significant(document['sustained_rate'])} requests/s are borne{simulated}"
     if not document["breaking_rate"]:
         return f"{borne}; no limit was reached."
     broken = significant(document["breaking_rate"])
-    return f"{borne}; {broken} requests/s are not ({document['cause']}: {document['why']})."
+    told = f"{borne}; {broken} requests/s are not ({document['cause']}: {document['why']})"
+    if not once or once <= document["breaking_rate"]:
+        return f"{told}."
+    span = f"between {significant(document['sustained_rate'])} and {significant(once)} requests/s"
+    return f"{told}, though {significant(once)} requests/s once were: the limit lies {span}."
 
 
 def capacity_notes(document: Mapping[str, Any]) -> Iterator[str]:
@@ -109,7 +134,7 @@ def capacity_notes(document: Mapping[str, Any]) -> Iterator[str]:
         yield (
             "Tried again: 0.95 of it is borne, 1.05 of it is not."
             if document["confirmed"]
-            else "Not confirmed by a second try at 0.95 and 1.05 of it."
+            else "Not confirmed by a second try at 0.95 and 1.05 of what was found at first."
         )
     if document["knee_concurrency"] is not None:
         yield (

@@ -65,7 +65,8 @@ def _of_capacity(found: Mapping[str, Any]) -> Iterator[Tile]:
     mark = " (simulated)" if found["simulated"] else ""
     borne, broken = found["sustained_rate"], found["breaking_rate"]
     tried = "tried again" if found["confirmed"] else "not confirmed by a second try"
-    yield Tile("requests per second borne", "none" if borne is None else significant(borne), f"{tried}{mark}")
+    shown = "none for sure" if found.get("highest_borne_rate") else "none"
+    yield Tile("requests per second borne", shown if borne is None else significant(borne), f"{tried}{mark}")
     if broken is not None:
         yield Tile("not borne from", f"{significant(broken)}/s", f"{found['cause']}{mark}")
 

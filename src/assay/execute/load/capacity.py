@@ -3,6 +3,7 @@
 First a closed loop with 1, 2, 4, … requests at a time until the throughput stops growing: it shows the knee, and about where
 the limit lies. Then the timetable: rates around that, halving the gap between the highest that was borne and the lowest
 that was not; a step that decides nothing is done once more, and longer. At last the answer is tried at 0.95 and 1.05 times.
+What is called borne lies below every rate that was not, whichever step showed it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from assay.model.load import Arrivals, Capacity, Load, LoadResult, Step
+from assay.units import significant
 
 Probe = Callable[[Load], LoadResult]
 """Carries a load out and judges it."""
@@ -24,6 +26,9 @@ _BUSY = 0.9
 _MOST_AT_ONCE = 4096
 _FEWEST = 120
 """Requests that a step should send, so that its rate is known within a percent."""
+_LOWER = 0.8
+_MOST_LOWER = 8
+"""Steps down from a rate that was not borne, each to 0.8 of the one before, until one is."""
 _LONGEST = 4.0
 """Times the asked length that a step may last for their sake."""
 
@@ -40,7 +45,7 @@ class Search:
     def run(self) -> Capacity:
         knee, highest = self._climb()
         if highest <= 0:
-            return self._answer(None, None, knee, highest, confirmed=False)
+            return self._answer(knee, highest, confirmed=False)
         low, high = self._bracket(highest)
         while low and high and high / low > _GAP and not self._is_stopped():
             middle = math.sqrt(low * high)
@@ -49,7 +54,8 @@ class Search:
             else:
                 low = middle
         confirmed = bool(low and high) and self._confirm(low or 0.0)
-        return self._answer(low, high, knee, highest, confirmed)
+        self._go_lower()
+        return self._answer(knee, highest, confirmed)
 
     def _climb(self) -> tuple[int | None, float]:
         """Twice as many at a time until that no longer helps."""
@@ -118,6 +124,21 @@ class Search:
             return False
         return not self._offer(rate * 0.95).broken_by and bool(self._offer(rate * 1.05).broken_by)
 
+    def _go_lower(self) -> None:
+        """Where every rate that was borne lies above one that was not, further down until one is borne."""
+        borne, broken = self._sides()
+        for _ in range(_MOST_LOWER):
+            if not (borne and broken) or min(borne) < min(broken) or self._is_stopped():
+                return
+            self._offer(min(broken) * _LOWER)
+            borne, broken = self._sides()
+
+    def _sides(self) -> tuple[list[float], list[float]]:
+        """Rates that were borne and that were not; where one was tried again, the last try counts."""
+        last = {step.rate: step for step in self._steps if step.rate is not None}
+        borne = [rate for rate, step in last.items() if not step.broken_by]
+        return borne, [rate for rate, step in last.items() if step.broken_by]
+
     def _step(self, load: Load, at_once: int | None, rate: float | None) -> Step:
         result = self._probe(load)
         cause, why = breach(result, load)
@@ -125,35 +146,41 @@ class Search:
         self._steps.append(step)
         return step
 
-    def _answer(
-        self, low: float | None, high: float | None, knee: int | None, highest: float, confirmed: bool
-    ) -> Capacity:
-        broken = [step for step in self._steps if step.broken_by and (step.rate or high is None)]
-        last = min(broken, key=lambda step: step.rate or math.inf, default=None)
+    def _answer(self, knee: int | None, highest: float, confirmed: bool) -> Capacity:
+        borne, too_much = self._sides()
+        high = min(too_much, default=None)
+        low = max((rate for rate in borne if high is None or rate < high), default=None)
+        broken = [step for step in self._steps if step.broken_by and step.rate == high]
+        last = broken[-1 if high else 0] if broken else None
+        most = max(borne, default=None)
         return Capacity(
             sustained=low,
             broken=high,
+            highest_borne=most,
             confirmed=confirmed,
             cause=last.broken_by if last else None,
             why=last.why if last else self._nothing_broke(),
             knee=knee,
             highest_throughput=highest,
             steps=tuple(self._steps),
-            warnings=self._warnings(low, high, confirmed),
+            warnings=self._warnings(high, most, is_settled=confirmed or not (low and high)),
             is_simulated=any(step.result.is_simulated for step in self._steps),
         )
 
     def _nothing_broke(self) -> str:
         return "the search was cut short before a rate was tried" if self._is_stopped() else ""
 
-    def _warnings(self, low: float | None, high: float | None, confirmed: bool) -> tuple[str, ...]:
+    def _warnings(self, high: float | None, most: float | None, *, is_settled: bool) -> tuple[str, ...]:
         told = []
         if self._is_stopped():
             told.append("The search was cut short: the answer is the best that was known by then.")
-        elif low and high and not confirmed:
+        elif high and most and most > high:
             told.append(
-                "Tried again at 0.95 and 1.05 of the rate, it did not come out the same: the limit moves."
+                f"The limit moves: {significant(most)}/s was borne in one step, {significant(high)}/s was not in another. "
+                "Longer steps (--duration) tell more."
             )
+        elif not is_settled:
+            told.append("Tried again at 0.95 and 1.05 of the rate, it did not come out the same.")
         if any(step.broken_by == "generator" for step in self._steps):
             told.append(
                 "At some step this machine could not send more: the server may bear more than is said here."
