@@ -60,6 +60,38 @@ def test_rows_have_the_columns_and_the_figures_of_the_view(played: AssayInline) 
             assert row[name] == pytest.approx(view[row["agent_id"]][name])
 
 
+def _viewed(assay: AssayInline, view: str, column: str) -> dict[str, float | None]:
+    engine = sa.create_engine(f"sqlite:///{assay.folder / '.assay' / 'assay.db'}", poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql(f"SELECT agent_id, {column} FROM {view} ORDER BY created_at")
+        return {row[0]: row[1] for row in rows}
+
+
+def test_views_have_the_figures_of_the_commands_once_a_baseline_is_set_or_gone(
+    assay_inline: AssayInline,
+) -> None:
+    agents = [{"name": name, "type": "simulated", "seconds": 0.0, "usd": 1.0} for name in ("one", "two")]
+    assay_inline.write("s.yaml", suite(numbers(20), agents))
+    assert assay_inline("run", "s.yaml", "-q").code == 0
+    assert assay_inline("run", "s.yaml", "-q", "--agent", "two").code == 0
+
+    def shown() -> dict[str, float | None]:
+        return {row["agent_id"]: row["avg_cost"] for row in _matrix(assay_inline)["agent_comparison_matrix"]}
+
+    def viewed() -> dict[str, float | None]:
+        return _viewed(assay_inline, "benchmark_executions", "cost_score")
+
+    assert shown() == viewed() == {"one": None, "two": None}
+    done = assay_inline("baseline", "set", "main", "last", "--json")
+    assert done.json["rated_again"] == 3
+    assert shown()["one"] == pytest.approx(50, abs=15)
+    assert viewed() == pytest.approx(shown())
+    assert _viewed(assay_inline, "benchmark_executions", "deviation_from_baseline")["two"] == 0
+    assert assay_inline("baseline", "set", "other", "last", "--json").json["rated_again"] == 0
+    assert assay_inline("baseline", "delete", "main", "--json").json["rated_again"] == 3
+    assert shown() == viewed() == {"one": None, "two": None}
+
+
 def test_every_two_agents_meet_head_to_head(played: AssayInline) -> None:
     duels = {frozenset((one["a"], one["b"])): one for one in _matrix(played)["head_to_head"]}
     assert set(duels) == {frozenset(pair) for pair in (("good", "fair"), ("good", "bad"), ("fair", "bad"))}

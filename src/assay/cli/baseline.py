@@ -18,13 +18,15 @@ def baseline() -> None:
 @common
 def set_(session: Session, name: str, ref: str) -> None:
     """Call RUN by NAME."""
+    from assay.pipeline.rating import set_baseline
+
     with session.store() as store:
         found = store.run(ref)
-        store.set_baseline(name, found.id)
+        rated = set_baseline(store, name, found.id)
     if session.is_json:
-        session.emit({"baseline": name, "run_id": found.id})
+        session.emit({"baseline": name, "run_id": found.id, "rated_again": rated})
     else:
-        session.say(f"@{name} is now {found.id} ({found.name}).")
+        session.say(f"@{name} is now {found.id} ({found.name}).{_rated(rated)}")
         session.next(f"assay compare @{name} last")
 
 
@@ -34,13 +36,20 @@ def set_(session: Session, name: str, ref: str) -> None:
 def delete(session: Session, name: str) -> None:
     """Take NAME away from its run; the run itself stays."""
     chosen = name.removeprefix("@")
+    from assay.pipeline.rating import delete_baseline
+
     with session.store() as store:
-        run_id = store.delete_baseline(chosen)
+        run_id, rated = delete_baseline(store, chosen)
     if session.is_json:
-        session.emit({"deleted": chosen, "run_id": run_id})
+        session.emit({"deleted": chosen, "run_id": run_id, "rated_again": rated})
     else:
-        session.say(f"There is no @{chosen} any more; run {run_id} stays.")
+        session.say(f"There is no @{chosen} any more; run {run_id} stays.{_rated(rated)}")
         session.next("assay baseline list")
+
+
+def _rated(trials: int) -> str:
+    """Of suites that take references from the baseline."""
+    return f" Rated again by their new references: {trials} trial{'s' * (trials != 1)}." if trials else ""
 
 
 @baseline.command("list")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,12 +29,62 @@ def rate_trials(store: Store, begun: Run, suite: Suite) -> None:
         store.rate(stored.id, ratings_of(store, stored, suite))
 
 
+def set_baseline(store: Store, name: str, run_id: str) -> int:
+    """Gives a run a name; how many trials were rated again, by the references that they have now."""
+    with _rating_again(store) as rated:
+        store.set_baseline(name, run_id)
+    return len(rated)
+
+
+def delete_baseline(store: Store, name: str) -> tuple[str, int]:
+    """Takes the name away; the run that had it, and how many trials were rated again."""
+    with _rating_again(store) as rated:
+        run_id = store.delete_baseline(name)
+    return run_id, len(rated)
+
+
+@contextmanager
+def _rating_again(store: Store) -> Iterator[list[int]]:
+    """Trials of those suites whose baseline is another one afterwards: views show ratings as they are kept."""
+    rated: list[int] = []
+    before = {suite: store.baseline_of(suite) for suite in store.categories()}
+    yield rated
+    for suite, run_id in before.items():
+        if store.baseline_of(suite) != run_id:
+            rated += _rated_again(store, suite)
+    if rated:
+        store.refresh()
+
+
+def _rated_again(store: Store, name: str) -> Iterator[int]:
+    quantities: dict[str, dict[str, float]] = {}
+    for run_id in store.rated_runs(name):
+        suite = store.suite_of(run_id)
+        assert suite is not None
+        for stored in store.run(run_id).trials:
+            benchmark = _benchmark_of(stored, suite)
+            # By the rubric too: it decides what the baseline solved, and what is asked of it.
+            key = repr((benchmark.id, benchmark.rubric))
+            if key not in quantities:
+                quantities[key] = _quantities_of_baseline(store, suite, benchmark)
+            store.rate(stored.id, _rate(store.case_table(stored.id), benchmark, quantities[key]))
+            yield stored.id
+
+
 def ratings_of(store: Store, stored: StoredTrial, suite: Suite, table: CaseTable | None = None) -> Ratings:
+    benchmark = _benchmark_of(stored, suite)
+    baseline = _quantities_of_baseline(store, suite, benchmark)
+    return _rate(table or store.case_table(stored.id), benchmark, baseline)
+
+
+def _rate(table: CaseTable, benchmark: Benchmark, baseline: Mapping[str, float]) -> Ratings:
     from assay.analysis.ratings import rate
 
-    benchmark = next(one for one in suite.benchmarks if one.id == stored.trial.benchmark)
-    baseline = _quantities_of_baseline(store, suite, benchmark)
-    return rate(table or store.case_table(stored.id), benchmark.rubric, benchmark.limits, baseline)
+    return rate(table, benchmark.rubric, benchmark.limits, baseline)
+
+
+def _benchmark_of(stored: StoredTrial, suite: Suite) -> Benchmark:
+    return next(one for one in suite.benchmarks if one.id == stored.trial.benchmark)
 
 
 def _quantities_of_baseline(store: Store, suite: Suite, benchmark: Benchmark) -> dict[str, float]:
@@ -90,7 +141,7 @@ def rescore(store: Store, ref: str) -> Rescored:
         lookup.load_file(Path(file))
     spent: list[Mapping[str, float]] = []
     for stored in found.trials:
-        benchmark = next(one for one in suite.benchmarks if one.id == stored.trial.benchmark)
+        benchmark = _benchmark_of(stored, suite)
         store.rescore(stored.id, judged_again(benchmark, store.scored_executions(stored.id), spent))
     rate_trials(store, found, suite)
     store.refresh()

@@ -221,6 +221,13 @@ def read_categories(connection: sa.Connection) -> dict[str, str]:
     return found
 
 
+def read_rated_runs(connection: sa.Connection, suite: str) -> list[str]:
+    has_ratings = sa.exists().where(
+        trials.c.run_id == runs.c.id, trials.c.suite == suite, ratings.c.trial_id == trials.c.id
+    )
+    return list(connection.scalars(sa.select(runs.c.id).where(has_ratings).order_by(runs.c.started)))
+
+
 def read_ratings(connection: sa.Connection, trial_ids: Sequence[int]) -> dict[int, Ratings]:
     """Of those trials that have them case by case."""
     column = ratings.c

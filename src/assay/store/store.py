@@ -311,6 +311,11 @@ class Store:
         with self._engine.connect() as connection:
             return standings.read_board_benchmarks(connection, suite)
 
+    def rated_runs(self, suite: str) -> list[str]:
+        """Ids of the runs of a suite whose trials have ratings, the oldest first."""
+        with self._engine.connect() as connection:
+            return standings.read_rated_runs(connection, suite)
+
     def baseline_of(self, suite: str) -> str | None:
         """The run that references of a suite's ratings come from where its rubric has none."""
         with self._engine.connect() as connection:
