@@ -99,7 +99,8 @@ def test_a_run_is_deleted_only_when_that_was_said(project: AssayInline, ids: lis
 
 def test_a_baseline_stands_for_its_run(project: AssayInline, ids: list[str]) -> None:
     assert project("baseline", "list", "--json").json == {}
-    assert project("baseline", "set", "main", ids[0], "--json").json == {"baseline": "main", "run_id": ids[0]}
+    done = project("baseline", "set", "main", ids[0], "--json").json
+    assert done == {"baseline": "main", "run_id": ids[0], "rated_again": 0}
 
     assert project("baseline", "list", "--json").json == {"main": ids[0]}
     assert project("show", "@main", "--json").json["run_id"] == ids[0]
