@@ -211,3 +211,16 @@ def test_consistency_is_the_share_of_pairs_that_agree() -> None:
 def test_a_judge_that_contradicts_itself_is_told() -> None:
     rows = [ok(f"c{n}", 1, **{"score.judge_disagreement": 0.25}) for n in range(30)]
     assert any("disagrees with itself by 0.25" in doubt for doubt in rated(rows).doubts)
+
+
+def test_a_cost_that_failures_did_not_tell_is_doubted_and_not_taken_for_nothing() -> None:
+    known = [ok("a", usd=1.0, tokens=0), ok("b", usd=1.0, tokens=0)]
+    late = [failed("c", "timeout"), failed("d")]
+    told = [doubt for doubt in rated([*known, *late]).doubts if "unknown" in doubt]
+    assert [doubt.partition(" is unknown")[0] for doubt in told] == [
+        "the cost of 2 executions that were not ok"
+    ]
+    paid = [failed("c", "timeout", usd=1.0), failed("d", usd=0.0)]
+    free = [ok("a", usd=0.0), failed("b"), failed("c", "harness_error")]
+    for rows in ([*known, *paid], free, [*known, ok("c", None, usd=1.0)]):
+        assert not any("unknown" in doubt for doubt in rated(rows).doubts)

@@ -186,6 +186,13 @@ def per_solved(tables: Sequence[CaseTable], pass_mark: float) -> dict[str, float
     }
 
 
+def _unknown(tally: Tally, name: str) -> int:
+    """Executions that ought to be in the sum and are not; none where the agent is free."""
+    if name not in tally.sums or not tally.sums[name].any():
+        return 0
+    return int(tally.scored.sum() - tally.measured[name].sum())
+
+
 def _per_solved(tally: Tally, name: str) -> float | None:
     if name not in tally.sums:
         return None
@@ -290,7 +297,16 @@ def _disagreements(table: CaseTable) -> Iterator[str]:
             )
 
 
+_TOLD = {"usd": "cost", "tokens": "use of tokens"}
+
+
 def _doubts(tally: Tally, unscored: int) -> Iterator[str]:
+    for name, told in _TOLD.items():
+        if missing := _unknown(tally, name):
+            yield (
+                f"the {told} of {missing} executions that were not ok is unknown and counted for nothing: "
+                f"a solved case took more than its {name} say"
+            )
     if len(tally.names) and not tally.comparable.any():
         alone = "one repetition a case" if tally.executions.max() == 1 else "no case was judged twice"
         yield f"{alone}: consistency cannot be seen and counts as 1"
