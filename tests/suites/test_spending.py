@@ -9,6 +9,7 @@ import pytest
 from tests.command import AssayInline
 from tests.suites.project import Stored, numbers, python_agent, suite
 
+from assay.execute.spending import known_tokens
 from assay.model import RunState
 
 AGENTS = """
@@ -81,6 +82,22 @@ def test_half_of_the_tokens_make_no_cost_unless_the_other_half_is_free(assay_inl
     done = assay_inline("run", "s.yaml", "--json").json
     costs = {trial["agent"]["name"]: trial["usd_per_solved"] for trial in done["trials"]}
     assert costs == {"half": None, "both": None, "one": pytest.approx(0.002)}
+
+
+def test_half_of_the_tokens_are_no_number_of_tokens_and_may_still_be_too_many(
+    assay_inline: AssayInline,
+) -> None:
+    half = 'def half(text): return {"output": text, "usage": {"input_tokens": 1000}}'
+    assay_inline.write("agents.py", half)
+    assay_inline.write("s.yaml", suite(numbers(2), [python_agent("half")]))
+    [trial] = assay_inline("run", "s.yaml", "--json").json["trials"]
+    assert (trial["outcomes"]["pass"], trial["tokens_per_solved"]) == (2, None)
+    assert known_tokens({"input_tokens": 1000.0}) == 1000
+    assay_inline.write(
+        "s.yaml", suite(numbers(2), [python_agent("half")], benchmark={"limits": {"tokens": 10}})
+    )
+    [trial] = assay_inline("run", "s.yaml", "--json").json["trials"]
+    assert trial["outcomes"]["limit"] == 2
 
 
 def test_a_case_says_how_its_cost_is_known_and_what_judging_took(assay_inline: AssayInline) -> None:

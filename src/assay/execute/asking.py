@@ -18,6 +18,7 @@ from assay.execute.patience import DEFAULT_SECONDS
 from assay.execute.peak import Peak
 from assay.execute.price import Cost, Price
 from assay.execute.pulse import Pulse, Stage
+from assay.execute.spending import known_tokens
 from assay.execute.subject import INTERRUPTED, Cancelled
 from assay.execute.told import told
 from assay.model import (
@@ -357,7 +358,8 @@ def _call(call: ToolCall, turn: int) -> dict[str, Any]:
 
 
 def broken_limit(measurements: Mapping[str, float], limits: Limits) -> str | None:
+    used = {"tokens": known_tokens(measurements), "usd": measurements.get("usd", 0.0)}
     for name, ceiling in (("tokens", limits.tokens), ("usd", limits.usd)):
-        if ceiling is not None and measurements.get(name, 0) > ceiling:
-            return f"{name} {measurements[name]:g} is above the limit of {ceiling:g}"
+        if ceiling is not None and used[name] > ceiling:
+            return f"{name} {used[name]:g} is above the limit of {ceiling:g}"
     return None

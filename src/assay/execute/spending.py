@@ -25,7 +25,7 @@ class Spending:
         for execution in executions:
             measured = execution.measurements
             self.usd += measured.get("usd", 0.0) + measured.get(_USD, 0.0)
-            self.tokens += measured.get("tokens", 0.0) + measured.get(_TOKENS, 0.0)
+            self.tokens += known_tokens(measured) + measured.get(_TOKENS, 0.0)
 
     def __str__(self) -> str:
         """What was used of each ceiling."""
@@ -37,6 +37,12 @@ class Spending:
     @property
     def is_over(self) -> bool:
         return _beyond(self.usd, self.budget.usd) or _beyond(self.tokens, self.budget.tokens)
+
+
+def known_tokens(measurements: Mapping[str, float]) -> float:
+    """For ceilings, where half of the tokens may be too many already."""
+    halves = measurements.get("input_tokens", 0.0) + measurements.get("output_tokens", 0.0)
+    return measurements.get("tokens", halves)
 
 
 def _beyond(spent: float, ceiling: float | None) -> bool:

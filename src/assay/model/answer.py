@@ -24,9 +24,10 @@ class Usage:
 
     @property
     def tokens(self) -> int | None:
-        if self.input_tokens is None and self.output_tokens is None:
+        """Unknown where one half of it is: that is not 0."""
+        if self.input_tokens is None or self.output_tokens is None:
             return None
-        return (self.input_tokens or 0) + (self.output_tokens or 0)
+        return self.input_tokens + self.output_tokens
 
 
 @dataclass(frozen=True, slots=True)
