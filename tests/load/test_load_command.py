@@ -15,6 +15,7 @@ import pytest
 from tests.command import COMMAND, Assay, AssayInline
 from tests.load.faulty import ANSWER, Faulty, Guest, always, faulty, until, with_length
 from tests.load.loading import started
+from tests.sim_llm.asking import quick
 
 TIMES = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
 
@@ -92,6 +93,14 @@ def test_a_load_is_a_run_like_any_other(assay_inline: AssayInline, server: Fault
     assert compared.code == 0
     assert "throughput_rps" in compared.out
     assert assay_inline("report", first["run"], "--format", "html").code == 0
+
+
+def test_the_page_of_a_load_on_a_simulated_server_says_so_beside_its_title(assay_inline: AssayInline) -> None:
+    with quick() as simulated:
+        made = assay_inline("load", f"{simulated.url}/v1", "--requests", "10", "--json").json
+    (page,) = assay_inline("report", made["run"], "--format", "html", "--out", "page", "--json").json["files"]
+    beside = Path(assay_inline.folder, page).read_text(encoding="utf-8").partition("</h1>")[2][:900]
+    assert '<span class="chip warn">simulated figures</span>' in beside
 
 
 def test_levels_of_concurrency_are_trials_of_one_run(assay_inline: AssayInline, server: Faulty) -> None:

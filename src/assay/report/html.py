@@ -97,6 +97,7 @@ def _context(report: Report) -> dict[str, Any]:
         "best": report.best,
         "axes": _axes(report, [place for place in of_run if place.name.startswith("axis-")]),
         "simulated": _simulated(report),
+        "is_simulated": _is_simulated(report, held, loads),
         "configs": {"light": config(dark=False), "dark": config(dark=True)},
         "parts": parts,
         "raw": raw_data(report, _PACKED - sum(map(len, parts.values()))),
@@ -183,6 +184,16 @@ def _simulated(report: Report) -> list[str]:
     """Names of metrics whose values nobody measured."""
     names = (e.metric.name for t in report.trials for e in t.estimates if e.metric.kind is Kind.SIMULATED)
     return list(dict.fromkeys(names))
+
+
+def _is_simulated(report: Report, held: Sequence[Contest], loads: Mapping[str, Any] | None) -> bool:
+    """Whether anything on the page is; loads, teams and contests tell it of themselves."""
+    return bool(
+        _simulated(report)
+        or any(contest.is_simulated for contest in held)
+        or any(team.is_simulated for team in report.teams)
+        or (loads and loads["simulated"])
+    )
 
 
 def fact(value: object, key: str = "") -> str:
