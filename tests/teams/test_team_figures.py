@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 from tests.teams.teams import Legs
 
 from assay.analysis.team import team_findings
 from assay.model import Status
 from assay.model.figure import Figure
 from assay.model.team import TeamFinding
-from assay.report.teams import best_text, verdict
+from assay.report.console_teams import print_teams
+from assay.report.teams import best_text, rows, verdict
 
 
 def found(legs: Legs) -> TeamFinding:
@@ -165,6 +168,29 @@ def test_a_start_that_was_not_simultaneous_is_doubted() -> None:
         "In 1 of 6 concurrent legs the agents did not begin together" in doubt for doubt in finding.doubts
     )
     assert not any("begin together" in doubt for doubt in found(many(TOGETHER)).doubts)
+
+
+def test_with_one_permit_there_is_no_skew_to_tell() -> None:
+    legs = Legs(permits=1)
+    for _ in range(6):
+        legs.add(SEQUENTIAL, SEQUENTIAL)
+    alone = found(legs)
+    assert "skew_seconds" not in alone.figures
+    (told,) = [row for row in rows(alone) if row.name == "start skew"]
+    assert (told.value, told.brief) == ("–", "one permit: one after another")
+    together = Legs()
+    for _ in range(6):
+        together.add(SEQUENTIAL, TOGETHER, skew=0.002)
+    (told,) = [row for row in rows(found(together)) if row.name == "start skew"]
+    assert told.value == "2 ms, 2 ms at the most"
+
+
+@pytest.mark.parametrize(("width", "is_told"), [(80, False), (160, True)])
+def test_deltas_are_explained_where_they_are_shown(width: int, is_told: bool) -> None:
+    console = Console(file=io.StringIO(), width=width)
+    print_teams([found(many(TOGETHER))], console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert ("Δ TTFT" in text, "Δ is concurrent" in text) == (is_told, is_told)
 
 
 def test_legs_that_did_not_do_the_same_work_are_doubted() -> None:

@@ -165,9 +165,9 @@ def _figures(pairs: _Pairs, rounds: Sequence[Round], at_once: int, names: Sequen
         found["throughput_concurrent"] = _figure(level_of(throughput[1]), len(pairs), "tok/s")
         found["throughput_gain"] = _figure(ratio_of_pairs(*throughput), len(pairs))
     if rounds:
-        found["skew_seconds"] = _figure(
-            level_of([max(one.skew_seconds, 1e-9) for one in rounds]), len(pairs), "s"
-        )
+        # With one permit nobody begins together with another: there is no skew to tell.
+        apart = [one.skew_seconds for one in rounds if one.skew_seconds > 0]
+        found["skew_seconds"] = _figure(level_of(apart), len(apart), "s") if apart else None
         found["balance_ratio"] = _figure(level_of([_balance(one, names) for one in rounds]), len(pairs))
         found["seed_speedup"] = _figure(level_of([_overlap(one, names) for one in rounds]), len(pairs))
         found["seed_efficiency"] = found["seed_speedup"] and _scaled(found["seed_speedup"], 1 / len(names))

@@ -120,7 +120,8 @@ def _print_agents(team: TeamFinding, console: Console) -> None:
         cells = agent_row(agent)
         table.add_row(*(_parts(cell) for number, cell in enumerate(cells) if number not in left_out))
     console.print(table)
-    console.print(literal("sequential → concurrent; Δ is concurrent − sequential", "dim"), "", sep="\n")
+    deltas = "" if narrow else "; Δ is concurrent − sequential"
+    console.print(literal(f"sequential → concurrent{deltas}", "dim"), "", sep="\n")
 
 
 def _print_round(one: Round, team: TeamFinding, console: Console) -> None:

@@ -93,10 +93,13 @@ def contention_note(contention: Contention | None) -> str:
 
 
 def skew_text(team: TeamFinding) -> str:
-    if not team.rounds:
+    """Nothing where one permit lets them begin only one after another."""
+    if not team.rounds or team.at_once == 1:
         return NOTHING
     most = max(one.skew_seconds for one in team.rounds)
     typical = team.figures.get("skew_seconds")
+    if not most:
+        return seconds(0.0)
     return f"{seconds(typical.value) if typical else NOTHING}, {seconds(most)} at the most"
 
 
@@ -123,7 +126,9 @@ def rows(team: TeamFinding) -> Iterator[Row]:
     late = contention_note(team.contention)
     yield Row("contention", contention_text(team.contention), late.rpartition("; ")[2], late)
     skewed = "between the first and the last agent to begin a concurrent leg"
-    yield Row("start skew", skew_text(team), "", skewed)
+    alone = "one permit: one after another"
+    brief, note = (alone, alone) if team.at_once == 1 else ("", skewed)
+    yield Row("start skew", skew_text(team), brief, note)
     balance = share_text(figures.get("balance_ratio"))
     yield Row("balance", balance, "mean ÷ longest", "mean ÷ longest duration: how alike they are in length")
     seed = "concurrent durations added up ÷ wall: it cannot see contention"
