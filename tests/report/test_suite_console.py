@@ -16,6 +16,7 @@ from assay.report.board import print_board
 from assay.report.console import print_report
 from assay.report.console_case import print_case
 from assay.report.contests import contests, tokens_text, usd_text
+from assay.report.markdown import report_page
 
 
 def shown(print_it: Callable[..., None], *things: object, width: int = 80) -> str:
@@ -128,6 +129,15 @@ def test_cases_that_nobody_solved_are_named():
     text = words(shown(print_report, report, width=120))
     assert "40 of 40 cases were solved by no agent: refund-001, refund-002" in text
     assert "and 34 more" in text
+    assert "on average" not in text
+
+
+def test_of_several_tries_it_is_said_what_solved_means():
+    """27 solved on average and 11 of 40 not solved by their means need not add up."""
+    report = suite_report(agents=(Made("a", -1.0, 0.1),), repetitions=3)
+    text = words(shown(print_report, report, width=120))
+    assert "40 of 40 cases were not solved, by the mean score of 3 tries: refund-001" in text
+    assert "solved on average" in report_page(report).lower()
 
 
 def test_doubts_of_ratings_are_said_once_for_all_agents():

@@ -19,6 +19,7 @@ from assay.report.contests import (
     outcome_names,
     outcome_numbers,
     rating_doubts,
+    solved_name,
     solved_text,
     spending_notes,
     tokens_text,
@@ -122,7 +123,7 @@ def _style(value: float | None) -> str:
 def _outcomes(contest: Contest, tight: bool) -> Table:
     table = _agents(tight=tight)
     tries = [name for name, _ in tries_texts(contest, contest.entries[0])]
-    for title in (*outcome_names(contest), "solved", *tries):
+    for title in (*outcome_names(contest), solved_name(contest), *tries):
         table.add_column(literal(title.replace(" ", "\n")), justify="right", no_wrap=True)
     for entry in contest.entries:
         numbers = [_number(name, n) for name, n in outcome_numbers(contest, entry)]
@@ -183,4 +184,6 @@ def _unsolved(contest: Contest) -> Iterator[str]:
     missed = [row.case for row in rows if len(list(row.missed_by(contest))) == len(contest.entries)]
     if missed:
         who = "not solved" if len(contest.entries) == 1 else "solved by no agent"
-        yield f"{count(len(missed))} of {count(len(rows))} cases were {who}: {listed(missed, _NAMED)}"
+        tries = contest.most_tries
+        how = f", by the mean score of {count(tries)} tries" if tries > 1 else ""
+        yield f"{count(len(missed))} of {count(len(rows))} cases were {who}{how}: {listed(missed, _NAMED)}"

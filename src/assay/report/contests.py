@@ -221,6 +221,11 @@ def _of(labels: Sequence[str], contest: Contest) -> str:
     return "" if len(labels) == len(contest.entries) else f"{', '.join(labels)}: "
 
 
+def solved_name(contest: Contest) -> str:
+    """Of several tries, a case counts by the share of them that passed: the sum of those is no count of cases."""
+    return "solved on average" if contest.most_tries > 1 else "solved"
+
+
 def solved_text(ratings: Ratings) -> str:
     """
     >>> from assay.model import Rating, Ratings

@@ -15,6 +15,7 @@ from assay.report.contests import (
     outcome_numbers,
     rating_doubts,
     rating_text,
+    solved_name,
     solved_text,
     spending_notes,
     tokens_text,
@@ -55,7 +56,12 @@ def _ratings(contest: Contest) -> str:
 
 def _outcomes(contest: Contest) -> str:
     tries = [name for name, _ in tries_texts(contest, contest.entries[0])]
-    names = ("Agent", *(name.capitalize() for name in outcome_names(contest)), "Solved", *tries)
+    names = (
+        "Agent",
+        *(name.capitalize() for name in outcome_names(contest)),
+        solved_name(contest).capitalize(),
+        *tries,
+    )
     rows = [
         (
             text(marked(entry, contest)),
