@@ -96,8 +96,8 @@ def test_half_of_the_tokens_are_no_number_of_tokens_and_may_still_be_too_many(
     assay_inline.write(
         "s.yaml", suite(numbers(2), [python_agent("half")], benchmark={"limits": {"tokens": 10}})
     )
-    [trial] = assay_inline("run", "s.yaml", "--json").json["trials"]
-    assert trial["outcomes"]["limit"] == 2
+    assert assay_inline("run", "s.yaml", "-q").code == 1
+    assert Stored(assay_inline.folder).counts() == {"over_limit": 2}
 
 
 def test_a_case_says_how_its_cost_is_known_and_what_judging_took(assay_inline: AssayInline) -> None:
