@@ -8,7 +8,8 @@ from tests.ratings.boards import ratings
 
 from assay.analysis.compare import compare_reports
 from assay.analysis.showdown import showdowns
-from assay.model import Report, Verdict
+from assay.model import Rating, Report, Verdict
+from assay.report.console_showdown import overall_text
 
 
 def rated(lab: Lab, seconds: float, skill: float, run_id: str) -> Report:
@@ -42,3 +43,17 @@ def test_arms_of_one_run_are_no_surer_than_their_times_either(lab: Lab) -> None:
     (found,) = showdowns(a, b, [replace(one, verdict=Verdict.UNSURE) for one in compare_reports(a, b)])
     assert found.winners["speed"] is None
     assert found.winner is None
+
+
+def test_it_is_said_what_the_overall_is_made_of_and_what_only_one_side_has(lab: Lab) -> None:
+    a, b = rated(lab, 1.0, 0.5, "r1"), rated(lab, 1.0, 0.5, "r2")
+    (alike,) = showdowns(a, b, compare_reports(a, b))
+    assert alike.left_out == ()
+    (trial,) = a.trials
+    assert trial.ratings is not None
+    unknown = {**trial.ratings.dimensions, "speed": Rating("speed", None)}
+    lacking = replace(a, trials=(replace(trial, ratings=replace(trial.ratings, dimensions=unknown)),))
+    (found,) = showdowns(lacking, b, compare_reports(lacking, b))
+    assert found.left_out == ("speed",)
+    assert "speed" not in found.ratings
+    assert overall_text(found).endswith("; left out, as not both are rated on it: speed")

@@ -13,6 +13,7 @@ from assay.analysis.replication import observed
 from assay.analysis.tally import case_number
 from assay.analysis.treatment import redefined
 from assay.model import Comparison, Report, TrialReport, Verdict
+from assay.model.rating import DIMENSIONS
 from assay.model.showdown import Flips, Showdown
 from assay.model.standing import Contender
 
@@ -43,8 +44,10 @@ def _showdown(
     own = [one for one in comparisons if one.trial_a in names]
     winners = _held_back(winners, own)
     mixed = _mixed(pairs) or ("" if alike else redefined(*pairs[0]))
+    known = {name for one in (first, second) for name in shared_dimensions([one])}
+    left_out = tuple(name for name in DIMENSIONS if name in known - ratings.keys())
     made = Showdown(
-        first.agent, second.agent, dict.fromkeys(winners) if mixed else winners, ratings, flips, ()
+        first.agent, second.agent, dict.fromkeys(winners) if mixed else winners, ratings, flips, (), left_out
     )
     return replace(made, advice=(mixed,) if mixed else tuple(_advice(made, b, own)))
 

@@ -239,6 +239,8 @@ def _showdown(one: Showdown) -> dict[str, Any]:
         "winner": one.winner,
         "winners": {name: who for name, who in one.winners.items() if name != "overall"},
         "ratings": {name: {"a": a, "b": b} for name, (a, b) in one.ratings.items()},
+        "overall_of": [name for name in one.ratings if name != "overall"],
+        "left_out": list(one.left_out),
         "flips": [
             {
                 "benchmark": flips.benchmark,

@@ -29,6 +29,8 @@ class Showdown:
     """Dimension to the means of A and B over the benchmarks."""
     flips: tuple[Flips, ...]
     advice: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    """Dimensions that only one side is rated on everywhere, and so no part of `overall` here."""
 
     @property
     def winner(self) -> str | None:

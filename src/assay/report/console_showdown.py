@@ -33,10 +33,26 @@ def print_showdown(found: Showdown, console: Console) -> None:
                 literal(winner or ("equal" if a == b else "not certain"), "" if winner else "dim"),
             )
         console.print(table)
+        console.print(literal(overall_text(found), "dim"))
     for flips in found.flips:
         console.print(bullet("↔", flips_text(flips), "cyan"))
     for text in found.advice:
         console.print(bullet("→", text, "cyan"))
+
+
+def overall_text(found: Showdown) -> str:
+    """
+    >>> overall_text(Showdown("a", "b", {}, {"accuracy": (1, 1), "speed": (1, 1), "overall": (1, 1)}, (), (), ("cost",)))
+    'overall here is made of accuracy and speed; left out, as not both are rated on it: cost'
+    """
+    parts = [name for name in found.ratings if name != "overall"]
+    text = f"overall here is made of {' and '.join([', '.join(parts[:-1]), *parts[-1:]] if parts[1:] else parts)}"
+    them = "it" if len(found.left_out) == 1 else "them"
+    return (
+        f"{text}; left out, as not both are rated on {them}: {', '.join(found.left_out)}"
+        if found.left_out
+        else text
+    )
 
 
 def flips_text(flips: Flips) -> str:
