@@ -53,7 +53,7 @@ def measure(quick: bool) -> list[Result]:
         "pyperf": partial(_pyperf, pyperf_options),
         "pytest-benchmark": partial(_pytest_benchmark, "0.1" if quick else "0.5"),
     }
-    found = interleaved(arms, 2 if quick else 21)
+    found = interleaved(arms, 2 if quick else 41)
     return [
         _empty(found),
         _ten_microseconds(TEN_BY_PYPERF, found, "pyperf"),
