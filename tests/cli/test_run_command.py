@@ -166,6 +166,8 @@ def test_what_is_written_goes_where_out_says(project: AssayInline) -> None:
     assert len(result["files"]) >= 3
     assert {file.removeprefix("here/") for file in result["files"]} <= files
     assert len(list((project.folder / "here").glob("sized_*/README.md"))) == 1
+    told = project("run", "spec.yaml", "--out", "there").err
+    assert f"Wrote the results of 1 trial into {project.folder / 'there'}" in told
 
 
 def test_a_report_without_a_folder_gets_one_of_its_own(project: AssayInline) -> None:

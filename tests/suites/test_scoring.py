@@ -230,6 +230,7 @@ def test_judging_again_what_did_not_change_changes_nothing(assay_inline: AssayIn
     before = ran(assay_inline, ["exact", "own.py:picky"], cases, agent)
     assert assay_inline("rescore", "last", "-q").code == 0
     assert judged(Stored(assay_inline.folder)) == judged(before)
+    assert "0 of 4 scores changed." in assay_inline("rescore", "last").err
 
 
 def test_a_mended_scorer_judges_the_stored_outputs_anew(assay: Assay) -> None:
@@ -238,6 +239,8 @@ def test_a_mended_scorer_judges_the_stored_outputs_anew(assay: Assay) -> None:
     assay.write("own.py", "def picky(output, expected): return 0.5\n")
     done = assay("rescore", "last", "--json")
     assert done.json["trials"][0]["ratings"]["accuracy"]["value"] == 0.5
+    others = [score for score in before.metric("score").values() if score != 0.5]
+    assert (done.json["scores"], done.json["scores_changed"]) == (len(before.measured), len(others))
     after = Stored(assay.folder)
     assert set(after.metric("score").values()) == {0.5}
     assert [one.output for one in after.measured] == [one.output for one in before.measured]

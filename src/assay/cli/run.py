@@ -305,6 +305,7 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
     from assay.model import RunState
     from assay.pipeline import reporting
     from assay.report.document import run_document
+    from assay.units import counted
 
     report = reporting.report_of(store, run_id)
     folder = out or Path(report.run.output_dir or f"report-{run_id}")
@@ -317,6 +318,10 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
 
         print_report(report, session.console())
     _say_what_was_written(session, files)
+    if report.run.output_dir:
+        session.say(
+            f"Wrote the results of {counted(len(report.trials), 'trial')} into {report.run.output_dir}"
+        )
     if report.run.state is RunState.INTERRUPTED:
         session.say("Interrupted. What was finished is kept.")
         session.next(f"assay run --resume {run_id}")
