@@ -215,6 +215,16 @@ def test_a_benchmark_that_was_changed_in_between_is_not_judged(played: AssayInli
     assert played("compare", *sides, "--fail-on", "worse").code == 0
 
 
+def test_why_a_benchmark_is_not_compared_is_told_once(played: AssayInline) -> None:
+    text = (played.folder / "small.yaml").read_text()
+    played.write("small.yaml", text.replace('expected: "3"', 'expected: "4"'))
+    assert played("run", "small.yaml", "-q", "--agent", "good").code in (0, 1)
+    first, last = (one["id"] for one in reversed(played("runs", "list", "--json").json))
+    shown = " ".join(played("compare", first, last, COLUMNS="200").out.split())
+    metrics, _, _ = shown.partition("Dimension")
+    assert metrics.count("a case need not be the same question any more") == 1
+
+
 def test_a_case_that_nobody_could_judge_is_neither_won_nor_lost(assay_inline: AssayInline) -> None:
     assay_inline.write(
         "agents.py",

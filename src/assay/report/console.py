@@ -131,12 +131,20 @@ def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt]
         if by_trial or len({_sides(comparison) for comparison in comparisons}) > 1:
             console.print(literal(heading, "bold"))
         console.print(_comparison_table(group, by_trial=by_trial, narrow=console.width < NARROW))
-        for comparison in group:
-            if comparison.reason:
-                name = _sides(comparison) if by_trial else comparison.metric.name
-                console.print(bullet("?", f"{name}: {comparison.reason}", "yellow"))
+        for reason, names in _reasons(group, by_trial=by_trial).items():
+            console.print(bullet("?", f"{', '.join(names)}: {reason}", "yellow"))
         console.print()
     _print_doubts(doubts, console)
+
+
+def _reasons(group: Sequence[Comparison], *, by_trial: bool) -> dict[str, list[str]]:
+    """Each once, to what it is about: one that refuses a benchmark holds for all of its metrics."""
+    found: dict[str, list[str]] = {}
+    for comparison in group:
+        if comparison.reason:
+            name = _sides(comparison) if by_trial else comparison.metric.name
+            found.setdefault(comparison.reason, []).append(name)
+    return found
 
 
 def print_runs(runs: Iterable[RunSummary], console: Console) -> None:
