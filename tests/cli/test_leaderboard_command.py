@@ -106,6 +106,23 @@ def test_a_newer_run_in_which_nothing_works_makes_the_older_one_stale(played: As
     assert _rows(_board(played))["good"]["stale"] == {}
 
 
+def test_a_newer_run_that_was_given_up_half_way_makes_the_older_one_stale(played: AssayInline) -> None:
+    tiring = (
+        "calls = []\ndef good(text):\n    calls.append(text)\n    return text if len(calls) < 10 else 1 / 0"
+    )
+    played.write("agents.py", AGENTS.replace("def good(text): return text", tiring))
+    played("run", "s.yaml", "--agent", "good", "-q")
+    [trial] = played("show", "last", "--json").json["trials"]
+    assert trial["outcomes"]["pass"] > 0
+    board = _board(played)
+    assert _rows(board)["good"]["partial"] == {}
+    assert _rows(board)["good"]["stale"] == {"b": "a newer run was given up half way"}
+    assert "good on b: stale, a newer run was given up half way." in board["warnings"]
+    played.write("agents.py", AGENTS)
+    _run(played, "s.yaml", "--agent", "good")
+    assert _rows(_board(played))["good"]["stale"] == {}
+
+
 def test_results_that_are_old_are_marked_stale(played: AssayInline) -> None:
     with Store.open(f"sqlite:///{played.folder / '.assay' / 'assay.db'}") as store:
         [board] = leaderboards(store, now=datetime.now(UTC) + timedelta(days=40, hours=1))

@@ -192,6 +192,8 @@ def _why_stale(entry: Entry, now: datetime) -> str:
         return "the benchmark has changed since, so it tells nobody apart"
     if entry.failed is not None and entry.failed > entry.started:
         return "not one execution of a newer run was ok"
+    if entry.given_up is not None and entry.given_up > entry.started:
+        return "a newer run was given up half way"
     days = (now - entry.ended).days
     return f"{days} days old" if days > STALE_DAYS else ""
 

@@ -61,6 +61,8 @@ class Entry:
     """The run that references came from, or would have come from."""
     failed: datetime | None = None
     """When the newest run began in which not one of its executions was ok; None where there is none."""
+    given_up: datetime | None = None
+    """When the newest run began that gave up on it half way, though some of its executions were ok."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,7 @@ _rated = sa.table(
     sa.column("started", runs.c.started.type),
     sa.column("ended", trials.c.ended.type),
 )
+_is_stopped = sa.column("is_stopped", sa.Integer)
 
 
 def read_entries(connection: sa.Connection, chosen: Filter) -> list[Entry]:
@@ -175,7 +178,9 @@ def read_entries(connection: sa.Connection, chosen: Filter) -> list[Entry]:
         ],
     )
     failed = sa.func.max(sa.case((column.ok == 0, column.started))).over(partition_by=contest)
-    picked = sa.select(_rated, place.label("place"), failed.label("failed"))
+    was_given_up = sa.and_(_is_stopped == 1, column.ok > 0)
+    given_up = sa.func.max(sa.case((was_given_up, column.started))).over(partition_by=contest)
+    picked = sa.select(_rated, place.label("place"), failed.label("failed"), given_up.label("given_up"))
     placed = picked.where(*_conditions(chosen)).subquery()
     kept = [one for one in placed.c if one.name != "place"]
     query = sa.select(*kept).where(placed.c.place == 1).order_by(placed.c.suite, placed.c.contender)
