@@ -190,3 +190,21 @@ def test_bytes_that_are_no_text_are_told_with_their_line(
     assay_inline.write("s.yaml", suite(name))
     refusal = assay_inline("run", "s.yaml", "--agent", "oracle").refusal
     assert [line.rpartition("/")[2] for line in refusal.splitlines() if name in line] == told
+
+
+def test_a_benchmark_that_lacks_its_id_or_its_cases_still_has_its_scorer_looked_at(
+    assay_inline: AssayInline,
+) -> None:
+    whole = {"cases": [{"input": "x", "expected": "y"}], "scorer": "exakt"}
+    assay_inline.write(
+        "s.yaml", json.dumps({"suite": "s", "benchmarks": [whole, {"id": "b", "scorer": "exakt"}]})
+    )
+    refusal = assay_inline("suite", "check", "s.yaml").refusal
+    for told in (
+        "0.id: is missing",
+        "1.cases: is missing",
+        "0.scorer.0: There is no 'exakt'",
+        "1.scorer.0: There",
+    ):
+        assert refusal.count(f"benchmarks.{told}") == 1
+    assert "4 mistakes" in refusal

@@ -205,8 +205,20 @@ def _sections(document: Document, mistakes: list[Mistake]) -> Iterator[tuple[Pla
             mistakes.append(document.mistake(place, "must be a mapping that begins: id: NAME"))
             continue
         section = validated(BenchmarkSection, value, document, place, mistakes)
+        # What it lacks is noted; with something in its place the rest is looked at all the same.
+        section = section or validated(BenchmarkSection, _made_whole(value, index), document, place, [])
         if section is not None:
             yield place, section
+
+
+def _made_whole(value: dict[str, Any], index: int) -> dict[str, Any]:
+    written = value.get("cases")
+    rest = {name: one for name, one in value.items() if name != "benchmark_id"}
+    return {
+        **rest,
+        "id": f"?{index}",
+        "cases": written if isinstance(written, str | list) else [{"input": "?"}],
+    }
 
 
 def _duplicates(found: dict[Place, Benchmark], document: Document) -> Iterator[Mistake]:
