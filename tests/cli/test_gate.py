@@ -186,6 +186,9 @@ def test_simulated_figures_are_not_held_against_measured_ones(assay_inline: Assa
 def test_runs_without_anything_in_common_are_refused(assay_inline: AssayInline, past: Past) -> None:
     assay_inline("run", "noop", "-q")
     assert "cannot be held against the baseline 'main'" in assay_inline("gate").refusal
+    asked = assay_inline("gate", "--metric", "score").refusal
+    assert "cannot be held against the baseline 'main'" in asked
+    assert "(none)" not in asked
 
 
 @pytest.mark.parametrize("tolerance", ["five", "120%", "-3%", "seconds=x", "nan"])

@@ -35,9 +35,9 @@ def gated(
     asked = [inner_name(name) for name in metrics]
     a, b = with_completion(*sides, always=COMPLETION in asked)
     shared = shared_metrics(a, b)
-    chosen = _chosen(asked, shared)
-    if told := unlike(a, b, [shared[_base(name, shared)] for name in chosen]):
-        raise Unlike(f"Run '{b.run.id}' cannot be held against the baseline '{baseline}': {told}")
+    _refuse_unlike(a, b, baseline, [])
+    chosen = _chosen(asked, shared) if shared else []
+    _refuse_unlike(a, b, baseline, [shared[_base(name, shared)] for name in chosen])
     broken = broken_trials(a, b)
     if not chosen and not broken:
         raise Unlike(f"Run '{b.run.id}' and the baseline '{baseline}' have no metric in common.")
@@ -60,6 +60,11 @@ def gated(
             *about_floors(known, comparisons),
         ),
     )
+
+
+def _refuse_unlike(a: Report, b: Report, baseline: str, metrics: Sequence[Metric]) -> None:
+    if told := unlike(a, b, metrics):
+        raise Unlike(f"Run '{b.run.id}' cannot be held against the baseline '{baseline}': {told}")
 
 
 def _floors(known: Floors, history: Floors, tolerances: Tolerances) -> Floors:
