@@ -123,6 +123,15 @@ def test_a_newer_run_that_was_given_up_half_way_makes_the_older_one_stale(played
     assert _rows(_board(played))["good"]["stale"] == {}
 
 
+def test_a_board_says_whose_failures_did_not_tell_their_cost(project: AssayInline) -> None:
+    """Not those of `good`, which costs nothing."""
+    dear = 'def bad(text): return {"output": text, "usd": 0.01} if int(text) % 4 else 1 / 0\n'
+    project.write("agents.py", "def good(text): return text if int(text) % 4 else 1 / 0\n" + dear)
+    project("run", "s.yaml", "-q", "--repetitions", "1")
+    told = [text for text in _board(project)["warnings"] if "unknown" in text]
+    assert told == ["bad: the cost of 10 failed executions is unknown, so its cost is rated too well."]
+
+
 def test_results_that_are_old_are_marked_stale(played: AssayInline) -> None:
     with Store.open(f"sqlite:///{played.folder / '.assay' / 'assay.db'}") as store:
         [board] = leaderboards(store, now=datetime.now(UTC) + timedelta(days=40, hours=1))

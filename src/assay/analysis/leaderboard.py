@@ -67,6 +67,9 @@ def doubts(
         }
         for names, told in _alike({agent: listed for agent, listed in stale.items() if listed}):
             yield f"{names} on {told}: stale, {reason}."
+    for one in contenders:
+        if unpriced := sum(rated.unpriced for rated in one.ratings.values()):
+            yield f"{one.agent}: the cost of {unpriced} failed executions is unknown, so its cost is rated too well."
     for benchmark in benchmarks:
         if len({one.ratings[benchmark].yardstick for one in _current(contenders, benchmark)}) > 1:
             yield f"Not all agents were rated by the same references on {benchmark}: it tells nobody apart."

@@ -71,6 +71,7 @@ def rate(
         weights={**WEIGHTS, **rubric.weights},
         yardstick=_yardstick(reference, rubric.pass_mark),
         attempted=len({c for c, s in zip(table.cases, table.statuses, strict=True) if s != "cancelled"}),
+        unpriced=_unknown(tally, "usd"),
         names=tuple(tally.names),
         marks=_compact(marks_of(tally, {name: value for name, (value, _) in reference.items()})),
         rounds=_rounds(table, {name: one.rating.value for name, one in found.items()}),

@@ -53,6 +53,8 @@ class Ratings:
     """References and pass mark: ratings by different ones are no measure for each other."""
     attempted: int = field(default=0, compare=False)
     """Cases that were put to the agent, also those that count nowhere because the harness failed."""
+    unpriced: int = field(default=0, compare=False)
+    """Executions whose cost is unknown and not in `usd_per_solved`, which is a floor then."""
     names: Sequence[str] = field(default=(), compare=False, repr=False)
     """Of the cases that count, in the order of `marks`."""
     marks: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False, repr=False)

@@ -27,6 +27,7 @@ _SUMMED = (
     "doubts",
     "yardstick",
     "attempted",
+    "unpriced",
     "rounds",
 )
 
