@@ -238,12 +238,14 @@ def test_baselines_are_set_listed_and_deleted(assay_inline: AssayInline, past: P
     assert assay_inline("baseline", "set", "next", "last", "--json").json == {
         "baseline": "next",
         "run_id": "run002",
+        "rated_again": 0,
     }
     assert assay_inline("baseline", "list", "--json").json == {"main": "run001", "next": "run002"}
     assert assay_inline("show", "@next", "--json").json["run_id"] == "run002"
     assert assay_inline("baseline", "delete", "@next", "--json").json == {
         "deleted": "next",
         "run_id": "run002",
+        "rated_again": 0,
     }
     assert assay_inline("baseline", "list", "--json").json == {"main": "run001"}
     assert "There is no 'next' among the baselines" in assay_inline("baseline", "delete", "next").refusal
