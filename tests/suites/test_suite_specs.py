@@ -203,6 +203,10 @@ def test_only_what_is_secret_has_to_be_named(assay_inline: AssayInline) -> None:
     assay_inline.write("s.yaml", suite(numbers(1), [agent]))
     assert assay_inline("run", "s.yaml", "-q", TOKEN=SECRET).code in (0, 1)
     assert plain_secrets({"stop_token": "<|endoftext|>", "api_key": "EMPTY", "max_tokens": 4096}) == []
+    for stand_in in ("test", "sk-test-key", "dummy_token", "fake-123", "xxxx", "not-needed"):
+        assert plain_secrets({"api_key": stand_in}) == []
+    for key in ("sk-1234567890abcdef", "tested-and-found", "sk-testing-it", SECRET):
+        assert plain_secrets({"api_key": key}) == [("api_key",)]
 
 
 def test_the_seed_of_a_suite_gives_the_same_order(assay_inline: AssayInline) -> None:

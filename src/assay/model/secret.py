@@ -26,7 +26,11 @@ _OTHER_TOKEN = re.compile(r"(?!(.*[_-])?(stop|eos|bos|pad|unk|sep|cls|mask)[_-])
 _WHERE_IT_IS = re.compile(r"[_-](FILE|PATH|DIR|URL|SOCK)$|^GOOGLE_APPLICATION_CREDENTIALS$", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")
 _FILLED_IN = re.compile(r"\$\{\w+(?::-([^}]*))?\}")
-_STAND_INS = frozenset(("empty", "none", "dummy", "unused", "not-needed", "no-key", "ollama", "local"))
+_STAND_IN = re.compile(
+    r"(sk-)?(test|fake|mock|dummy|sim|example|placeholder|empty|none|null|unused|not-?needed|no-?key|ollama|local|x+)"
+    r"([_-]?(key|token|secret|\d+))*",
+    re.IGNORECASE,
+)
 """What people write for servers that want a key and look at none."""
 _SHORTEST = 4
 
@@ -73,4 +77,7 @@ def _is_plain(value: object, name: object = "") -> bool:
     words = _FILLED_IN.sub(lambda found: f" {found[1] or ''} ", str(value)).split()
     if "tokens" in str(name).lower():
         words = [word for word in words if not word.isdigit()]
-    return any(len(word) >= _SHORTEST and word.lower() not in SCHEMES | _STAND_INS for word in words)
+    return any(
+        len(word) >= _SHORTEST and word.lower() not in SCHEMES and not _STAND_IN.fullmatch(word)
+        for word in words
+    )
