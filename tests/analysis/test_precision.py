@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,19 @@ def test_no_repetition_helps_where_the_cases_themselves_differ(lab):
     assert need.more_repetitions is None
     assert need.units > 40
     assert "1 pair" in need.basis
+
+
+def test_simulated_agents_tell_nothing_of_measured_ones(lab):
+    tables = [(lab.chance.random((40, 3)) < share).astype(float) for share in (0.5, 0.6, 0.9)]
+    a, b, made_up = (
+        lab.trial("asked", more={"score": by_case(table)}, agent=agent)
+        for table, agent in zip(tables, ("a", "b", "model"), strict=True)
+    )
+    made_up = replace(made_up, applied={"simulated": True})
+    (alone,), (beside,) = (list(needs(trials, 0.05, ["score"])) for trials in ([a, b], [a, b, made_up]))
+    assert beside == replace(alone, basis=f"{alone.basis}; simulated, so left out: model")
+    (only,) = needs([made_up], 0.05, ["score"])
+    assert only.basis.endswith("; all of it simulated")
 
 
 def test_what_costs_nothing_needs_nothing_said(lab):

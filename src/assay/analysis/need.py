@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from statistics import median
 
@@ -30,7 +31,10 @@ ByCase = Mapping[int, Array]
 
 
 def needs(trials: Sequence[TrialReport], effect: float, metrics: Sequence[str]) -> Iterator[Need]:
-    """Of one benchmark, from the latest trial of each agent that was put through it."""
+    """Of one benchmark, from the latest trial of each agent that was put through it; made-up figures only where there are no others."""
+    measured = [trial for trial in trials if not trial.is_simulated]
+    remark = _about_simulated(trials, measured)
+    trials = measured or trials
     known = {one.metric.name: one.metric for trial in trials for one in trial.estimates if one.n}
     for name in metrics:
         series = [trial.series[name] for trial in trials if name in trial.series]
@@ -43,7 +47,16 @@ def needs(trials: Sequence[TrialReport], effect: float, metrics: Sequence[str]) 
             else _by_process(trials, series, metric, effect)
         )
         if found is not None:
-            yield found
+            yield replace(found, basis=found.basis + remark)
+
+
+def _about_simulated(trials: Sequence[TrialReport], measured: Sequence[TrialReport]) -> str:
+    if len(measured) == len(trials):
+        return ""
+    if not measured:
+        return "; all of it simulated"
+    names = dict.fromkeys(trial.stored.trial.agent.name for trial in trials if trial.is_simulated)
+    return f"; simulated, so left out: {', '.join(names)}"
 
 
 def _by_case(
