@@ -156,6 +156,12 @@ def test_each_reason_for_doubt_is_told_with_its_number(facts: dict[str, object],
     assert [word for word in words if word not in doubt] == []
 
 
+def test_only_what_is_beyond_its_bound_is_told():
+    (doubt,) = doubts_about({"noise": {"spread": 0.5, "lost": 0.3}})
+    assert "30 %" in doubt
+    assert "spread" not in doubt
+
+
 def test_facts_that_could_not_be_told_raise_no_doubt():
     assert doubts_about({"noise": None, "load": None, "cpu": None}) == ()
 

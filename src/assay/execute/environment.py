@@ -66,13 +66,19 @@ def doubts_about(facts: Mapping[str, object]) -> tuple[str, ...]:
 def _noise(facts: Mapping[str, object]) -> str | None:
     noise = _part(facts, "noise")
     spread, lost = noise.get("spread", 0.0), noise.get("lost", 0.0)
-    if spread <= SPREAD_WHEN_NOISY and lost <= LOST_WHEN_NOISY:
+    signs = []
+    if spread > SPREAD_WHEN_NOISY:
+        signs.append(
+            f"times of equal work spread by {percent(spread)} of their median (noisy above {percent(SPREAD_WHEN_NOISY)})"
+        )
+    if lost > LOST_WHEN_NOISY:
+        signs.append(
+            f"{percent(lost)} of the time went to other programs (noisy above {percent(LOST_WHEN_NOISY)})"
+        )
+    if not signs:
         return None
-    return (
-        f"The machine was noisy at the start: times of equal work spread by {percent(spread)} of their median "
-        f"(noisy above {percent(SPREAD_WHEN_NOISY)}) and {percent(lost)} of the time went to other programs "
-        f"(noisy above {percent(LOST_WHEN_NOISY)}). Close other programs, or use more processes."
-    )
+    told = " and ".join(signs)
+    return f"The machine was noisy at the start: {told}. Close other programs, or use more processes."
 
 
 def _load(facts: Mapping[str, object]) -> str | None:
