@@ -267,7 +267,7 @@ SECRET = "sk-very-secret-1234567890"
 
 
 @pytest.mark.parametrize(
-    "header", ["Authorization: Bearer ", "X-Api-Key: ", "cookie: session=", "X-Auth-Token:"]
+    "header", ["Authorization: Bearer ", "X-Api-Key: ", "cookie: session=", "X-Auth-Token:", "X-Goog-Key: "]
 )
 def test_a_secret_is_not_taken_from_the_command_line(
     assay_inline: AssayInline, server: Faulty, header: str
@@ -278,10 +278,18 @@ def test_a_secret_is_not_taken_from_the_command_line(
 
 
 @pytest.mark.parametrize(
-    "url", [f"http://me:{SECRET}@127.0.0.1:1/v1", f"http://127.0.0.1:1/v1?api_key={SECRET}"]
+    "url",
+    [
+        f"http://me:{SECRET}@127.0.0.1:1/v1",
+        f"http://127.0.0.1:1/v1?api_key={SECRET}",
+        f"http://127.0.0.1:1/v1?a=1;token={SECRET}",
+        f"http://127.0.0.1:1/v1?sig={SECRET}",
+    ],
 )
 def test_a_secret_is_not_taken_from_the_address(assay_inline: AssayInline, url: str) -> None:
-    assert SECRET not in assay_inline("load", url).refusal
+    told = assay_inline("load", url).refusal
+    assert "in a header instead" in told
+    assert SECRET not in told
 
 
 def test_a_secret_from_a_variable_is_sent_but_kept_nowhere(assay: Assay, server: Faulty) -> None:

@@ -16,13 +16,17 @@ SECRET_FIELD = re.compile(
     re.IGNORECASE,
 )
 SECRET_IN_QUERY = re.compile(
-    r"([?&](?:sig|code|[^=&]*(?:key|token|secret|password|auth|signature|credential)[^=&]*)=)([^&]*)",
+    r"([?&;](?:sig|code|[^=&;\s]*(?:key|token|secret|password|auth|signature|credential)[^=&;\s]*)=)([^&]*)",
     re.IGNORECASE,
 )
 SCHEMES = frozenset(("bearer", "basic", "token", "digest"))
 """Words that stand before a secret in a header."""
 
+NAMED = re.compile(r"\$\{\w+\}")
+"""A variable without a default, which would be stored."""
+
 _OTHER_TOKEN = re.compile(r"(?!(.*[_-])?(stop|eos|bos|pad|unk|sep|cls|mask)[_-]).*[_-]token$", re.IGNORECASE)
+_COOKIE = re.compile(r"(^|-)cookie$", re.IGNORECASE)
 _WHERE_IT_IS = re.compile(r"[_-](FILE|PATH|DIR|URL|SOCK)$|^GOOGLE_APPLICATION_CREDENTIALS$", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")
 _FILLED_IN = re.compile(r"\$\{\w+(?::-([^}]*))?\}")
@@ -43,11 +47,10 @@ def plain_secrets(options: Mapping[str, object]) -> list[Place]:
 
 
 def _in(value: object, place: Place, *, is_sent: bool) -> Iterator[Place]:
-    """`is_sent`: among variables and headers, where a name that hints at a secret is enough."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             here = (*place, str(name))
-            if _is_secret(str(name), is_sent=is_sent) and not isinstance(inner, Mapping):
+            if is_secret(str(name), is_sent=is_sent) and not isinstance(inner, Mapping):
                 if _is_plain(inner, name):
                     yield here
             else:
@@ -56,15 +59,29 @@ def _in(value: object, place: Place, *, is_sent: bool) -> Iterator[Place]:
         for index, inner in enumerate(value):
             yield from _in(inner, (*place, index), is_sent=is_sent)
     elif isinstance(value, str) and "://" in value:
-        parts = [found[2] for found in SECRET_IN_QUERY.finditer(value)] + _IN_ADDRESS.findall(value)
+        parts = in_query(value) + _IN_ADDRESS.findall(value)
         if any(_is_plain(part) for part in parts):
             yield place
 
 
-def _is_secret(name: str, *, is_sent: bool) -> bool:
+def in_query(url: str) -> list[str]:
+    """Values of its parameters that are named like a secret, and long enough to be one.
+
+    >>> in_query("http://host/v1?version=2024&api_key=sk-1234"), in_query("http://host/status?code=200")
+    (['sk-1234'], [])
+    """
+    return [found[2] for found in SECRET_IN_QUERY.finditer(url) if len(found[2]) >= _SHORTEST]
+
+
+def is_secret(name: str, *, is_sent: bool) -> bool:
+    """`is_sent`: among variables and headers, where a name that hints at a secret is enough.
+
+    >>> is_secret("X-Api-Key", is_sent=True), is_secret("X-Author", is_sent=True), is_secret("Cookie", is_sent=True)
+    (True, False, True)
+    """
     if _WHERE_IT_IS.search(name):
         return False
-    if is_sent and (SECRET_NAME.search(name) or name.lower() == "cookie"):
+    if is_sent and (SECRET_NAME.search(name) or _COOKIE.search(name)):
         return True
     return bool(SECRET_FIELD.match(name) or _OTHER_TOKEN.match(name))
 

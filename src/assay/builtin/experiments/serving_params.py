@@ -16,6 +16,7 @@ from assay.builtin.agents.openai import PUBLIC_URL
 from assay.errors import PlanError
 from assay.execute.agents import filled_in
 from assay.model import AgentUse
+from assay.model.secret import NAMED, is_secret, plain_secrets
 from assay.plugin.agent import BadAgent
 
 OPTIONS = ("num_gpu", "num_ctx", "temperature", "top_p", "top_k", "repeat_penalty")
@@ -33,9 +34,6 @@ PROMPT = (
 )
 _OF_THE_CLIENT = ("url", "api", "prompt", "system", "same_prompt", "keep_alive")
 _FROM_ENVIRONMENT = re.compile(r"\$\{\w+(:-[^}]*)?\}")
-_NAMED = re.compile(r"\$\{\w+\}")
-"""Without a default, which would be stored."""
-_SECRET_NAMES = re.compile(r"auth|key|token|cookie|secret", re.IGNORECASE)
 
 
 def _listed(value: Any) -> Any:
@@ -82,7 +80,7 @@ class ServingParams(BaseModel):
     @field_validator("api_key")
     @classmethod
     def _is_no_secret(cls, value: str | None) -> str | None:
-        if value is not None and not _NAMED.fullmatch(value):
+        if value is not None and not NAMED.fullmatch(value):
             raise ValueError("a key is never stored: write ${NAME}, the environment variable that holds it")
         return value
 
@@ -90,7 +88,7 @@ class ServingParams(BaseModel):
     @classmethod
     def _hold_no_secret(cls, value: dict[str, str]) -> dict[str, str]:
         for name, text in value.items():
-            if _SECRET_NAMES.search(name) and not _NAMED.search(text):
+            if is_secret(name, is_sent=True) and not NAMED.search(text):
                 raise ValueError(f"the header '{name}' would be stored: write its value as ${{NAME}}")
         return value
 
@@ -115,6 +113,8 @@ class ServingParams(BaseModel):
                 "start: cold needs Ollama, which can be told to unload a model; this URL is OpenAI-compatible"
             )
         assert self.url is not None
+        if plain_secrets({"url": self.url}):
+            raise ValueError("the url would be stored with a secret in it: write that as ${NAME}")
         if not _FROM_ENVIRONMENT.search(self.url) and (problem := self.refusal(self.url)):
             raise ValueError(problem)
 

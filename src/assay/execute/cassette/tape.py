@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import AssayError
-from assay.model.secret import SECRET_FIELD, SECRET_IN_QUERY, SECRET_NAME
+from assay.model.secret import SECRET_FIELD, SECRET_IN_QUERY, SECRET_NAME, in_query
 
 VERSION = 1
 KEPT_HEADERS = ("content-type", "retry-after", "x-assay-simulated")
@@ -74,7 +74,7 @@ class Redaction:
                 self._learn_all(part.partition("=")[2] for part in value.split("; "))
             elif SECRET_NAME.search(name):
                 self._learn_all(value.split())
-        self._learn_all(found[2] for found in SECRET_IN_QUERY.finditer(path))
+        self._learn_all(in_query(path))
 
     def _learn_all(self, secrets: Iterable[str]) -> None:
         for secret in secrets:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +36,7 @@ from assay.execute.load.summary import summarised
 from assay.execute.load.tally import Bounds
 from assay.model import AgentUse
 from assay.model.load import Arrivals, Load, LoadResult, Objective
+from assay.model.secret import NAMED, is_secret
 from assay.spec.loading import (
     checked_prompt,
     objectives_of,
@@ -50,10 +50,6 @@ from assay.spec.loading import (
 PROMPT = "Say in one sentence what a benchmark is."
 _LONGEST = 7 * 24 * 3600.0
 _MOST_WORKERS = 256
-_SECRET_NAME = re.compile(
-    r"auth|cookie|token|secret|passw|credential|(?:api|access|subscription|functions)[-_]?key", re.I
-)
-_VARIABLE = re.compile(r"\$\{\w+\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +214,7 @@ def check_header(text: str) -> tuple[str, str]:
     if not colon or not name:
         # What was meant to be a value is not repeated: it may be a secret.
         raise _wrong("--header", "is not a header. Write 'Name: value'; ${NAME} stands for a variable.")
-    if _SECRET_NAME.search(name) and not _VARIABLE.search(value):
+    if is_secret(name, is_sent=True) and not NAMED.search(value):
         raise _wrong(
             "--header",
             f"'{name}' looks like a secret, and what is written here is kept with the run. Put it in a variable "

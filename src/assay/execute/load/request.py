@@ -16,10 +16,10 @@ from assay.errors import PlanError
 from assay.execute.http.errors import HttpError
 from assay.execute.http.request import Prepared, prepare
 from assay.execute.load.replay import MAX_TOKENS, PROMPT
+from assay.model.secret import in_query
 
 _SECONDS_TO_ACCEPT = 2.0
 DIALECTS = ("openai", "ollama", "anthropic", "http")
-_SECRET_IN_QUERY = re.compile(r"(?:^|[&;])[^=&;]*(?:key|token|secret|password|auth)[^=&;]*=[^&;]", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def check_address(url: str) -> SplitResult:
     except HttpError as error:
         raise PlanError(str(error)) from None
     parts = urlsplit(url)
-    if _SECRET_IN_QUERY.search(parts.query):
+    if in_query(url):
         raise PlanError(
             f"The URL for '{parts.hostname}' carries a secret, and it is kept with the run. "
             "Send it in a header instead: --header 'NAME: ${VARIABLE}'"
