@@ -10,9 +10,9 @@ from tests.command import AssayInline
 from tests.load.faulty import DONE, FINISH, JSON, Guest, always, delta, faulty, streamed, with_length
 from tests.suites.project import numbers, suite
 
-from assay.execute.load import tally as tallying
+from assay.execute.load import kept as keeping
 from assay.execute.load.answer import LONGEST_JUDGED
-from assay.execute.load.tally import Tally
+from assay.execute.load.kept import Kept
 
 
 def asked(guest: Guest) -> str:
@@ -103,21 +103,21 @@ def test_the_same_holds_for_answers_in_one_piece(assay_inline: AssayInline, size
 
 
 def test_of_long_answers_fewer_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tallying, "MOST_CHARACTERS", 1000)
-    tally = Tally()
+    monkeypatch.setattr(keeping, "MOST_CHARACTERS", 1000)
+    kept = Kept[int]()
     for number in range(2_000):
-        tally._keep(number, "x" * 100)
-        assert sum(len(text) for _, text in tally.answers) <= 1000
-    assert 5 <= len({number for number, _ in tally.answers}) <= 10
-    assert max(number for number, _ in tally.answers) > 200
+        kept.add(number, 100)
+        assert len(list(kept)) * 100 <= 1000
+    assert 5 <= len(set(kept)) <= 10
+    assert max(kept) > 200
 
 
 def test_of_too_many_answers_an_even_choice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tallying, "MOST_ANSWERS", 100)
-    tally = Tally()
+    monkeypatch.setattr(keeping, "MOST_ANSWERS", 100)
+    kept = Kept[int]()
     for number in range(10_000):
-        tally._keep(number, "x")
-    kept = sorted(number for number, _ in tally.answers)
-    assert len(set(kept)) == 100
+        kept.add(number, 1)
+    numbers_kept = sorted(kept)
+    assert len(set(numbers_kept)) == 100
     # The median of 100 uniform draws is within five standard errors of the middle.
-    assert abs(kept[50] - 5000) < 5 * 10_000 * 0.5 / 10
+    assert abs(numbers_kept[50] - 5000) < 5 * 10_000 * 0.5 / 10

@@ -25,6 +25,7 @@ from assay.builtin.scenarios.memory_pressure import MemoryPressure
 from assay.builtin.scenarios.outcome import correctness, quality
 from assay.builtin.scenarios.rate_limiting import RateLimiting
 from assay.builtin.scenarios.spike_load import SpikeLoad
+from assay.execute.load import kept as keeping
 from assay.execute.load.asking import Data, LoadOptions
 from assay.execute.load.quality import Checker
 from assay.execute.stress import bench as benching
@@ -212,8 +213,17 @@ def test_the_share_of_right_answers_is_the_skill_of_the_server(skill: float, lea
     assert least <= found.good <= most
 
 
+def test_of_long_answers_so_many_are_judged_as_can_be_kept(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(keeping, "MOST_CHARACTERS", 1)
+    with quick(skill=1.0) as server:
+        bench = with_suite(f"{server.url}/v1", sums())
+        found = HighLoad(seconds=1.0, times=2.0, recovery_seconds=0.5).run(bench)
+    assert found.correctness is not None
+    assert (found.completed, found.correctness.scored, found.good) == (40, 1, 40)
+
+
 def test_of_many_answers_an_even_choice_stands_for_all(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(benching, "MOST_ANSWERS", 10)
+    monkeypatch.setattr(keeping, "MOST_ANSWERS", 10)
     with quick(skill=1.0) as server:
         bench = with_suite(f"{server.url}/v1", sums())
         found = HighLoad(seconds=1.0, times=2.0, recovery_seconds=0.5).run(bench)

@@ -6,7 +6,6 @@ A slice is a quarter of a second at first; when there are too many, neighbours a
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.execute.load.kept import Kept
 from assay.execute.load.record import COLUMNS, OK, Chunk
 from assay.stats.histogram import NOTHING, Histogram, added, histogram
 
@@ -23,9 +23,6 @@ SHORTEST = 0.25
 MOST_WAITING = 500_000
 """Numbers that wait to be sorted into slices: 4 MB."""
 MOST_SLICES = 128
-MOST_ANSWERS = 5000
-MOST_CHARACTERS = 256 * 2**20
-"""Kept to be scored: of answers, and of what they say together."""
 UNFINISHED = ("cut_off", "worker_lost")
 """Kinds of requests of which nobody knows how they would have ended: no failures of the server."""
 TIMES = ("ttft", "latency", "ttft_from_send", "latency_from_send", "tpot", "itl", "schedule_delay")
@@ -93,9 +90,7 @@ class Tally:
         self.coalesced: dict[int, int] = {}
         self.counts_pieces = False
         self.is_simulated = False
-        self.answers: list[tuple[int, str]] = []
-        self._answered, self._most_answers, self._characters = 0, MOST_ANSWERS, 0
-        self._chance = random.Random(1)
+        self._kept: Kept[tuple[int, str]] = Kept()
         self.seconds = 0.0
         self._ended = 0
         self._waiting: list[tuple[int, Chunk]] = []
@@ -117,7 +112,7 @@ class Tally:
         answers = facts["answers"]
         if isinstance(answers, list):
             for number, text in answers:
-                self._keep(int(number), str(text))
+                self._kept.add((int(number), str(text)), len(text))
         self.completed += chunk.columns["kind"].count(OK)
         self._ended += len(chunk)
         self.last_end = max(self.last_end, max(chunk.columns["end"], default=0.0))
@@ -168,26 +163,10 @@ class Tally:
         self._settled()
         return self._lag
 
-    def _keep(self, number: int, text: str) -> None:
-        """Of more answers than can be kept, each has the same chance to be among them."""
-        self._answered += 1
-        if len(self.answers) < self._most_answers:
-            self.answers.append((number, text))
-        elif (place := self._chance.randrange(self._answered)) < self._most_answers:
-            self._characters -= len(self.answers[place][1])
-            self.answers[place] = (number, text)
-        else:
-            return
-        self._characters += len(text)
-        while self._characters > MOST_CHARACTERS and len(self.answers) > 1:
-            self._keep_half()
-
-    def _keep_half(self) -> None:
-        """Of long answers fewer can be kept."""
-        self._chance.shuffle(self.answers)
-        del self.answers[len(self.answers) // 2 :]
-        self._most_answers = len(self.answers)
-        self._characters = sum(len(text) for _, text in self.answers)
+    @property
+    def answers(self) -> list[tuple[int, str]]:
+        """To be scored, each with the number of its request."""
+        return list(self._kept)
 
     def end(self, workers: int, is_stopped: bool) -> None:
         """Nothing more will be told; what a worker that did not come to its end had under way is counted as well."""

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan
-from random import Random
 
 from assay.execute.load.asking import Prepared, bounds_of
 from assay.execute.load.engine import SERVER_WORKER
+from assay.execute.load.kept import Kept
 from assay.execute.load.quality import Checker
 from assay.execute.load.record import OK, Chunk
-from assay.execute.load.tally import MOST_ANSWERS, Bounds, Pulse, Tally, in_time
+from assay.execute.load.tally import Bounds, Pulse, Tally, in_time
 from assay.execute.stress.breaking import breach_of, expected_between
 from assay.execute.stress.resources import Gauge
 from assay.execute.stress.subject import Subject
@@ -78,8 +78,8 @@ class StressBench:
             seconds_each=limit or self._limit(),
         )
         carried = (asked or self._prepared(prompts)).at(meant)
-        kept = None if carried.check is None else _Kept(bounds_of(held))
-        watch = _Watch(carried.load, during, self.look, self._until(load, grace), self.is_stopped, kept)
+        answers = None if carried.check is None else _Answers(bounds_of(held))
+        watch = _Watch(carried.load, during, self.look, self._until(load, grace), self.is_stopped, answers)
         # Answers are judged below, each with whether it came in time.
         result = replace(carried, check=None).measured(watch.see, watch.is_over, watch.take)
         if self.is_stopped():
@@ -88,7 +88,7 @@ class StressBench:
         pauses = watch.pauses(self.sustain) if self._is_ours_alone(carried) else ()
         breach = breach_of(watch.closely, carried.load, held, self.sustain, result, pauses)
         punctual = sum(slice_.good for slice_ in tally.slices.values())
-        scored = kept.scored(carried.check) if kept and carried.check else ()
+        scored = answers.scored(carried.check) if answers and carried.check else ()
         return Stretch(
             carried.load,
             result,
@@ -150,14 +150,12 @@ def right_in_time(in_time: int, scored: Sequence[Scored]) -> int:
     return round(right_among(in_time, sum(one.is_right for one in judged), len(judged)))
 
 
-class _Kept:
-    """Answers to be judged when the load is over. Of more than can be kept, each has the same chance to be among them."""
+class _Answers:
+    """To be judged when the load is over."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._answers: list[tuple[int, str, float, bool]] = []
-        self._seen = 0
-        self._chance = Random(1)
+        self._kept: Kept[tuple[int, str, float, bool]] = Kept()
 
     def take(self, chunk: Chunk) -> None:
         answers = chunk.facts["answers"]
@@ -167,20 +165,13 @@ class _Kept:
         rows = zip(numbers, dues, in_time(chunk, self._bounds), strict=True)
         known = {int(number): (due, bool(is_in_time)) for number, due, is_in_time in rows}
         for number, text in answers:
-            self._keep((int(number), str(text), *known[int(number)]))
-
-    def _keep(self, answer: tuple[int, str, float, bool]) -> None:
-        self._seen += 1
-        if len(self._answers) < MOST_ANSWERS:
-            self._answers.append(answer)
-        elif (place := self._chance.randrange(self._seen)) < MOST_ANSWERS:
-            self._answers[place] = answer
+            self._kept.add((int(number), str(text), *known[int(number)]), len(text))
 
     def scored(self, check: Checker) -> tuple[Scored, ...]:
-        values = check.values([(number, text) for number, text, _, _ in self._answers])
+        values = check.values([(number, text) for number, text, _, _ in self._kept])
         return tuple(
             Scored(check.case_of(number), due, is_in_time, value, check.is_right(number, value))
-            for (number, _, due, is_in_time), value in zip(self._answers, values, strict=True)
+            for (number, _, due, is_in_time), value in zip(self._kept, values, strict=True)
         )
 
 
@@ -194,10 +185,10 @@ class _Watch:
         look: Look,
         until: float,
         is_stopped: Callable[[], bool],
-        kept: _Kept | None = None,
+        answers: _Answers | None = None,
     ) -> None:
         self._load, self._during, self._look = load, during, look
-        self._until, self._is_stopped, self._kept = until, is_stopped, kept
+        self._until, self._is_stopped, self._answers = until, is_stopped, answers
         self.tally: Tally | None = None
         self.closely = Tally(bounds_of(load.objectives), _MOST_SLICES)
         """In slices so short that a breach which lasts can be told from a hiccup, however long the load."""
@@ -219,8 +210,8 @@ class _Watch:
         return self._now > self._until or self._is_stopped()
 
     def take(self, chunk: Chunk) -> None:
-        if self._kept is not None:
-            self._kept.take(chunk)
+        if self._answers is not None:
+            self._answers.take(chunk)
         worker, at = int(str(chunk.facts["worker"])), float(str(chunk.facts["at"]))
         self.closely.add(worker, self._needed(chunk))
         before = self._heard.get(worker, 0.0)
