@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from assay.builtin.experiments.serving_params import is_loopback
 from assay.builtin.instruments.psutil import descendants
 from assay.builtin.instruments.sampling import Row, Sampler
+from assay.execute.load.request import is_loopback
 
 _INTERVAL = 0.1
 """Seconds between two looks: a look takes up to a millisecond, in which the client may be late to see a token."""

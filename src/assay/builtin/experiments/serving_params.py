@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from assay.builtin.agents.ollama import LOCAL_URL, local_url
 from assay.builtin.agents.openai import PUBLIC_URL
 from assay.errors import PlanError
 from assay.execute.agents import filled_in
+from assay.execute.load.request import is_loopback
 from assay.model import AgentUse
 from assay.model.secret import NAMED, is_secret, plain_secrets
 from assay.plugin.agent import BadAgent
@@ -133,17 +133,6 @@ class ServingParams(BaseModel):
     def of_the_client(self) -> dict[str, Any]:
         """What the client itself does with each request, and so is as it was asked for."""
         return {name: getattr(self, name) for name in _OF_THE_CLIENT}
-
-
-def is_loopback(host: str) -> bool:
-    """
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("10.0.0.1")
-    (True, True, True, False)
-    """
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def params_of(use: AgentUse) -> dict[str, Any]:

@@ -228,8 +228,8 @@ def _accepts(found: tuple[socket.AddressFamily, socket.SocketKind, int, str, tup
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine by its very name; other names are not looked up, as they may lead anywhere.
 
-    >>> is_loopback("127.0.0.2"), is_loopback("localhost"), is_loopback("example.com")
-    (True, True, False)
+    >>> is_loopback("127.0.0.2"), is_loopback("::1"), is_loopback("localhost"), is_loopback("example.com")
+    (True, True, True, False)
     """
     if host == "localhost" or host.endswith(".localhost"):
         return True
