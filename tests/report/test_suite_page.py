@@ -43,6 +43,10 @@ def values(spec: dict[str, Any], layer: int) -> list[dict[str, Any]]:
 # Charts
 
 
+def test_of_several_agents_those_that_are_simulated_are_named(desk_page: str):
+    assert "all figures of cloud-sim. These values come from a model" in desk_page
+
+
 def test_a_radar_has_only_the_dimensions_that_all_agents_have(desk):
     real, _ = contests(desk)
     corners = values(radar(real), -1)

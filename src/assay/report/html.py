@@ -181,9 +181,18 @@ def _axes(report: Report, drawn: Sequence[Place]) -> list[dict[str, Any]]:
 
 
 def _simulated(report: Report) -> list[str]:
-    """Names of metrics whose values nobody measured."""
-    names = (e.metric.name for t in report.trials for e in t.estimates if e.metric.kind is Kind.SIMULATED)
-    return list(dict.fromkeys(names))
+    """What was made up: metrics, or where it is only some agents, all that is told of these."""
+    made_up = [trial for trial in report.trials if trial.is_simulated]
+    measured = [trial for trial in report.trials if not trial.is_simulated]
+    agents = dict.fromkeys(trial.stored.trial.agent.name for trial in made_up) if measured else {}
+    told = [f"all figures of {', '.join(agents)}"] if agents else []
+    metrics = dict.fromkeys(
+        one.metric.name
+        for trial in measured or made_up
+        for one in trial.estimates
+        if one.metric.kind is Kind.SIMULATED
+    )
+    return [*told, *metrics]
 
 
 def _is_simulated(report: Report, held: Sequence[Contest], loads: Mapping[str, Any] | None) -> bool:
