@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Load as Borne
-from assay.builtin.scenarios.outcome import finding, recovery_after
+from assay.builtin.scenarios.outcome import Borne, finding, recovery_after
 from assay.execute.load.quality import case_means
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Judgement, ScenarioFinding, Stretch

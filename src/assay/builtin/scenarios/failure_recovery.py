@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import psutil
 
-from assay.builtin.scenarios.outcome import Load as Borne
-from assay.builtin.scenarios.outcome import Recovery, finding
+from assay.builtin.scenarios.outcome import Borne, Recovery, finding
 from assay.execute.load.asking import bounds_of
 from assay.execute.load.fault import (
     NOTHING,

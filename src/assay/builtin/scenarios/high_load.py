@@ -3,8 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Load as Borne
-from assay.builtin.scenarios.outcome import finding, recovery_after
+from assay.builtin.scenarios.outcome import Borne, finding, recovery_after
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Judgement, ScenarioFinding
 from assay.plugin.scenario import Bench

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Load as Borne
-from assay.builtin.scenarios.outcome import finding, recovery_after, text_of
+from assay.builtin.scenarios.outcome import Borne, finding, recovery_after, text_of
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Load as Borne
-from assay.builtin.scenarios.outcome import finding, recovery_after, text_of
+from assay.builtin.scenarios.outcome import Borne, finding, recovery_after, text_of
 from assay.execute.stress.bounded import bounded_options, data_bytes, is_enforced
 from assay.execute.stress.resources import started_by_us
 from assay.model.load import Arrivals, Load

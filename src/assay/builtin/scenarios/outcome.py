@@ -23,7 +23,7 @@ _NOTABLE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Borne:
     """What was asked of the agent and what it bore, in one unit."""
 
     asked: float
@@ -44,7 +44,7 @@ def finding(
     scenario: Scenario,
     bench: Bench,
     stretches: Sequence[Stretch],
-    load: Load,
+    load: Borne,
     breach: Breach | None,
     *,
     lasted: float,

@@ -3,8 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Load as Borne
-from assay.builtin.scenarios.outcome import Recovery, finding
+from assay.builtin.scenarios.outcome import Borne, Recovery, finding
 from assay.execute.load.fault import Fault, Traffic
 from assay.execute.load.proxy import FaultProxy
 from assay.execute.load.request import check_allowed

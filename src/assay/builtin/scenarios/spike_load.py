@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.analysis.stress import recovered_after
-from assay.builtin.scenarios.outcome import Load as Borne
-from assay.builtin.scenarios.outcome import Recovery, completed_between, finding
+from assay.builtin.scenarios.outcome import Borne, Recovery, completed_between, finding
 from assay.model.load import Arrivals, Load, Moment
 from assay.model.stress import Judgement, ScenarioFinding
 from assay.plugin.scenario import Bench

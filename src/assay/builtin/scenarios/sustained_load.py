@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Load as Borne
-from assay.builtin.scenarios.outcome import finding
+from assay.builtin.scenarios.outcome import Borne, finding
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Judgement, Sample, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Load as Borne
-from assay.builtin.scenarios.outcome import finding
+from assay.builtin.scenarios.outcome import Borne, finding
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Judgement, ScenarioFinding
 from assay.plugin.scenario import Bench
