@@ -98,7 +98,7 @@ class Caller:
             if isinstance(outcome, Answer):
                 return course.told_with(outcome, self._redaction.clean_output(outcome.output))
             if len(course.attempts) > self._retries or not outcome.is_worth_another_try:
-                raise AgentError(course.failure(outcome))
+                raise AgentError(course.refused(outcome))
             pause = self._backoff.seconds(len(course.attempts), outcome.retry_after)
             await course.waited(asyncio.sleep(pause))
 
@@ -109,7 +109,7 @@ class Caller:
             outcome = await self._send(body, read, course)
             self._take_note(outcome, sent)
         except AgentError as error:
-            raise type(error)(course.told(self._redaction.clean(str(error)), course.attempts)) from None
+            raise type(error)(course.failed(self._redaction.clean(str(error)))) from None
         finally:
             self._throttle.leave()
             course.called(started)
@@ -224,23 +224,29 @@ class _Course:
         """Whoever gives up on it is told how far it had come."""
         if not isinstance(error, asyncio.CancelledError):
             return
-        tries = [f"{attempt['status'] or 'no answer'}" for attempt in self.attempts]
+        tries = _listed(self.attempts)
         if self._is_waiting:
             error.add_note(
                 "waiting until the server lets more requests in" if not tries else "waiting to try again"
             )
         if tries:
-            error.add_note(f"tries before: {', '.join(tries)}")
+            error.add_note(f"tries before: {tries}")
 
-    def failure(self, last: Refusal) -> str:
-        return self.told(str(last), self.attempts[:-1])
+    def refused(self, last: Refusal) -> str:
+        """What went wrong with the last try, which is among the attempts."""
+        return _with_earlier(str(last), self.attempts[:-1])
 
-    def told(self, text: str, earlier: Sequence[Mapping[str, object]]) -> str:
-        """What went wrong with the last try, with the earlier ones that had to be made before it."""
-        if not earlier:
-            return text
-        before = ", ".join(str(attempt["status"] or "no answer") for attempt in earlier)
-        return f"{text} (try {len(earlier) + 1}, before it: {before})"
+    def failed(self, text: str) -> str:
+        """The same for one that ended otherwise, and is not."""
+        return _with_earlier(text, self.attempts)
+
+
+def _with_earlier(text: str, earlier: Sequence[Mapping[str, object]]) -> str:
+    return f"{text} (try {len(earlier) + 1}, before it: {_listed(earlier)})" if earlier else text
+
+
+def _listed(attempts: Sequence[Mapping[str, object]]) -> str:
+    return ", ".join(str(attempt["status"] or "no answer") for attempt in attempts)
 
 
 T = TypeVar("T")
