@@ -133,6 +133,11 @@ class Stretch:
     """Seconds in which this machine did not let us work, of pauses long enough to break something."""
 
     @property
+    def punctual(self) -> int:
+        """Answered within the objective, rightly or not."""
+        return self.good if self.in_time is None else self.in_time
+
+    @property
     def completed(self) -> int:
         return self.result.requests_completed
 

@@ -84,6 +84,10 @@ def columns(finding: StressFinding) -> tuple[str, ...]:
 
 
 def spanned(span: Figure) -> str:
+    """
+    >>> spanned(Figure(0.75, 0.5, 1.0)), spanned(Figure(0.5))
+    ('0.750 [0.500, 1.000]', '0.500')
+    """
     if span.low is None or span.high is None:
         return f"{span.value:.3f}"
     return f"{span.value:.3f} [{span.low:.3f}, {span.high:.3f}]"

@@ -242,8 +242,7 @@ def injected(traffic: Traffic, stretch: Stretch, bounds: Bounds) -> int:
     slow = traffic.while_imposed(Kind.SLOW)
     ours = sum(_is_ours(passage, slow, bounds) for passage in traffic.passages)
     ours += traffic.unread + stretch.errors.get("refused", 0)
-    kept_up = stretch.good if stretch.in_time is None else stretch.in_time
-    return min(ours, max(0, stretch.offered - kept_up))
+    return min(ours, max(0, stretch.offered - stretch.punctual))
 
 
 def _is_ours(passage: Passage, slow: Sequence[tuple[float, float]], bounds: Bounds) -> bool:

@@ -14,6 +14,7 @@ from assay.model.figure import Figure
 from assay.model.load import Moment, Quality
 from assay.model.stress import Breach, Correctness, Judgement, ScenarioFinding, Scored, Stretch
 from assay.plugin.scenario import Bench, Scenario
+from assay.report.stress import spanned
 from assay.stats.means import mean_difference
 from assay.units import count, counted, percent, seconds, significant
 
@@ -83,7 +84,7 @@ def finding(
         moments=_joined(stretches),
         warnings=(*_doubts(stretches), *_unscored(judged), *warnings),
         is_simulated=any(stretch.result.is_simulated for stretch in stretches),
-        in_time=sum(stretch.good if stretch.in_time is None else stretch.in_time for stretch in stretches),
+        in_time=sum(stretch.punctual for stretch in stretches),
         correctness=judged,
     )
 
@@ -131,16 +132,6 @@ def quality(judged: Correctness | None, calm: Quality | None) -> list[Judgement]
     is_worse = change.high < 0 and change.value < -_NOTABLE
     text = f"{told}: case by case a change of {significant(change.value)}"
     return [Judgement("quality", text, change.value, change.low, change.high, "", not is_worse)]
-
-
-def spanned(figure: Figure) -> str:
-    """
-    >>> spanned(Figure(0.75, 0.5, 1.0)), spanned(Figure(0.5))
-    ('0.75 [0.5, 1]', '0.5')
-    """
-    ends = figure.low is not None and figure.high is not None
-    told = significant(figure.value)
-    return f"{told} [{significant(figure.low or 0.0)}, {significant(figure.high or 0.0)}]" if ends else told
 
 
 def _unscored(judged: Correctness | None) -> list[str]:

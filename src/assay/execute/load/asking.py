@@ -109,8 +109,9 @@ class Prepared:
         found = summarised(tally, self.load)
         if self.check is None:
             return found
-        too_long = sum(payload == TOO_LONG for _, payload in tally.answers)
-        return replace(found, quality=self.check(tally.answers), too_long=too_long)
+        answers = tally.answers
+        too_long = sum(payload == TOO_LONG for _, payload in answers)
+        return replace(found, quality=self.check(answers), too_long=too_long)
 
     def at(self, load: Load) -> Prepared:
         """The same requests, put in another way."""
