@@ -17,11 +17,10 @@ import numpy as np
 
 from assay.analysis.compare import matching_trials
 from assay.analysis.losses import depends_on_machine, in_points, loss_of
-from assay.analysis.rounds import OF_MEDIANS, of_rounds
+from assay.analysis.rounds import half_widths, of_rounds
 from assay.analysis.verdict import Floors, tolerance_of
 from assay.model import Comparison, Report, Series, TrialReport, Verdict
 from assay.model.regression import MetricHistory
-from assay.stats.means import t_quantile
 from assay.stats.sample import Array
 from assay.units import percent
 
@@ -72,10 +71,8 @@ def round_width(first: Series | None, second: Series | None) -> float | None:
     if any(side is None or side.size < 2 for side in sides):
         return None
     rounds = [side for side in sides if side is not None]
-    freedom = sum(side.size - 1 for side in rounds)
-    variance = sum(float(np.square(side - side.mean()).sum()) for side in rounds) / freedom
-    error = OF_MEDIANS * math.sqrt(variance * sum(1 / side.size for side in rounds))
-    return t_quantile(0.975, freedom) * error
+    sizes, spreads = np.array([[side.size, side.std(ddof=1)] for side in rounds]).T
+    return float(half_widths(sizes, spreads)[0, 1])
 
 
 def _round_means(series: Series | None) -> Array | None:

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 OF_MACHINE = {"speed": "seconds", "efficiency": "cpu_seconds"}
 """Dimensions that the machine has a part in, and the metric by which that is seen."""
-OF_MEDIANS = math.sqrt(math.pi / 2)
+_OF_MEDIANS = math.sqrt(math.pi / 2)
 """A case counts by the median of its repetitions, which varies by so much more than their mean."""
 
 
@@ -57,7 +57,7 @@ def half_widths(rounds: Floats, spreads: Floats) -> Floats:
     both = known[:, None] & known[None, :]
     pooled = (squares[:, None] + squares[None, :]) / np.where(both, freedom, 1.0)
     counts = np.where(known, rounds, 1.0)
-    error = OF_MEDIANS * np.sqrt(pooled * (1 / counts[:, None] + 1 / counts[None, :]))
+    error = _OF_MEDIANS * np.sqrt(pooled * (1 / counts[:, None] + 1 / counts[None, :]))
     return np.asarray(np.where(both, _quantiles(np.where(both, freedom, 1.0)) * error, 0.0))
 
 

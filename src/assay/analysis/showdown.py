@@ -10,6 +10,7 @@ from assay.analysis.leaderboard import mean_overall, mean_rating
 from assay.analysis.losses import dimension_of
 from assay.analysis.pairing import Pairing, certainly_better, shared_dimensions
 from assay.analysis.replication import observed
+from assay.analysis.rounds import OF_MACHINE
 from assay.analysis.tally import case_number
 from assay.analysis.treatment import redefined
 from assay.model import Comparison, Report, TrialReport, Verdict
@@ -18,7 +19,6 @@ from assay.model.showdown import Flips, Showdown
 from assay.model.standing import Contender
 
 _PASSED = 0.5
-_OF_MACHINE = ("speed", "efficiency")
 _NAMED = 3
 
 
@@ -105,7 +105,7 @@ def _held_back(
 ) -> Mapping[str, str | None]:
     """Ratings of time are no surer than the times, which the machine may explain; and so is the whole."""
     kept = dict(winners)
-    for name in _OF_MACHINE:
+    for name in OF_MACHINE:
         verdicts = [one.verdict for one in comparisons if dimension_of(one.metric) == name]
         if verdicts and not {Verdict.BETTER, Verdict.WORSE} & set(verdicts):
             kept[name] = None
