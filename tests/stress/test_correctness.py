@@ -142,6 +142,25 @@ def test_one_case_tells_no_change_from_chance_and_no_score_tells_nothing():
     assert quality(None, None) == []
 
 
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (
+            [1.0, None, 0.0],
+            "1 of 3 answers could not be scored: whether they are right is taken from the others.",
+        ),
+        ([None, None], "2 of 2 answers could not be scored."),
+        ([1.0, 0.0], None),
+    ],
+)
+def test_answers_that_no_scorer_can_judge_are_told(values: list[float | None], told: str | None):
+    bench = RuleBench(
+        lambda load, prompts: replace(stretch(load, moments=(moment(0),)), scored=answers(*values))
+    )
+    found = HighLoad(seconds=1.0).run(bench)
+    assert [one for one in found.warnings if "scored" in one] == ([told] if told else [])
+
+
 def test_a_case_that_was_asked_more_often_counts_no_more():
     often = [*answers(1.0, 0.0), *answers(1.0)[:1] * 98]
     judged = correctness([scored(*often)], None)

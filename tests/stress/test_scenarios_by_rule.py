@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,8 +20,11 @@ from assay.builtin.scenarios.memory_pressure import MemoryPressure
 from assay.builtin.scenarios.rate_limiting import RateLimiting, finished
 from assay.builtin.scenarios.spike_load import SpikeLoad
 from assay.builtin.scenarios.sustained_load import SustainedLoad
+from assay.execute.load.asking import LoadOptions
 from assay.execute.load.fault import NOTHING, Change, Fault, Kind, Passage, Traffic
 from assay.execute.load.tally import Bounds
+from assay.execute.stress.subject import Subject
+from assay.model import AgentUse
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach, Judgement, Sample, ScenarioFinding, Stretch
@@ -35,6 +41,33 @@ CALM = (moment(0), moment(1), moment(2))
 
 def judged(found: ScenarioFinding) -> dict[str, float | None]:
     return {one.name: one.value for one in found.judgements}
+
+
+@pytest.mark.parametrize(
+    ("changed", "held_up", "told"),
+    [
+        ({}, 2.0, "This machine held us up for 2 s in all"),
+        ({"errors": {"no_ports": 2, "no_descriptors": 1}}, 0.0, "3 requests could not be sent for lack of"),
+        ({"cpu_share": 0.99}, 0.0, "This machine was itself at its limit in 1 of 1 loads"),
+    ],
+)
+def test_what_this_machine_could_not_do_is_told(changed: dict[str, Any], held_up: float, told: str):
+    bench = RuleBench(lambda load, prompts: replace(stretch(load, moments=CALM, **changed), held_up=held_up))
+    (warning,) = HighLoad(seconds=1.0).run(bench).warnings
+    assert warning.startswith(told)
+
+
+@pytest.mark.parametrize("given_", [{"header": ("x: y",)}, {"insecure": True}, {"ca_file": "some.pem"}])
+@pytest.mark.parametrize("scenario", [FailureRecovery(), RateLimiting()], ids=lambda one: one.name)
+def test_what_only_the_engine_can_send_leaves_out_what_an_agent_has_to_send(
+    scenario: FailureRecovery | RateLimiting, given_: dict[str, Any]
+):
+    bench = RuleBench(lambda load, prompts: stretch(load))
+    use = AgentUse("served", "openai", {"base_url": "https://127.0.0.1:9/v1", "model": "m"})
+    bench.subject = Subject(LoadOptions("served"), use)
+    assert scenario.not_for(bench) == ""
+    bench.subject = Subject(LoadOptions("served", **given_), use)
+    assert "takes neither --header nor --insecure nor --ca-file" in scenario.not_for(bench)
 
 
 def test_the_eight_scenarios_are_found_by_name_in_full_and_quick():
