@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from tests.command import AssayInline
+from tests.services import postgres_server
 from tests.suites.project import numbers, python_agent, suite
 
 AGENTS = """
@@ -60,36 +63,65 @@ def test_rows_have_the_columns_and_the_figures_of_the_view(played: AssayInline) 
             assert row[name] == pytest.approx(view[row["agent_id"]][name])
 
 
-def _viewed(assay: AssayInline, view: str, column: str) -> dict[str, float | None]:
-    engine = sa.create_engine(f"sqlite:///{assay.folder / '.assay' / 'assay.db'}", poolclass=sa.NullPool)
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty database, of each kind in turn: on PostgreSQL the matrix is stored, and somebody must refresh it."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'views.db'}"
+        return
+    with postgres_server() as server:
+        yield server.empty()
+
+
+def _viewed(url: str, selected: str) -> dict[str, float | None]:
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool)
     with engine.connect() as connection:
-        rows = connection.exec_driver_sql(f"SELECT agent_id, {column} FROM {view} ORDER BY created_at")
-        return {row[0]: row[1] for row in rows}
+        return {row[0]: row[1] for row in connection.execute(sa.text(f"SELECT agent_id, {selected}"))}
 
 
 def test_views_have_the_figures_of_the_commands_once_a_baseline_is_set_or_gone(
-    assay_inline: AssayInline,
+    assay_inline: AssayInline, url: str
 ) -> None:
     agents = [{"name": name, "type": "simulated", "seconds": 0.0, "usd": 1.0} for name in ("one", "two")]
     assay_inline.write("s.yaml", suite(numbers(20), agents))
-    assert assay_inline("run", "s.yaml", "-q").code == 0
-    assert assay_inline("run", "s.yaml", "-q", "--agent", "two").code == 0
+    assert assay_inline("run", "s.yaml", "-q", "--db", url).code == 0
+    assert assay_inline("run", "s.yaml", "-q", "--agent", "two", "--db", url).code == 0
 
     def shown() -> dict[str, float | None]:
-        return {row["agent_id"]: row["avg_cost"] for row in _matrix(assay_inline)["agent_comparison_matrix"]}
+        rows = _matrix(assay_inline, "--db", url)["agent_comparison_matrix"]
+        return {row["agent_id"]: row["avg_cost"] for row in rows}
 
     def viewed() -> dict[str, float | None]:
-        return _viewed(assay_inline, "benchmark_executions", "cost_score")
+        return _viewed(url, "cost_score FROM benchmark_executions ORDER BY created_at")
 
-    assert shown() == viewed() == {"one": None, "two": None}
-    done = assay_inline("baseline", "set", "main", "last", "--json")
-    assert done.json["rated_again"] == 3
+    def ranked() -> dict[str, float | None]:
+        return _viewed(url, "avg_cost FROM agent_comparison_matrix")
+
+    def baseline(*arguments: str) -> int:
+        return int(assay_inline("baseline", *arguments, "--json", "--db", url).json["rated_again"])
+
+    assert shown() == viewed() == ranked() == {"one": None, "two": None}
+    assert baseline("set", "main", "last") == 3
     assert shown()["one"] == pytest.approx(50, abs=15)
     assert viewed() == pytest.approx(shown())
-    assert _viewed(assay_inline, "benchmark_executions", "deviation_from_baseline")["two"] == 0
-    assert assay_inline("baseline", "set", "other", "last", "--json").json["rated_again"] == 0
-    assert assay_inline("baseline", "delete", "main", "--json").json["rated_again"] == 3
-    assert shown() == viewed() == {"one": None, "two": None}
+    assert ranked() == pytest.approx(shown())
+    deviations = _viewed(url, "deviation_from_baseline FROM benchmark_executions ORDER BY created_at")
+    assert deviations["two"] == 0
+    assert baseline("set", "other", "last") == 0
+    assert baseline("delete", "main") == 3
+    assert shown() == viewed() == ranked() == {"one": None, "two": None}
+
+
+def test_whoever_waits_for_ratings_is_told_how_far_they_are(
+    assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agents = [{"name": name, "type": "simulated", "seconds": 0.0, "usd": 1.0} for name in ("one", "two")]
+    assay_inline.write("s.yaml", suite(numbers(3), agents))
+    assert assay_inline("run", "s.yaml", "-q").code == 0
+    monkeypatch.setattr("assay.cli.baseline.TOLD_EVERY_SECONDS", 0.0)
+    told = assay_inline("baseline", "set", "main", "last").err
+    assert "2 trials rated again by their new references so far" in told
+    assert "Rated again by their new references: 2 trials." in told
 
 
 def test_every_two_agents_meet_head_to_head(played: AssayInline) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import click
 
 from assay.cli.session import Session, common
+from assay.units import count, counted
+
+TOLD_EVERY_SECONDS = 2.0
 
 
 @click.group()
@@ -22,7 +28,7 @@ def set_(session: Session, name: str, ref: str) -> None:
 
     with session.store() as store:
         found = store.run(ref)
-        rated = set_baseline(store, name, found.id)
+        rated = set_baseline(store, name, found.id, _telling(session))
     if session.is_json:
         session.emit({"baseline": name, "run_id": found.id, "rated_again": rated})
     else:
@@ -35,11 +41,11 @@ def set_(session: Session, name: str, ref: str) -> None:
 @common
 def delete(session: Session, name: str) -> None:
     """Take NAME away from its run; the run itself stays."""
-    chosen = name.removeprefix("@")
     from assay.pipeline.rating import delete_baseline
 
+    chosen = name.removeprefix("@")
     with session.store() as store:
-        run_id, rated = delete_baseline(store, chosen)
+        run_id, rated = delete_baseline(store, chosen, _telling(session))
     if session.is_json:
         session.emit({"deleted": chosen, "run_id": run_id, "rated_again": rated})
     else:
@@ -47,9 +53,22 @@ def delete(session: Session, name: str) -> None:
         session.next("assay baseline list")
 
 
+def _telling(session: Session) -> Callable[[int], None]:
+    """A line now and then, and none where it is over in a moment."""
+    told = time.monotonic()
+
+    def tell(rated: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= TOLD_EVERY_SECONDS:
+            told = time.monotonic()
+            session.say(f"{count(rated)} trials rated again by their new references so far")
+
+    return tell
+
+
 def _rated(trials: int) -> str:
     """Of suites that take references from the baseline."""
-    return f" Rated again by their new references: {trials} trial{'s' * (trials != 1)}." if trials else ""
+    return f" Rated again by their new references: {counted(trials, 'trial')}." if trials else ""
 
 
 @baseline.command("list")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,12 @@ from assay.model.rating import Judging
 from assay.plugin import lookup
 from assay.store.store import Store
 
+Watch = Callable[[int], None]
+"""Is told how many trials were rated again so far: a thousand take half a minute."""
+
+
+def unwatched(rated: int) -> None: ...
+
 
 def rate_trials(store: Store, begun: Run, suite: Suite) -> None:
     """Work out the five ratings of each trial of a suite, and keep them for leaderboards."""
@@ -29,29 +35,31 @@ def rate_trials(store: Store, begun: Run, suite: Suite) -> None:
         store.rate(stored.id, ratings_of(store, stored, suite))
 
 
-def set_baseline(store: Store, name: str, run_id: str) -> int:
+def set_baseline(store: Store, name: str, run_id: str, watch: Watch = unwatched) -> int:
     """Gives a run a name; how many trials were rated again, by the references that they have now."""
-    with _rating_again(store) as rated:
+    with _rating_again(store, watch) as rated:
         store.set_baseline(name, run_id)
     return len(rated)
 
 
-def delete_baseline(store: Store, name: str) -> tuple[str, int]:
+def delete_baseline(store: Store, name: str, watch: Watch = unwatched) -> tuple[str, int]:
     """Takes the name away; the run that had it, and how many trials were rated again."""
-    with _rating_again(store) as rated:
+    with _rating_again(store, watch) as rated:
         run_id = store.delete_baseline(name)
     return run_id, len(rated)
 
 
 @contextmanager
-def _rating_again(store: Store) -> Iterator[list[int]]:
+def _rating_again(store: Store, watch: Watch) -> Iterator[list[int]]:
     """Trials of those suites whose baseline is another one afterwards: views show ratings as they are kept."""
     rated: list[int] = []
     before = {suite: store.baseline_of(suite) for suite in store.categories()}
     yield rated
     for suite, run_id in before.items():
         if store.baseline_of(suite) != run_id:
-            rated += _rated_again(store, suite)
+            for trial_id in _rated_again(store, suite):
+                rated.append(trial_id)
+                watch(len(rated))
     if rated:
         store.refresh()
 
