@@ -19,8 +19,9 @@ SECRET_IN_QUERY = re.compile(
     r"([?&;](?:sig|code|[^=&;\s]*(?:key|token|secret|password|auth|signature|credential)[^=&;\s]*)=)([^&]*)",
     re.IGNORECASE,
 )
-SCHEMES = frozenset(("bearer", "basic", "token", "digest"))
-"""Words that stand before a secret in a header."""
+SHORTEST = 4
+REDACTED = "[redacted]"
+"""Stands where a secret was."""
 
 NAMED = re.compile(r"\$\{\w+\}")
 """A variable without a default, which would be stored."""
@@ -36,7 +37,8 @@ _STAND_IN = re.compile(
     re.IGNORECASE,
 )
 """What people write for servers that want a key and look at none."""
-_SHORTEST = 4
+_SCHEMES = frozenset(("bearer", "basic", "token", "digest"))
+"""Words that stand before a secret in a header."""
 
 Place = tuple[str | int, ...]
 
@@ -70,7 +72,7 @@ def in_query(url: str) -> list[str]:
     >>> in_query("http://host/v1?version=2024&api_key=sk-1234"), in_query("http://host/status?code=200")
     (['sk-1234'], [])
     """
-    return [found[2] for found in SECRET_IN_QUERY.finditer(url) if len(found[2]) >= _SHORTEST]
+    return [found[2] for found in SECRET_IN_QUERY.finditer(url) if len(found[2]) >= SHORTEST]
 
 
 def is_secret(name: str, *, is_sent: bool) -> bool:
@@ -94,7 +96,12 @@ def _is_plain(value: object, name: object = "") -> bool:
     words = _FILLED_IN.sub(lambda found: f" {found[1] or ''} ", str(value)).split()
     if "tokens" in str(name).lower():
         words = [word for word in words if not word.isdigit()]
-    return any(
-        len(word) >= _SHORTEST and word.lower() not in SCHEMES and not _STAND_IN.fullmatch(word)
-        for word in words
-    )
+    return any(may_be_secret(word) and not _STAND_IN.fullmatch(word) for word in words)
+
+
+def may_be_secret(word: str) -> bool:
+    """
+    >>> may_be_secret("Bearer"), may_be_secret("abc"), may_be_secret("sk-1234")
+    (False, False, True)
+    """
+    return len(word) >= SHORTEST and word.lower() not in _SCHEMES

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import AssayError
-from assay.model.secret import SECRET_FIELD, SECRET_IN_QUERY, SECRET_NAME, in_query
+from assay.model.secret import REDACTED, SECRET_FIELD, SECRET_IN_QUERY, SECRET_NAME, in_query
 
 VERSION = 1
 KEPT_HEADERS = ("content-type", "retry-after", "x-assay-simulated")
 _SHORTEST_SECRET = 8
-REDACTED = "[redacted]"
 
 
 class CassetteError(AssayError):
