@@ -1,4 +1,4 @@
-"""The bytes that are sent: what a server's dialect wants to be asked, made once before the load begins."""
+"""The bytes that are sent: what a server's dialect wants to be asked, made before the load begins; of a trace, a mould of it."""
 
 from __future__ import annotations
 
