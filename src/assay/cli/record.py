@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from assay.cli.session import Session, common
+from assay.units import counted
 
 _COMMAND = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -63,20 +64,16 @@ def record(
         return code
     if made.unreachable:
         session.say(
-            f"{_calls(len(made.unreachable))} could not be passed on: {made.unreachable[0]} "
+            f"{counted(len(made.unreachable), 'call')} could not be passed on: {made.unreachable[0]} "
             "Say where they go: --upstream URL"
         )
     if made.recorded:
-        session.say(f"{_calls(made.recorded)} recorded in {cassette}.")
+        session.say(f"{counted(made.recorded, 'call')} recorded in {cassette}.")
         session.next(f"assay replay --cassette {cassette} -- {shlex.join(command)}")
     else:
         session.say(f"0 calls recorded; {cassette} is as it was.")
         session.next(f"assay record --upstream URL -- {shlex.join(command)}")
     return code
-
-
-def _calls(number: int) -> str:
-    return "1 call" if number == 1 else f"{number:,} calls"
 
 
 @click.command(context_settings=_COMMAND)
@@ -114,7 +111,7 @@ def replay(session: Session, cassette: Path, match: str, delays: str, command: t
             }
         )
     else:
-        session.say(f"{_calls(replayer.replayed)} answered from {cassette}.")
+        session.say(f"{counted(replayer.replayed, 'call')} answered from {cassette}.")
         again = f"--cassette {cassette} -- {shlex.join(command)}"
         session.next(
             f"assay record --append {again}" if player.misses else f"assay replay --delays original {again}"

@@ -37,7 +37,7 @@ from assay.report.figures import (
     with_interval,
 )
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
-from assay.units import count, seconds, show, significant
+from assay.units import count, counted, seconds, show, significant
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -183,7 +183,7 @@ def _print_head(report: Report, console: Console) -> None:
         console.print(literal(suite, "dim"))
     made = sum(total(trial) for trial in report.trials)
     agents = "" if run.suite else agents_text(report)
-    parts = [f"run {run.id}", when(run.started), agents, f"{count(made)} execution{'' if made == 1 else 's'}"]
+    parts = [f"run {run.id}", when(run.started), agents, counted(made, "execution")]
     if duration is not None:
         parts.append(seconds(duration))
     console.print(literal(" · ".join(filter(None, [*parts, budget_text(run)])), "dim"))

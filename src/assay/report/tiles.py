@@ -17,7 +17,7 @@ from assay.report.contests import Contest, Entry, marked, rating_doubts, rating_
 from assay.report.load_charts import StoredLoad, stored_loads
 from assay.report.stress import spanned
 from assay.report.teams import contention_note, figure_text, share_text, times_text
-from assay.units import count, seconds, significant
+from assay.units import count, counted, seconds, significant
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
 def _of_stress(found: StressFinding) -> Iterator[Tile]:
     mark = " (simulated)" if found.is_simulated else ""
     assert found.resilience is not None
-    many = f"over {count(len(found.scores))} scenario{'' if len(found.scores) == 1 else 's'}"
+    many = f"over {counted(len(found.scores), 'scenario')}"
     yield Tile("resilience", spanned(found.resilience), f"{many}{mark}")
     weakest = min(found.scores, key=lambda one: one.value)
     yield Tile("weakest scenario", f"{weakest.value:.3f}", weakest.scenario)
