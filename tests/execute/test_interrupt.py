@@ -68,8 +68,9 @@ def test_a_second_interrupt_is_not_waited_for(running: Running) -> None:
     process.communicate(timeout=LONG)
 
     assert process.returncode == 130
+    assert running.state == "interrupted"
     assert nothing_runs(running)
-    assert running.statuses == ["ok", "ok"]
+    assert running.statuses == ["ok", "ok", "cancelled"]
 
 
 def test_an_experiment_that_does_not_listen_is_killed_after_a_while(running: Running) -> None:

@@ -76,7 +76,7 @@ def test_utilisation_is_the_mean_of_the_devices_and_memory_their_sum(
 
 def test_samples_are_taken_while_it_runs(monkeypatch: pytest.MonkeyPatch, context: ExperimentContext):
     monkeypatch.setitem(sys.modules, "pynvml", nvml([[50]], [1]))
-    instrument = Gpu(interval_ms=1)
+    instrument = Gpu(interval_ms=20)
     state = instrument.start(context)
     time.sleep(1.2)
     reading = instrument.stop(state)

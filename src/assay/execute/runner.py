@@ -27,12 +27,32 @@ FLUSH_EXECUTIONS = 2000
 
 @dataclass(slots=True)
 class Interrupt:
-    """Set by the first Ctrl-C or SIGTERM; a second Ctrl-C is not waited for."""
+    """Set by the first Ctrl-C or SIGTERM; a second Ctrl-C is not waited for, but for what is being stored."""
 
     is_requested: bool = False
+    _is_urgent: bool = False
+    _is_storing: bool = False
 
     def __call__(self) -> bool:
         return self.is_requested
+
+    def request(self, signum: int, frame: FrameType | None) -> None:
+        if self.is_requested and signum == signal.SIGINT:
+            if self._is_urgent or not self._is_storing:
+                raise KeyboardInterrupt
+            self._is_urgent = True
+        self.is_requested = True
+
+    @contextlib.contextmanager
+    def storing(self) -> Iterator[None]:
+        """A second Ctrl-C takes effect afterwards, a third one at once."""
+        self._is_storing = True
+        try:
+            yield
+        finally:
+            self._is_storing = False
+        if self._is_urgent:
+            raise KeyboardInterrupt
 
 
 def carry_out(
@@ -46,16 +66,21 @@ def carry_out(
     """Everything the plan still wants, as it gets done; a trial that has ended gets no further jobs."""
     suites = {trial.index for trial in assignment.plan.trials if trial.agent_use is not None}
     pending, patience = _Pending(), _TrialPatience(ended, suites)
-    for batch in executor.map(attempt, jobs(assignment, ended), stop):
-        pending.add(batch)
-        if spending is not None:
-            spending.add(batch.executions)
-        pending.stopped.update(patience.see(batch))
-        if deciding is not None:
-            deciding.see(batch, ended)
-        if pending.is_due():
+    try:
+        for batch in executor.map(attempt, jobs(assignment, ended), stop):
+            pending.add(batch)
+            if spending is not None:
+                spending.add(batch.executions)
+            pending.stopped.update(patience.see(batch))
+            if deciding is not None:
+                deciding.see(batch, ended)
+            if pending.is_due():
+                yield pending.taken()
+                pending = _Pending()
+    except KeyboardInterrupt:
+        if not pending.is_empty:
             yield pending.taken()
-            pending = _Pending()
+        raise
     if not pending.is_empty:
         yield pending.taken()
 
@@ -138,13 +163,7 @@ def interruptible() -> Iterator[Interrupt]:
     if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
-
-    def request(signum: int, frame: FrameType | None) -> None:
-        if interrupt.is_requested and signum == signal.SIGINT:
-            raise KeyboardInterrupt
-        interrupt.is_requested = True
-
-    before = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, interrupt.request) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield interrupt
     finally:

@@ -204,7 +204,7 @@ def _carried_out(
     executor = lookup.find("executors", plan.executor)(plan.parallelism)
     deciding = _deciding(begun, plan, store)
     places = _Folders(begun, plan)
-    with interruptible() as interrupt, places as folders:
+    with interruptible() as interrupt, places as folders, _ended_by_hand(store, begun.id):
         done = store.done(begun.id) if plan.suite else {}
         assignment = Assignment(plan, begun.id, folders, progress, done, places.temporary)
         ended = {stored.trial.index for stored in begun.trials if stored.stopped}
@@ -218,9 +218,10 @@ def _carried_out(
             for batch in carry_out(
                 assignment, executor, lambda: interrupt() or spending.is_over, ended, spending, deciding
             ):
-                store.add(begun.id, batch)
-                for index, version in batch.versions.items():
-                    store.set_agent_version(begun.id, index, versions.together_with(index, version))
+                with interrupt.storing():
+                    store.add(begun.id, batch)
+                    for index, version in batch.versions.items():
+                        store.set_agent_version(begun.id, index, versions.together_with(index, version))
                 watch(batch)
         if deciding is not None and deciding.is_over and not interrupt():
             begun = _ruled(begun, plan, store, deciding)
@@ -237,6 +238,16 @@ def _carried_out(
 
         write_output_dir(report_of(store, begun.id), Path(plan.output_dir))
     return finished
+
+
+@contextmanager
+def _ended_by_hand(store: Store, run: str) -> Iterator[None]:
+    """A run whose user would not wait for its end is not left as one that still goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        store.finish(run, RunState.INTERRUPTED, datetime.now(UTC))
+        raise
 
 
 def _deciding(begun: Run, plan: Plan, store: Store) -> Deciding | None:

@@ -30,21 +30,29 @@ class Local:
         self._workers = workers
 
     def map(self, attempt: Attempt, jobs: Iterable[Job], stop: Callable[[], bool]) -> Iterator[Batch]:
-        waiting = iter(jobs)
         with Wards(f"{attempt.__module__}:{attempt.__qualname__}") as wards:
-            while not stop():
-                job = next(waiting, None) if len(wards) < self._workers else None
-                if job is None and not len(wards):
-                    return
-                if job is None:
+            try:
+                yield from self._done(attempt, iter(jobs), stop, wards)
+                yield from wards.sent_away()
+            except KeyboardInterrupt:
+                yield from wards.cut_off()
+                raise
+
+    def _done(
+        self, attempt: Attempt, waiting: Iterator[Job], stop: Callable[[], bool], wards: Wards
+    ) -> Iterator[Batch]:
+        while not stop():
+            job = next(waiting, None) if len(wards) < self._workers else None
+            if job is None and not len(wards):
+                return
+            if job is None:
+                yield from wards.looked_after()
+            elif job.isolation is Isolation.INLINE:
+                while len(wards) and not stop():
                     yield from wards.looked_after()
-                elif job.isolation is Isolation.INLINE:
-                    while len(wards) and not stop():
-                        yield from wards.looked_after()
-                    yield from _inline(attempt, job, stop)
-                else:
-                    yield from wards.taken_in(job)
-            yield from wards.sent_away()
+                yield from _inline(attempt, job, stop)
+            else:
+                yield from wards.taken_in(job)
 
 
 class Wards:
@@ -61,8 +69,7 @@ class Wards:
 
     def __exit__(self, *_: object) -> None:
         try:
-            for ward in self._active:
-                ward.abandon()
+            list(self.cut_off())
         finally:
             self._guardian.close()
 
@@ -98,6 +105,12 @@ class Wards:
             yield Batch()
         for ward in self._active:
             yield from ward.ended()
+        self._active.clear()
+
+    def cut_off(self) -> Iterator[Batch]:
+        """All are ended where they are, without a moment for teardown; what they had finished is told."""
+        for ward in self._active:
+            yield from ward.abandoned()
         self._active.clear()
 
     def _wait(self) -> None:
@@ -156,10 +169,13 @@ class Ward:
                 self._patience.see(execution)
             yield batch
 
-    def abandon(self) -> None:
-        if not self.is_done:
-            self.is_done = True
-            self.worker.close()
+    def abandoned(self) -> list[Batch]:
+        """What had come of it when nobody waited any longer."""
+        if self.is_done:
+            return []
+        self.is_done = True
+        self.worker.ask_to_end()
+        return self.worker.close().batches
 
 
 def _not_begun(job: Job, error: OSError) -> Batch:
