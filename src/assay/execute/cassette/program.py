@@ -60,25 +60,42 @@ async def run_program(
         if placeholder_keys:
             for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
                 environment.setdefault(name, PLACEHOLDER_KEY)
+        signals = _Signals()
         try:
             process = await asyncio.create_subprocess_exec(
                 *command, env=environment, stdout=sys.stderr if quiet_output else None
             )
         except OSError as error:
             raise AssayError(f"'{command[0]}' cannot be executed: {error.strerror}.") from None
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, _passed_on, process, number)
+        signals.pass_on_to(process)
         code = await process.wait()
         return code if code >= 0 else 128 - code
 
 
-def _passed_on(process: asyncio.subprocess.Process, number: int) -> None:
-    """A terminal sends Ctrl-C to the program itself as well; a second one might keep it from cleaning up."""
-    if number == signal.SIGINT and _is_of_terminal():
-        return
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(number)
+class _Signals:
+    """Handed to the program; those that come before it is there, as soon as it is."""
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+        self._early: list[int] = []
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._came, number)
+
+    def pass_on_to(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        for number in self._early:
+            self._came(number)
+
+    def _came(self, number: int) -> None:
+        """A terminal sends Ctrl-C to the program itself as well; a second one might keep it from cleaning up."""
+        if number == signal.SIGINT and _is_of_terminal():
+            return
+        if self._process is None:
+            self._early.append(number)
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
 
 
 def _is_of_terminal() -> bool:
