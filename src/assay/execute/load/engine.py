@@ -136,7 +136,7 @@ def carry_out(
         )
         for worker in range(workers)
     )
-    with _Crew(module, workers, orders, _SECONDS_OF_SILENCE + load.seconds_each) as crew:
+    with _Crew(module, workers, orders, _SECONDS_OF_SILENCE + load.seconds_each) as crew, _behind_the_crew():
         return crew.work(Tally(bounds), watch, is_stopped, watch_chunk)
 
 
@@ -262,6 +262,22 @@ class _Crew:
         for process, last in zip(self._processes, heard, strict=True):
             if time.monotonic() - last > self._longest_silence and process.poll() is None:
                 process.kill()
+
+
+@contextlib.contextmanager
+def _behind_the_crew() -> Iterator[None]:
+    """While workers have to be on time, this process waits for a processor to be free instead of taking it from one of them."""
+    if not hasattr(os, "SCHED_BATCH") or os.sched_getscheduler(0) != os.SCHED_OTHER:
+        yield
+        return
+    usual = os.sched_param(0)
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_BATCH, usual)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_OTHER, usual)
 
 
 def _stdin(process: subprocess.Popen[bytes]) -> IO[bytes]:

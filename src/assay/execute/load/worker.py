@@ -32,6 +32,7 @@ from assay.execute.load.schedule import Stage, arrivals, share
 _TICK = 0.1
 WATCHFUL = 0.001
 """Seconds before a request is due in which a worker does not sleep."""
+_WHILE = 0.004
 _MOST_IN_A_ROW = 64
 """Requests started before a look at what came back; whoever is late all the time would otherwise look at nothing else."""
 _NOT_KNOWN = float("nan")
@@ -102,13 +103,20 @@ class Worker:
         tick = begin
         while not self._is_over():
             now = time.monotonic()
-            if now >= tick:
+            before = self._sent
+            self._start_what_is_due(now)
+            if now >= tick and (self._sent > before or self._has_time(now) or now >= tick + _TICK):
                 tick = now + _TICK
                 self._tick(now)
-            self._start_what_is_due(now)
             for fd, events in self._happened(now):
                 self._handle(fd, events)
         self._tick(time.monotonic(), is_last=True)
+
+    def _has_time(self, now: float) -> bool:
+        """Whether no request is due for a while. To tell takes time, here and of whoever listens, who may share the processor;
+        what is told just before a request is due makes that one late.
+        """
+        return self._next is None or self._begin + self._next[1] - now > _WHILE
 
     def _open_ahead(self) -> None:
         """Connections are made before the first request is due, so that it does not pay for its own."""
