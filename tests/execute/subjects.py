@@ -81,7 +81,14 @@ def _fork_and_come_back_twice(context: ExperimentContext) -> dict[str, int]:
 
 
 def _crash_from_a_thread(context: ExperimentContext) -> None:
-    threading.Timer(0.05, os._exit, (5,)).start()
+    threading.Timer(0.005, os._exit, (5,)).start()
+
+
+def _segfault(context: ExperimentContext) -> None:
+    """Without leaving a core, which some systems hand to a program that takes its time."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(4, 0)
+    ctypes.string_at(0)
 
 
 def _flood(context: ExperimentContext) -> None:
@@ -141,7 +148,7 @@ DEEDS: dict[str, Callable[[ExperimentContext], Any]] = {
     "allocate": _allocate,
     "allocate in a child": _allocate_in_a_child,
     "os._exit": lambda context: os._exit(3),
-    "segfault": lambda context: ctypes.string_at(0),
+    "segfault": _segfault,
     "kill itself": lambda context: os.kill(os.getpid(), signal.SIGKILL),
     "crash from a thread": _crash_from_a_thread,
     "return nan": lambda context: {"x": float("nan")},

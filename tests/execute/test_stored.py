@@ -111,7 +111,7 @@ def test_harness_errors_are_made_good_by_resuming(running: Running, tmp_path: Pa
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
     place.mkdir()
-    mounting = ["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", str(place)]
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=2500k", "tmpfs", str(place)]
     if subprocess.run(mounting, capture_output=True).returncode:
         pytest.skip("needs the right to mount a file system")
     yield place
@@ -121,16 +121,16 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_disk_that_fills_up_ends_the_run_with_a_message_and_can_be_resumed(tiny_disk: Path) -> None:
     running = Running(tiny_disk)
 
-    full = running("run", "noop", "--repetitions", "20000")
+    full = running("run", "noop", "--repetitions", "60000")
 
     stored = len(running.executions)
     assert full.returncode == 2
     assert "There is no space left" in full.stderr
     assert "Traceback" not in full.stderr
-    assert 0 < stored < 20_000
+    assert 0 < stored < 60_000
 
     subprocess.run(["mount", "-o", "remount,size=64m", tiny_disk], check=True)
     resumed = running("run", "--resume", "last")
 
     assert resumed.returncode == 0, resumed.stderr
-    assert [row[3] for row in running.executions] == list(range(20_000))
+    assert [row[3] for row in running.executions] == list(range(60_000))

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.load.faulty import ANSWER, Guest, always, faulty, head, openai, until
-from tests.load.loading import load
+from tests.load.loading import load, told_by_the_system
 
 from assay.analysis.load import judged
 from assay.execute.load.asking import LoadOptions, Prepared, prepared
@@ -242,8 +242,8 @@ def stopped(asked: Prepared, after: int) -> LoadResult:
 def test_a_load_that_is_stopped_tells_what_was_measured(given: dict[str, object]) -> None:
     with faulty(slow(0.02)) as server:  # type: ignore[arg-type]
         seconds = {} if "stages" in given else {"duration": "600s"}
-        found = stopped(prepared(LoadOptions(server.url, **given, **seconds)), after=20)  # type: ignore[arg-type]
-    assert found.requests_completed >= 20
+        found = stopped(prepared(LoadOptions(server.url, **given, **seconds)), after=100)  # type: ignore[arg-type]
+    assert found.requests_completed >= 100
     assert set(found.errors) <= {"cut_off"}
     assert found.requests_sent == found.requests_completed + sum(found.errors.values())
     assert found.error_rate.value == 0
@@ -272,14 +272,6 @@ def test_a_load_that_is_stopped_at_once_ends_though_it_was_to_last() -> None:
 def children_of(pid: int) -> list[int]:
     file = Path(f"/proc/{pid}/task/{pid}/children")
     return [int(child) for child in file.read_text().split()] if file.exists() else []
-
-
-def told_by_the_system(pid: int, file: str) -> str:
-    """Nothing where the process has just ended."""
-    try:
-        return Path(f"/proc/{pid}/{file}").read_text()
-    except OSError:
-        return ""
 
 
 def workers() -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -361,15 +362,16 @@ def test_every_request_is_written_to_parquet(assay_inline: AssayInline) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_reports_what_was_measured(assay: Assay, server: Faulty, number: signal.Signals) -> None:
-    with started(assay.folder, server.url, "--rate", "50", "--duration", "600", "--json") as process:
-        until(lambda: len(server.requests) > 30)
+    # At ten a second, no pause of the machine is long enough for more than one request to be missing at the end.
+    with started(assay.folder, server.url, "--rate", "10", "--duration", "600", "--json") as process:
+        until(lambda: len(server.requests) > 15)
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
     found = json.loads(out)
-    assert found["requests_completed"] >= 20
-    assert found["ttft_ms"]["n"] >= 20
+    assert found["requests_completed"] >= 10
+    assert found["ttft_ms"]["n"] >= 10
     assert set(found["errors"]) <= {"cut_off"}
     assert not any("not the load that was asked for" in warning for warning in found["warnings"])
     runs = assay("runs", "list", "--json").json
@@ -383,7 +385,7 @@ def test_a_worker_that_is_killed_is_told_and_ends_with_2(assay: Assay, server: F
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         for child in children:
             if "assay.execute.load.worker" in Path(f"/proc/{child}/cmdline").read_text():
-                subprocess.run(["kill", "-9", child], check=True)
+                os.kill(int(child), signal.SIGKILL)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 2
     found = json.loads(out)

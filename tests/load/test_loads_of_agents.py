@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.command import AssayInline
 from tests.load.faulty import until
-from tests.load.loading import started
+from tests.load.loading import started, told_by_the_system
 
 AGENTS = """
 import asyncio, time
@@ -118,5 +118,5 @@ def test_an_agent_that_blocks_everything_can_be_interrupted(agents: AssayInline)
 
 
 def has_worker(pid: int) -> bool:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return any("agent_worker" in Path(f"/proc/{child}/cmdline").read_text() for child in children)
+    children = told_by_the_system(pid, f"task/{pid}/children").split()
+    return any("agent_worker" in told_by_the_system(int(child), "cmdline") for child in children)

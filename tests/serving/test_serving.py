@@ -18,14 +18,14 @@ from assay.testing.sim_llm import SimOptions, SimServer
 
 
 def test_the_client_times_the_first_token_the_gaps_and_the_whole(assay_inline: AssayInline) -> None:
-    with quick(ttft=0.02, itl=0.01, tokens=6) as server:
+    with quick(ttft=0.02, itl=0.2, tokens=6) as server:
         run(assay_inline, server.url)
     seen = only(assay_inline).measurements
 
     assert seen["output_tokens"] == 6
     assert seen["input_tokens"] > 10
     assert 0.02 <= seen["ttft"] < seen["seconds"]
-    assert seen["seconds"] >= 0.07
+    assert seen["seconds"] >= 1.02
     assert seen["itl"] <= seen["itl_max"]
     assert seen["tpot"] == pytest.approx((seen["seconds"] - seen["ttft"]) / 5)
     assert seen["tokens_per_second"] == pytest.approx(6 / seen["seconds"])

@@ -82,11 +82,19 @@ def test_a_writer_that_is_killed_leaves_whole_batches(url: str, stored: int) -> 
             time.sleep(0.002)
         writer.kill()
         writer.communicate()
+        _settled(store)
         (trial,) = store.run("killed").trials
         values = list(store.series(trial.id)["seconds"].values)
         assert stored <= len(values) == _stored(store)
         assert len(values) % 50 == 0
         assert values == [0.5 + repetition for repetition in range(len(values))]
+
+
+def _settled(store: Store) -> None:
+    """A server may still be finishing what it was told before its client died."""
+    seen = -1
+    while seen != (seen := _stored(store)):
+        time.sleep(0.3)
 
 
 def _stored(store: Store) -> int:

@@ -220,6 +220,12 @@ def with_suite(url: str, data: Data, use: AgentUse | None = None, base: float = 
     return bench
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the last answers may take longer than the half second that they are waited for."""
+    monkeypatch.setattr(benching, "_SHORTEST_GRACE", 30.0)
+
+
 @pytest.mark.parametrize(("skill", "least", "most"), [(0.0, 0, 0), (1.0, 40, 40), (0.5, 1, 39)])
 def test_the_share_of_right_answers_is_the_skill_of_the_server(skill: float, least: int, most: int):
     with quick(skill=skill) as server:

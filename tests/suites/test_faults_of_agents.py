@@ -40,7 +40,7 @@ for line in sys.stdin:
     asked = json.loads(line)
     what = asked["input"]
     if what == "late":
-        time.sleep(5)
+        time.sleep(10)
     if what in FAULTS:
         FAULTS[what]()
     answers = [json.dumps({"id": asked["id"], "output": what, **LIES.get(what, {})})]
@@ -52,7 +52,7 @@ for line in sys.stdin:
 """
 EXPECTED = {
     **dict.fromkeys(("floods", "twice"), (Status.OK, "")),
-    **dict.fromkeys(("hangs", "ignores", "late"), (Status.TIMEOUT, "took longer than 3 s")),
+    **dict.fromkeys(("hangs", "ignores", "late"), (Status.TIMEOUT, "took longer than 6 s")),
     "crashes": (Status.FAILED, "died of SIGSEGV"),
     "closes": (Status.FAILED, "in the middle of an answer"),
     "garbage": (Status.INVALID_OUTPUT, "not JSON"),
@@ -88,7 +88,7 @@ def test_every_fault_is_recorded_as_what_it_is_and_the_run_goes_on(
 ) -> None:
     program = assay_inline.write("misbehaving.py", PROGRAM)
     agent = {"name": "a", "type": "command", "command": [sys.executable, "-S", "-E", str(program)]}
-    assay_inline.write("s.yaml", suite(cases(), [agent], benchmark={"limits": {"seconds": 3}}))
+    assay_inline.write("s.yaml", suite(cases(), [agent], benchmark={"limits": {"seconds": 6}}))
     started = time.monotonic()
     assert assay_inline("run", "s.yaml", "-q", "--concurrency", concurrency).code == 0
     assert time.monotonic() - started < 300
