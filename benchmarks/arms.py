@@ -99,22 +99,25 @@ def interleaved(arms: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, l
     return answers
 
 
-def peer(name: str, folder: Path = PEERS, python: str = PYTHON) -> Path:
-    """The Python of a peer's own virtual environment, made from the folder's NAME.txt where it is not there yet."""
+def peer(name: str, folder: Path = PEERS, python: str = PYTHON, is_complete: bool = False) -> Path:
+    """The Python of a peer's own virtual environment, made from the folder's NAME.txt where it is not there yet.
+
+    Of a list that is complete nothing is installed but what it names.
+    """
     requirements = folder / f"{name}.txt"
     own = Path(__file__).parent.parent / f".venv-{name}" / "bin" / "python"
     made = own.parent / "made"
     if not made.is_file() or made.stat().st_mtime < requirements.stat().st_mtime:
         tell(f"  making the environment of {name}")
         subprocess.run([python, "-m", "venv", "--clear", str(own.parent.parent)], check=True)
-        _install(own, requirements)
+        _install(own, "-r", str(requirements), *(["--no-deps"] if is_complete else []))
         made.touch()
     return own
 
 
-def _install(python: Path, requirements: Path) -> None:
+def _install(python: Path, *what: str) -> None:
     """By uv where it is installed, which takes a fraction of the time."""
-    wanted = ["-q", "-r", str(requirements)]
+    wanted = ["-q", *what]
     has_uv = subprocess.run([PYTHON, "-m", "uv", "--version"], capture_output=True).returncode == 0
     if has_uv:
         subprocess.run([PYTHON, "-m", "uv", "pip", "install", "--python", str(python), *wanted], check=True)

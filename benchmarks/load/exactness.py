@@ -13,6 +13,7 @@ from arms import interleaved
 from record import Bound, Figure, Promise, Result, figure
 
 from assay.units import seconds
+from load.quiet import Quiet
 from load.server import Answers, Server, Truth, serving
 from load.tools import Put, Tool, assay, label, peers, put_to
 
@@ -59,37 +60,45 @@ Ask = Callable[[Server, str], Held | None]
 
 
 def measure(quick: bool) -> list[Result]:
-    length = 4 if quick else 10
+    short = 4 if quick else 10
+    quiet = Quiet()
     there = peers(with_heavy=not quick)
     tools = [tool for tool in there.tools if tool.told is not None]
-    asking: dict[str, Ask] = {"assay": partial(_ours, length)}
-    asking |= {tool.name: partial(_theirs, tool, length) for tool in tools}
+    asking: dict[str, Ask] = {"assay": partial(_ours, short)}
+    asking |= {tool.name: partial(_theirs, tool, short) for tool in tools}
     # Tools that take half a minute to begin are asked once.
     heavy = {tool.name for tool in tools if tool.is_heavy}
     with serving(ANSWERS) as server:
-        found = interleaved(_arms(asking, server, without=heavy), 1 if quick else 3)
-        found |= interleaved(_arms(asking, server, without=set(asking) - heavy), 1)
+        found = interleaved(_arms(asking, server, quiet, without=heavy), 1 if quick else 3)
+        quiet.tries = 1
+        found |= interleaved(_arms(asking, server, quiet, without=set(asking) - heavy), 1)
     by_tool = {
         name: {load: [one for one in found[f"{name}, {load}"] if one is not None] for load in LOADS}
         for name in asking
     }
-    return [*(_result(which, by_tool, there.left_out) for which in PROMISES), _punctual(by_tool)]
+    results = [*(_result(which, by_tool, there.left_out) for which in PROMISES), _punctual(by_tool)]
+    return [replace(one, detail=f"{one.detail} {quiet}.".lstrip()) for one in results]
 
 
 def _arms(
-    asking: Mapping[str, Ask], server: Server, without: Collection[str]
+    asking: Mapping[str, Ask], server: Server, quiet: Quiet, without: Collection[str]
 ) -> dict[str, Callable[[], Held | None]]:
     return {
-        f"{name}, {load}": partial(ask, server, load)
+        f"{name}, {load}": partial(quiet.then, partial(ask, server, load))
         for name, ask in asking.items()
         for load in LOADS
         if name not in without
     }
 
 
-def _ours(length: int, server: Server, load: str) -> Held:
+def _length(short: int, load: str) -> int:
+    """Of one at a time, a P99 takes longer to have."""
+    return short * 3 if LOADS[load].at_once == 1 else short
+
+
+def _ours(short: int, server: Server, load: str) -> Held:
     # Everything counts: the server's record knows no warm-up either.
-    done = assay(server, *LOADS[load].options(), "--duration", f"{length}s", "--warmup", "0s")
+    done = assay(server, *LOADS[load].options(), "--duration", f"{_length(short, load)}s", "--warmup", "0s")
     told = json.loads(done.end.stdout)
     reported = {
         "ttft_p50": told["ttft_ms"]["p50"] / 1e3,
@@ -100,9 +109,9 @@ def _ours(length: int, server: Server, load: str) -> Held:
     return replace(_held(reported, done.truth, load), from_send=sent)
 
 
-def _theirs(tool: Tool, length: int, server: Server, load: str) -> Held | None:
+def _theirs(tool: Tool, short: int, server: Server, load: str) -> Held | None:
     """None when the tool failed, which is told."""
-    done = put_to(server, tool, length, LOADS[load], reads=True)
+    done = put_to(server, tool, _length(short, load), LOADS[load], reads=True)
     return None if done is None else _held(done.told, done.truth, load)
 
 

@@ -9,6 +9,7 @@ from arms import CommandFailed, interleaved
 from record import Bound, Promise, Result, figure, ratio
 
 from assay.units import seconds
+from load.quiet import Quiet
 from load.server import Answers, serving
 from load.tools import ASSAY_TOOL, Ran, Tool, Tools, label, peers, put_to
 
@@ -38,9 +39,12 @@ def measure(quick: bool) -> list[Result]:
     there = peers(with_heavy=not quick)
     long, short = (4, 1) if quick else (10, 2)
     tools = [ASSAY_TOOL, *there.tools]
+    # Whoever keeps both cores busy is interrupted all the time; to begin in a quiet moment is all that can be had.
+    quiet = Quiet(tries=1)
     with serving(Answers()) as server:
-        arms = {tool.name: partial(put_to, server, tool, long) for tool in tools}
-        arms |= {_short(tool.name): partial(put_to, server, tool, short) for tool in tools if _has_cpu(tool)}
+        puts = {tool.name: partial(put_to, server, tool, long) for tool in tools}
+        puts |= {_short(tool.name): partial(put_to, server, tool, short) for tool in tools if _has_cpu(tool)}
+        arms = {name: partial(quiet.then, put) for name, put in puts.items()}
         found = interleaved(arms, 1 if quick else 3)
     # A tool that failed once is left out: what it does on other days is not known.
     whole = {name: [one for one in runs if one] for name, runs in found.items() if all(runs)}

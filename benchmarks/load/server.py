@@ -17,7 +17,6 @@ from urllib.request import urlopen
 from arms import CommandFailed
 
 SOURCE = Path(__file__).parent / "server.c"
-PROGRAM = Path(__file__).parent / "build" / "server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def pinned(words: Sequence[str], place: int) -> list[str]:
 def serving(answers: Answers) -> Iterator[Server]:
     port = _free_port()
     times = [str(round(seconds * 1e6)) for seconds in (answers.ttft, answers.itl)]
-    words = [str(_compiled()), str(port), *times, str(answers.tokens), str(answers.slots)]
+    words = [str(compiled(SOURCE)), str(port), *times, str(answers.tokens), str(answers.slots)]
     process = subprocess.Popen(pinned(words, 0), stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
@@ -108,14 +107,16 @@ def serving(answers: Answers) -> Iterator[Server]:
         process.stdout.close()
 
 
-def _compiled() -> Path:
-    if not PROGRAM.is_file() or PROGRAM.stat().st_mtime < SOURCE.stat().st_mtime:
+def compiled(source: Path) -> Path:
+    """The program of a file in C."""
+    program = source.parent / "build" / source.stem
+    if not program.is_file() or program.stat().st_mtime < source.stat().st_mtime:
         compiler = shutil.which("gcc") or shutil.which("cc")
         if compiler is None:
             raise CommandFailed("A C compiler is needed for the server. On Debian: apt-get install gcc")
-        PROGRAM.parent.mkdir(exist_ok=True)
-        subprocess.run([compiler, "-O2", "-o", str(PROGRAM), str(SOURCE)], check=True)
-    return PROGRAM
+        program.parent.mkdir(exist_ok=True)
+        subprocess.run([compiler, "-O2", "-o", str(program), str(source)], check=True)
+    return program
 
 
 def _free_port() -> int:

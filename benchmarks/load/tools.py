@@ -45,7 +45,7 @@ Told = Callable[[Ended, Path], Mapping[str, float]]
 """What a tool reports of its own when it has ended, in seconds: ttft_p50, ttft_p99 and, if it tells, itl_p99."""
 
 
-LABELS = {"aiohttp": "aiohttp + uvloop", "vllm": "a client in vLLM's manner"}
+LABELS = {"aiohttp": "aiohttp + uvloop", "vllm": "vLLM's request function"}
 
 
 def label(name: str) -> str:
@@ -133,19 +133,16 @@ ASSAY_TOOL = Tool(
 )
 
 
-def client(script: str, url: str, seconds: int, *options: str) -> list[str]:
-    """One of the clients beside this file, in the environment that has aiohttp."""
-    path = f"{url}/v1/chat/completions"
-    return [str(peer("aiohttp", PEERS)), str(CLIENTS / script), path, "--seconds", str(seconds), *options]
-
-
-def _of_client(name: str, script: str) -> Tool:
-    peer("aiohttp", PEERS)
+def _of_client(name: str, script: str, is_complete: bool = False) -> Tool:
+    """One of the clients beside this file, in an environment that has what it needs."""
+    words = (str(peer(name, PEERS, is_complete=is_complete)), str(CLIENTS / script))
     return Tool(
         name,
-        lambda url, seconds, _, put: client(script, url, seconds, *put.options()),
+        lambda url, seconds, _, put: [
+            *words, f"{url}/v1/chat/completions", "--seconds", str(seconds), *put.options(),
+        ],
         lambda end, _: json.loads(end.stdout),
-    )
+    )  # fmt: skip
 
 
 def peers(with_heavy: bool) -> Tools:
@@ -310,7 +307,7 @@ _LIGHT: dict[str, Callable[[], Tool]] = {
     "wrk": _wrk,
     "aiohttp": partial(_of_client, "aiohttp", "plain_aiohttp.py"),
     "locust": _locust,
-    "vllm": partial(_of_client, "vllm", "as_vllm.py"),
+    "vllm": partial(_of_client, "vllm", "vllm_function.py", is_complete=True),
 }
 _HEAVY: dict[str, Callable[[], Tool]] = {
     "inference-perf": _inference_perf,
