@@ -108,7 +108,9 @@ def test_of_measurements_that_were_all_disturbed_the_least_disturbed_counts(
 ) -> None:
     quiet = bench("load.quiet")
     taken = iter([0.0, 2.0, 2.0, 3.0, 3.0, 6.0])
+    clock = iter([0.0, 10.0, 20.0, 30.0, 40.0, 50.0])
     found = iter("abc")
+    monkeypatch.setattr(quiet.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(quiet, "look", lambda: 0.0)
     monkeypatch.setattr(quiet, "taken_away", lambda: [next(taken)])
 
