@@ -49,8 +49,8 @@ READING = """\
   a minute to begin are asked once at each load, the others three times. aiperf and guidellm report gaps between tokens as one mean an answer, and
   locust, which has no timetable and rounds to milliseconds, none, so they are not beside the percentile of gaps. Lateness is how far requests reach the server behind an even timetable through the most punctual of them.
 - **Quiet**: the host of a virtual machine may take a processor away for milliseconds at a time, which no tool can help. So a measurement of rates or exactness
-  begins when a program that does nothing but read the clock (`benchmarks/load/pauses.c`) is late by at most 0.1 ms at P99 on both cores, or after 20 s;
-  and one of exactness during which the host took more than 0.3 % of a core's time away, by the kernel's account of stolen time, is made again, up to three in all, of which the one where
+  begins when a program that does nothing but read the clock (`benchmarks/load/pauses.c`) is late by at most 0.1 ms at P99 on both cores, or after half a minute;
+  and one of exactness during which the host took more than 0.3 % of a core's time away, by the kernel's account of stolen time, is made again, up to four in all, of which the one where
   least was taken counts. The same rule holds for all tools that are asked more than once, and what a tool reported plays no part in it. The remarks say how often it was applied, and how quiet it was.
 - **A minute at 1,000 a second**: against the same server; 20,000 tokens a second come back, each with its time.
 - **Capacity**: a server that serves so many at a time, each for a known time, bears the quotient of the two.

@@ -26,11 +26,11 @@ SOURCE = Path(__file__).parent / "pauses.c"
 LOOK = 1.0
 QUIET = 0.1e-3
 """Seconds that the clock's reader may be late by, at P99, in a machine that is called quiet."""
-PATIENCE = 20
+PATIENCE = 30
 """Looks before a measurement, at most."""
 LITTLE = 0.003
 """Share of a core's time that its host may take away during a measurement that counts."""
-TRIES = 3
+TRIES = 4
 
 T = TypeVar("T")
 
