@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.command import COMMAND, Assay, AssayInline, Done, environment, heeding_signals
 
+from assay.execute.cassette.program import Signals
 from assay.testing.sim_llm import SimOptions, SimServer
 
 PROGRAM = Path(__file__).with_name("program.py")
@@ -214,6 +217,18 @@ def test_a_cassette_that_cannot_be_written_is_told(assay_inline: AssayInline) ->
 def test_the_exit_code_of_the_program_is_handed_on(assay: Assay) -> None:
     assert assay("record", "--", "sh", "-c", "exit 7").code == 7
     assert assay("record", "--", "sh", "-c", "kill -9 $$").code == 137
+
+
+def test_a_signal_that_comes_before_the_program_is_there_reaches_it() -> None:
+    async def scene() -> int:
+        signals = Signals()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(0.1)
+        process = await asyncio.create_subprocess_exec("sleep", "600")
+        signals.pass_on_to(process)
+        return await process.wait()
+
+    assert asyncio.run(scene()) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

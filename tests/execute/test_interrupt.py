@@ -12,6 +12,8 @@ import pytest
 from tests.execute.carrying import eventually, is_running
 from tests.execute.running import COMMAND, LONG, PATIENT, Running
 
+from assay.execute.runner import Interrupt, interruptible
+
 
 @pytest.fixture
 def running(tmp_path: Path) -> Running:
@@ -113,3 +115,20 @@ def test_an_inline_run_prints_its_result_and_nothing_else(running: Running) -> N
     assert done.returncode == 0
     assert json.loads(done.stdout)["status"] == "completed"
     assert "and text" in done.stderr
+
+
+@pytest.mark.parametrize(("meanwhile", "is_stored"), [(1, True), (2, False)])
+def test_what_is_being_stored_is_waited_for_but_only_once(meanwhile: int, is_stored: bool) -> None:
+    kept: list[str] = []
+
+    def store(interrupt: Interrupt) -> None:
+        with interrupt.storing():
+            for _ in range(meanwhile):
+                signal.raise_signal(signal.SIGINT)
+            kept.append("whole")
+
+    with interruptible() as interrupt:
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            store(interrupt)
+    assert kept == ["whole"] * is_stored

@@ -225,6 +225,16 @@ def test_noise_alone_is_steady() -> None:
     assert sum(begin for begin, _ in steady) <= 60
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Only Linux has a policy for who can wait.")
+def test_whoever_adds_up_gives_way_to_the_workers_while_there_is_load() -> None:
+    seen: set[int] = set()
+    with faulty(always(ANSWER)) as server:
+        asked = prepared(LoadOptions(server.url, requests=20))
+        asked.measured(lambda pulse, tally: seen.add(os.sched_getscheduler(0)))
+    assert seen == {os.SCHED_BATCH}
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
 def stopped(asked: Prepared, after: int) -> LoadResult:
     answered = 0
 

@@ -52,7 +52,8 @@ def find_capacity(
             nonlocal done
             started = time.time()
             result = judged(asked.at(load).measured(is_stopped=interrupt), load)
-            store.add(begun.id, Batch((execution_of(result, 0, done, started),)))
+            with interrupt.storing():
+                store.add(begun.id, Batch((execution_of(result, 0, done, started),)))
             done += 1
             cause, why = breach(result, load)
             tell(Step(load.concurrency, load.offered, result, cause, why))

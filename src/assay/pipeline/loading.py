@@ -104,7 +104,8 @@ def run_load(
             keep = None if watch_chunk is None else partial(_numbered, watch_chunk, len(results))
             result = judged(asked.at(load).measured(watch, interrupt, keep), load)
             results.append(result)
-            store.add(begun.id, Batch((execution_of(result, trial, repetition, started),)))
+            with interrupt.storing():
+                store.add(begun.id, Batch((execution_of(result, trial, repetition, started),)))
             if interrupt():
                 break
         state = _state(results, interrupt)

@@ -139,7 +139,8 @@ def run_stress(
                     one = _carried_out(scenario, start.bench, told)
                 except Interrupted:
                     break
-                store.add(begun.id, Batch((_execution(one, number, started, start.setting),)))
+                with interrupt.storing():
+                    store.add(begun.id, Batch((_execution(one, number, started, start.setting),)))
                 found.append(one)
                 told.found(one)
         store.finish(begun.id, _state(found, interrupt()), datetime.now(UTC))

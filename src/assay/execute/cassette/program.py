@@ -60,7 +60,7 @@ async def run_program(
         if placeholder_keys:
             for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
                 environment.setdefault(name, PLACEHOLDER_KEY)
-        signals = _Signals()
+        signals = Signals()
         try:
             process = await asyncio.create_subprocess_exec(
                 *command, env=environment, stdout=sys.stderr if quiet_output else None
@@ -72,7 +72,7 @@ async def run_program(
         return code if code >= 0 else 128 - code
 
 
-class _Signals:
+class Signals:
     """Handed to the program; those that come before it is there, as soon as it is."""
 
     def __init__(self) -> None:

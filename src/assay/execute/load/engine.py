@@ -267,17 +267,25 @@ class _Crew:
 @contextlib.contextmanager
 def _behind_the_crew() -> Iterator[None]:
     """While workers have to be on time, this process waits for a processor to be free instead of taking it from one of them."""
-    if not hasattr(os, "SCHED_BATCH") or os.sched_getscheduler(0) != os.SCHED_OTHER:
+    if not _is_usual():
         yield
         return
-    usual = os.sched_param(0)
+    priority = os.sched_param(0)
     with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_BATCH, usual)
+        os.sched_setscheduler(0, os.SCHED_BATCH, priority)
     try:
         yield
     finally:
         with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_OTHER, usual)
+            os.sched_setscheduler(0, os.SCHED_OTHER, priority)
+
+
+def _is_usual() -> bool:
+    """Whether this process is given processors as most are; who has chosen another way is left to it."""
+    try:
+        return sys.platform == "linux" and os.sched_getscheduler(0) == os.SCHED_OTHER
+    except OSError:
+        return False
 
 
 def _stdin(process: subprocess.Popen[bytes]) -> IO[bytes]:

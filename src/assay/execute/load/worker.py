@@ -33,6 +33,7 @@ _TICK = 0.1
 WATCHFUL = 0.001
 """Seconds before a request is due in which a worker does not sleep."""
 _WHILE = 0.004
+"""Seconds without a request that is due, in which there is time for other things."""
 _MOST_IN_A_ROW = 64
 """Requests started before a look at what came back; whoever is late all the time would otherwise look at nothing else."""
 _NOT_KNOWN = float("nan")
