@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -77,25 +78,27 @@ def test_a_program_is_late_by_what_is_left_of_the_pauses_of_its_machine(bench: A
     floor = bench("load.quiet").floor
 
     assert floor([], 1.0) == 0
-    assert floor([0.002] * 10, 1.0) == pytest.approx(
-        0.001
-    )  # half of the time in pauses is later than that: 1 % of all
+    # Half of the time in these pauses has more than that to go: 1 % of all.
+    assert floor([0.002] * 10, 1.0) == pytest.approx(0.001)
     assert floor([0.009] + [20e-6] * 100, 1.0) == pytest.approx(10e-6, rel=0.2)
     assert floor([0.0005, 0.1], 1.0) == pytest.approx(0.09)
+
+
+def disturbed(quiet: Any, monkeypatch: pytest.MonkeyPatch, taken: list[float], floors: list[float]) -> None:
+    """So many seconds are taken away during each measurement of ten, and these floors are seen before."""
+    account = chain.from_iterable((0.0, seconds) for seconds in taken)
+    clock, floor = count(0.0, 10.0), iter(floors)
+    monkeypatch.setattr(quiet, "look", lambda: next(floor))
+    monkeypatch.setattr(quiet, "taken_away", lambda: [0.0, next(account)])
+    monkeypatch.setattr(quiet.time, "monotonic", lambda: next(clock))
 
 
 def test_a_measurement_from_which_the_host_took_much_is_made_again_whatever_it_found(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet = bench("load.quiet")
-    taken = iter([0.0, 5.0, 5.0, 5.0001, 5.0001, 9.0])
-    clock = iter([0.0, 10.0, 20.0, 30.0, 40.0, 50.0])
-    found = iter(["disturbed", "in quiet", "not made"])
-    floors = iter([0.003, 0.00005, 0.00002])
-    monkeypatch.setattr(quiet, "look", lambda: next(floors))
-    monkeypatch.setattr(quiet, "taken_away", lambda: [0.0, next(taken)])
-    monkeypatch.setattr(quiet.time, "monotonic", lambda: next(clock))
-    watch = quiet.Quiet()
+    disturbed(quiet, monkeypatch, taken=[5.0, 0.0001, 4.0], floors=[0.003, 0.00005, 0.00002])
+    watch, found = quiet.Quiet(), iter(["disturbed", "in quiet", "not made"])
 
     assert watch.then(lambda: next(found)) == "in quiet"
     assert watch.floors == [0.00005, 0.00002]
@@ -107,12 +110,8 @@ def test_of_measurements_that_were_all_disturbed_the_least_disturbed_counts(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet = bench("load.quiet")
-    taken = iter([0.0, 2.0, 2.0, 3.0, 3.0, 6.0])
-    clock = iter([0.0, 10.0, 20.0, 30.0, 40.0, 50.0])
+    disturbed(quiet, monkeypatch, taken=[2.0, 1.0, 3.0], floors=[0.0] * 3)
     found = iter("abc")
-    monkeypatch.setattr(quiet.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(quiet, "look", lambda: 0.0)
-    monkeypatch.setattr(quiet, "taken_away", lambda: [next(taken)])
 
     assert quiet.Quiet(tries=3).then(lambda: next(found)) == "b"
 

@@ -29,11 +29,11 @@ UNFINISHED = re.compile(r"\b(?:TODO|FIXME)\b")
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    """Every text file under version control."""
+    """Every text file that is, or will be, under version control."""
     git = shutil.which("git")
     if git is None or not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
-    words = [git, "-c", f"safe.directory={ROOT}", "ls-files"]
+    words = [git, "-c", f"safe.directory={ROOT}", "ls-files", "-co", "--exclude-standard"]
     listed = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     files = (ROOT / name for name in listed.stdout.splitlines())
     return {str(file.relative_to(ROOT)): text for file in files if (text := _text(file)) is not None}

@@ -80,9 +80,9 @@ def test_packages_may_be_left_out(tmp_path: Path):
 def test_it_is_quick(tmp_path: Path):
     times = []
     for _ in range(3):
-        begin = time.process_time()
+        begin = time.perf_counter()
         environment(tmp_path)
-        times.append(time.process_time() - begin)
+        times.append(time.perf_counter() - begin)
     assert min(times) < 1.5
 
 

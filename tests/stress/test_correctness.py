@@ -238,22 +238,16 @@ def test_the_share_of_right_answers_is_the_skill_of_the_server(skill: float, lea
     assert least <= found.good <= most
 
 
-def test_of_long_answers_so_many_are_judged_as_can_be_kept(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(keeping, "MOST_CHARACTERS", 1)
+@pytest.mark.parametrize(("limit", "most", "scored"), [("MOST_CHARACTERS", 1, 1), ("MOST_ANSWERS", 10, 10)])
+def test_of_many_or_long_answers_an_even_choice_stands_for_all(
+    monkeypatch: pytest.MonkeyPatch, limit: str, most: int, scored: int
+):
+    monkeypatch.setattr(keeping, limit, most)
     with quick(skill=1.0) as server:
         bench = with_suite(f"{server.url}/v1", sums())
         found = HighLoad(seconds=1.0, times=2.0, recovery_seconds=0.5).run(bench)
     assert found.correctness is not None
-    assert (found.completed, found.correctness.scored, found.good) == (40, 1, 40)
-
-
-def test_of_many_answers_an_even_choice_stands_for_all(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(keeping, "MOST_ANSWERS", 10)
-    with quick(skill=1.0) as server:
-        bench = with_suite(f"{server.url}/v1", sums())
-        found = HighLoad(seconds=1.0, times=2.0, recovery_seconds=0.5).run(bench)
-    assert found.correctness is not None
-    assert (found.completed, found.correctness.scored, found.good) == (40, 10, 40)
+    assert (found.completed, found.correctness.scored, found.good) == (40, scored, 40)
 
 
 def test_made_up_inputs_are_not_judged_and_it_is_said():
