@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.analysis.compare import compare_reports
 from assay.analysis.findings import findings
-from assay.analysis.trial import trial_report
+from assay.analysis.trial import estimated
 from assay.analysis.verdict import Contrast, judged
 from assay.model import (
     Agent,
@@ -103,7 +103,7 @@ def _trial(name: str, series: Mapping[str, Series]) -> TrialReport:
         processes=30,
     )
     metrics: dict[str, Metric] = {}
-    return trial_report(StoredTrial(1, trial, None), series, {"ok": 90}, (), (), {}, (), metrics)
+    return estimated(TrialReport(StoredTrial(1, trial, None), (), {"ok": 90}, series), metrics)
 
 
 def _series(chance: np.random.Generator, units: int) -> Series:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from assay.analysis.findings import findings
-from assay.analysis.trial import trial_report
+from assay.analysis.trial import estimated
 from assay.model import (
     Agent,
     Environment,
@@ -85,16 +85,9 @@ class Lab:
             isolation=isolation,
         )
         ok = max((len(column.values) for column in series.values()), default=0)
-        return trial_report(
-            StoredTrial(1, planned, stopped),
-            series,
-            counts or {"ok": ok},
-            failures,
-            (),
-            applied or {},
-            (),
-            metrics or {},
-        )
+        stored = StoredTrial(1, planned, stopped)
+        report = TrialReport(stored, (), counts or {"ok": ok}, series, failures, applied=applied or {})
+        return estimated(report, metrics or {})
 
     def report(
         self,

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from assay.analysis.findings import SEVERE
-from assay.analysis.trial import trial_report
+from assay.analysis.trial import estimated
 from assay.model import Better, Execution, Isolation, Metric, Phase, Report, Status
 
 
@@ -14,7 +16,7 @@ def codes(report: Report) -> list[str]:
 def test_time_comes_first_then_the_experiments_own_metrics_then_those_of_instruments(lab) -> None:
     made = lab.trial(seconds=lab.times())
     series = {name: lab.times() for name in ("rss_bytes", "rows_per_sec", "seconds")}
-    report = trial_report(made.stored, series, {"ok": 50}, (), (), {}, (), {}, watched=["rss_bytes"])
+    report = estimated(replace(made, series=series, watched=frozenset(["rss_bytes"])), {})
     assert [estimate.metric.name for estimate in report.estimates] == ["seconds", "rows_per_sec", "rss_bytes"]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from assay.analysis.findings import findings
 from assay.analysis.ratings import rate
 from assay.analysis.tally import case_series
-from assay.analysis.trial import trial_report
+from assay.analysis.trial import estimated
 from assay.model import (
     Agent,
     AgentUse,
@@ -231,17 +231,17 @@ def trial_of(
     executions = Asked(number, made, benchmark.cases, repetitions, hostile)
     measured = [one for one in executions if one.phase is Phase.MEASURED]
     table = case_table(executions)
-    return trial_report(
+    report = TrialReport(
         StoredTrial(number, trial),
-        series=case_series(table),
+        estimates=(),
         counts=dict(Counter(one.status.value for one in measured)),
+        series=case_series(table),
         failures=tuple(one for one in measured if one.status is not Status.OK)[:20],
         executions=executions,
         applied={"model": made.version} if made.version else {},
-        artifacts=(),
-        metrics={},
         ratings=rate(table, benchmark.rubric, benchmark.limits),
     )
+    return estimated(report, {})
 
 
 def suite_report(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.analysis.trial import trial_report
+from assay.analysis.trial import estimated
 from assay.model import Agent, Execution, Iterations, Phase, Series, Status, StoredTrial, Trial, TrialReport
 
 LOCAL = """\
@@ -124,6 +124,7 @@ def _report(
     series = {
         "seconds": Series(numbers, [0] * len(numbers), [one.measurements["seconds"] for one in executions])
     }
-    return trial_report(
-        StoredTrial(index, trial), series, {"ok": len(executions)}, (), tuple(executions), {}, (), {}
+    report = TrialReport(
+        StoredTrial(index, trial), (), {"ok": len(executions)}, series, executions=tuple(executions)
     )
+    return estimated(report, {})

@@ -2,61 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from assay.analysis.estimate import estimate
-from assay.model import (
-    Artifact,
-    Estimate,
-    Execution,
-    Kind,
-    Metric,
-    Ratings,
-    Series,
-    StoredTrial,
-    TrialReport,
-    metric_named,
-)
-from assay.model.rating import Judging
+from assay.model import Estimate, Kind, Metric, Series, TrialReport, metric_named
 
 
-def trial_report(
-    stored: StoredTrial,
-    series: Mapping[str, Series],
-    counts: Mapping[str, int],
-    failures: tuple[Execution, ...],
-    executions: Iterable[Execution],
-    applied: Mapping[str, object],
-    artifacts: tuple[Artifact, ...],
-    metrics: Mapping[str, Metric],
-    *,
-    watched: Collection[str] = (),
-    ratings: Ratings | None = None,
-    judging: Judging | None = None,
-    definition: str = "",
-) -> TrialReport:
-    """`metrics` tells unit and direction where a name does not; `watched` names those that instruments gave."""
+def estimated(report: TrialReport, metrics: Mapping[str, Metric]) -> TrialReport:
+    """With estimates of all its series; `metrics` tells unit and direction where a name does not."""
+    series, watched = report.series, report.watched
     names = sorted(
         (name for name in series if len(series[name].values)), key=lambda name: _place(name, watched)
     )
-    report = TrialReport(
-        stored=stored,
-        estimates=tuple(_estimated(name, series[name], metrics, watched) for name in names),
-        counts=counts,
-        series=series,
-        failures=failures,
-        executions=executions,
-        applied=applied,
-        artifacts=artifacts,
-        watched=frozenset(watched),
-        ratings=ratings,
-        judging=judging,
-        definition=definition,
+    found = replace(
+        report, estimates=tuple(_estimated(name, series[name], metrics, watched) for name in names)
     )
-    return (
-        replace(report, estimates=tuple(map(_made_up, report.estimates))) if report.is_simulated else report
-    )
+    return replace(found, estimates=tuple(map(_made_up, found.estimates))) if found.is_simulated else found
 
 
 def _estimated(

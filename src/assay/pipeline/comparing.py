@@ -17,7 +17,7 @@ from assay.analysis.matrix import matrix
 from assay.analysis.same import same_value
 from assay.analysis.showdown import contender, showdowns
 from assay.analysis.tally import case_series, tally_of
-from assay.analysis.trial import trial_report
+from assay.analysis.trial import estimated
 from assay.errors import AssayError, Unlike
 from assay.model import (
     CaseTable,
@@ -130,21 +130,12 @@ def side(store: Store, ref: str, suite: str | None = None) -> Report:
 
 def _estimated_again(trial: TrialReport) -> TrialReport:
     """A trial that was read from a file, with estimates by the method of today."""
-    table = None if trial.ratings is None else case_table(trial.executions)
-    return trial_report(
-        trial.stored,
-        series=trial.series if table is None else case_series(table),
-        counts=trial.counts,
-        failures=trial.failures,
-        executions=trial.executions,
-        applied=trial.applied,
-        artifacts=trial.artifacts,
-        metrics={estimate.metric.name: estimate.metric for estimate in trial.estimates},
-        ratings=trial.ratings
-        if table is None or trial.ratings is None
-        else _told_apart(trial.ratings, table),
-        definition=trial.definition,
-    )
+    metrics = {estimate.metric.name: estimate.metric for estimate in trial.estimates}
+    if trial.ratings is None:
+        return estimated(trial, metrics)
+    table = case_table(trial.executions)
+    ratings = _told_apart(trial.ratings, table)
+    return estimated(replace(trial, series=case_series(table), ratings=ratings), metrics)
 
 
 def _told_apart(ratings: Ratings, table: CaseTable) -> Ratings:

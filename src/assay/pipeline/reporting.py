@@ -11,7 +11,7 @@ from typing import Any
 
 from assay.analysis.findings import findings
 from assay.analysis.tally import case_series
-from assay.analysis.trial import trial_report
+from assay.analysis.trial import estimated
 from assay.errors import LookupFailed, MissingExtra, PlanError, no_such
 from assay.model import (
     Metric,
@@ -39,20 +39,21 @@ def report_of(store: Store, ref: str) -> Report:
 
 def trial_report_of(store: Store, stored: StoredTrial, suite: Suite | None) -> TrialReport:
     table = store.case_table(stored.id) if stored.trial.agent_use is not None and suite is not None else None
-    return trial_report(
+    report = TrialReport(
         stored,
-        series=store.series(stored.id) if table is None else case_series(table),
+        estimates=(),
         counts=store.counts(stored.id),
+        series=store.series(stored.id) if table is None else case_series(table),
         failures=store.failures(stored.id),
         executions=store.executions(stored.id),
         applied=store.applied(stored.id),
         artifacts=store.artifacts(stored.id),
-        metrics=declared_metrics(stored),
-        watched=watched_metrics(stored),
+        watched=frozenset(watched_metrics(stored)),
         ratings=ratings_of(store, stored, suite, table) if table is not None and suite is not None else None,
         judging=store.judging(stored.id) if table is not None else None,
         definition=_definition(stored, suite),
     )
+    return estimated(report, declared_metrics(stored))
 
 
 def _definition(stored: StoredTrial, suite: Suite | None) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from assay.analysis.findings import findings
-from assay.analysis.trial import trial_report
+from assay.analysis.trial import estimated
 from assay.model import (
     Agent,
     Environment,
@@ -92,16 +92,15 @@ def _trial(index: int, arm: str, seconds: float, failures: int) -> TrialReport:
     series = Series(
         [e.process for e in ok], [e.repetition for e in ok], [e.measurements["seconds"] for e in ok]
     )
-    return trial_report(
+    report = TrialReport(
         StoredTrial(index + 1, _planned(index, arm)),
-        series={"seconds": series},
+        estimates=(),
         counts={"ok": len(ok), **({"failed": failures} if failures else {})},
+        series={"seconds": series},
         failures=failed,
         executions=(*ok, *failed),
-        applied={},
-        artifacts=(),
-        metrics={},
     )
+    return estimated(report, {})
 
 
 def _planned(index: int, arm: str) -> Trial:
