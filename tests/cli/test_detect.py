@@ -110,6 +110,21 @@ def test_too_few_points_tell_nothing_and_say_why(assay_inline: AssayInline, seri
     assert f"Cannot tell: {len(series)} of at least 8 points." in assay_inline("detect", "series.json").out
 
 
+@pytest.mark.parametrize(("each", "told"), [(6, True), (8, False)])
+def test_a_step_among_points_that_are_too_few_for_it_is_not_called_none(
+    assay_inline: AssayInline, each: int, told: bool
+) -> None:
+    levels = [10.0 + 0.01 * number for number in range(each)] + [
+        15.0 + 0.01 * number for number in range(each)
+    ]
+    assay_inline.write("series.json", json.dumps(levels))
+    found = assay_inline("detect", "series.json", "--json").json
+
+    assert [point["index"] for point in found["change_points"]] == ([] if told else [each])
+    assert found["reason"] == ("A step is told from 16 points on." if told else "")
+    assert ("A step is told from 16 points on." in assay_inline("detect", "series.json").out) is told
+
+
 @pytest.mark.parametrize("extreme", [[1e300, -1e300] * 20, [0.0] * 20, [5e-324] * 10, [10**300] * 9])
 def test_extreme_numbers_are_shown_without_a_traceback(
     assay_inline: AssayInline, extreme: list[float]

@@ -141,6 +141,18 @@ def test_fewer_than_eight_points_tell_nothing_and_say_why(n: int) -> None:
     assert found == History((), None, n, f"{n} of at least 8 points")
 
 
+@pytest.mark.parametrize("n", range(8, 18))
+def test_a_step_can_be_found_exactly_where_a_history_is_not_short(n: int) -> None:
+    places = {
+        point.index
+        for cut in range(1, n)
+        for point in detect([1.0 + 1e-4 * (i % 3) + 9.0 * (i >= cut) for i in range(n)]).change_points
+    }
+
+    assert bool(places) is (n >= 16)
+    assert bool(History((), None, n).limit) is (n < 16)
+
+
 @pytest.mark.parametrize("level", [0.0, 5.0, -5.0, 1e300, -1e300, 5e-324])
 def test_a_constant_has_no_change(level: float) -> None:
     found = detect([level] * 40)

@@ -153,7 +153,7 @@ def document(found: History) -> dict[str, Any]:
         "change_points": [_change_point(one) for one in found.change_points],
         "drift": None if found.drift is None else _drift(found.drift),
         "n": found.n,
-        "reason": found.reason,
+        "reason": found.reason or found.limit,
     }
 
 

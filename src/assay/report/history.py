@@ -48,9 +48,8 @@ def sentence(found: History) -> str:
         return f"Cannot tell: {found.reason}."
     size = f"{count(found.n)} points"
     if not found.change_points:
-        return (
-            f"No change point in {size}." if found.drift is None else f"A slow drift and no step in {size}."
-        )
+        nothing = "No change point" if found.drift is None else "A slow drift and no step"
+        return f"{nothing} in {size}. {found.limit}".rstrip()
     settled, pending = ([one for one in found.change_points if one.is_pending is so] for so in (False, True))
     told = [_settled_text(settled, size)] if settled else []
     told += [f"{_at(one)} is pending: wait for the next points." for one in pending]

@@ -23,6 +23,8 @@ from assay.stats.summary import percentile
 
 FEWEST = 8
 """Points below which no history can be told from noise."""
+FEWEST_FOR_STEPS = 16
+"""Points below which no step is clear: ranks of seven points beside eight never reach what is asked of them."""
 SETTLED = 5
 """Points that a new level needs to count as settled."""
 
@@ -66,6 +68,13 @@ class History:
     n: int
     reason: str = ""
     """Why nothing can be told, where that is so."""
+
+    @property
+    def limit(self) -> str:
+        """Where no step was found because none could be, however large: from when on one can be."""
+        if self.change_points or self.n >= FEWEST_FOR_STEPS:
+            return ""
+        return f"A step is told from {FEWEST_FOR_STEPS} points on."
 
 
 def detect(values: Sequence[float]) -> History:
