@@ -275,6 +275,19 @@ def test_requests_that_are_marked_to_be_told_apart_are_judged_by_their_own_case(
     assert limited.correctness.scored == 8
 
 
+def test_a_server_behind_a_proxy_is_asked_without_the_marks():
+    heard: list[str] = []
+
+    def answered(guest: Guest) -> None:
+        heard.append(asked(guest))
+        guest.say(streamed([delta(content="7"), FINISH, DONE]))
+
+    with faulty(answered) as server:
+        for use in (None, AgentUse("served", "openai", {"base_url": server.url, "model": "m"})):
+            FailureRecovery(seconds=0.4, rounds=1).run(with_suite("" if use else server.url, sums(3), use))
+    assert set(heard) == set(sums(3).prompts)
+
+
 def test_each_case_is_asked_as_often_as_the_others_and_every_request_is_another():
     prompts = Subject(LoadOptions("http://127.0.0.1:9/v1"), data=sums(7)).numbered(16)
     assert len(prompts) == len(set(prompts)) == 21

@@ -95,7 +95,7 @@ class FailureRecovery:
         objectives = () if bench.is_derived else bench.objectives
         load = self._load(bench, lasted)
         prompts = subject.numbered(int(lasted * (load.offered or 1)) + 1)
-        with FaultProxy(upstream, seed=subject.options.seed, tls=subject.trust) as proxy:
+        with subject.proxy_before(upstream) as proxy:
             if subject.use is None:
                 asked = subject.loaded(prompts if subject.takes_input else (), via=proxy.url, is_own=True)
             else:

@@ -52,7 +52,7 @@ class RateLimiting:
         load = Load(Arrivals.CONSTANT, stages=stages, seconds=self.seconds)
         # A wait that was ordered is no fault of the agent's: a limit derived from the calm does not hold here.
         objectives = () if bench.is_derived else bench.objectives
-        with FaultProxy(upstream, seed=subject.options.seed, tls=subject.trust) as proxy:
+        with subject.proxy_before(upstream) as proxy:
             proxy.impose(Fault.rate_limited(self.share, self.retry_after))
             lifting = _Lifting(proxy, self.seconds)
             prompts = subject.numbered(int(self.seconds * rate) + 1)

@@ -66,7 +66,8 @@ class FaultProxy:
     """Listens while it is entered, and lets everything pass until a fault is imposed.
 
     The moments that it tells are those of `clock`; with a `key` of their own, clients whose requests are all alike can be
-    told apart. An upstream with TLS has to be one whom the system trusts, or `tls`.
+    told apart. An upstream with TLS has to be one whom the system trusts, or `tls`. What in a request is `unseen`, as a mark
+    that was put there only for the proxy, is not passed on.
     """
 
     def __init__(
@@ -76,9 +77,10 @@ class FaultProxy:
         key: Callable[[Request], str] = request_key,
         clock: Callable[[], float] = time.monotonic,
         tls: ssl.SSLContext | None = None,
+        unseen: re.Pattern[bytes] | None = None,
     ) -> None:
         self._place = _Place.of(upstream, tls)
-        self._seed, self._key, self._clock = seed, key, clock
+        self._seed, self._key, self._clock, self._unseen = seed, key, clock, unseen
         self._fault, self._drawn = NOTHING, 0
         self._passages: list[Passage] = []
         self._changes: list[Change] = []
@@ -273,7 +275,7 @@ class FaultProxy:
         return request.keeps_alive
 
     async def _forward(self, passage: Passage, request: Request, guest: _Guest, upstream: _Upstream) -> bool:
-        answer = await upstream.ask(request)
+        answer = await upstream.ask(self._as_seen(request))
         passage.status = answer.status
         is_cut = passage.fault is Kind.CUT
         async for piece, body_bytes in answer.pieces():
@@ -285,6 +287,11 @@ class FaultProxy:
             await self._write(guest, piece, passage)
         passage.ended = self._clock()
         return request.keeps_alive and answer.keeps_alive
+
+    def _as_seen(self, request: Request) -> Request:
+        if self._unseen is None:
+            return request
+        return replace(request, body=self._unseen.sub(b"", request.body))
 
     async def _read(self, guest: _Guest) -> bytes:
         data = await guest.reader.read(self._step)

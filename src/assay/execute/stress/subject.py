@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from assay.execute.load.asking import (
     target_for,
 )
 from assay.execute.load.engine import order_for
+from assay.execute.load.proxy import FaultProxy
 from assay.execute.load.request import Ask, Target, check_allowed, is_loopback, requests_for
 from assay.execute.load.tls import trusting
 from assay.model import AgentUse
@@ -131,6 +133,10 @@ class Subject:
             return None
         return trusting(target.ca_file, target.is_checked)
 
+    def proxy_before(self, upstream: str) -> FaultProxy:
+        """It reads the marks of requests and takes them out: the upstream is asked what was meant to be asked."""
+        return FaultProxy(upstream, seed=self.options.seed, tls=self.trust, unseen=_MARK)
+
     @property
     def not_through_its_own_code(self) -> str:
         """Why it cannot be asked that way; "" where it can."""
@@ -186,8 +192,12 @@ class Subject:
         return {**options, "base_url": whole.removesuffix(ending[self.use.type])}
 
 
+_MARK = re.compile(rb"(?:\\n|\n){2}\[request \d+\]")
+"""As `marked` writes it, in JSON or plain."""
+
+
 def marked(prompt: object, number: int) -> object:
-    """A line of its own, so that the mark changes the question as little as can be; what is no text stays as it is.
+    """A line of its own, as an agent may read it before a proxy takes it out; what is no text stays as it is.
 
     >>> marked("12 + 7", 3)
     '12 + 7\\n\\n[request 3]'
