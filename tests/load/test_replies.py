@@ -337,13 +337,17 @@ def compact(*words: str, usage: int | None = None) -> bytes:
     objects: list[dict[str, object]] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
     if usage is not None:
         objects.append({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": usage}})
-    lines = [f"data: {json.dumps(one, separators=(',', ':'))}\n\n".encode() for one in objects]
-    return streamed([*lines, DONE])
+    return streamed([*(tight({"object": "chat.completion.chunk", **one}) for one in objects), DONE])
+
+
+def tight(document: object) -> bytes:
+    return f"data: {json.dumps(document, separators=(',', ':'))}\n\n".encode()
 
 
 ODD_WORDS = st.text(min_size=1, max_size=12) | st.sampled_from(
-    ['"content":"', '\\"content\\":\\"', "}\n\n", '"error"', "[DONE]", '"completion_tokens":9', "0\r\n\r\n"]
-)
+    ['"content":"', '\\"content\\":\\"', "}\n\n", '"error"', "[DONE]", '"completion_tokens":9', "0\r\n\r\n",
+     '"object":"chat.completion.chunk"']
+)  # fmt: skip
 
 
 @given(st.lists(ODD_WORDS, min_size=1, max_size=8), st.none() | st.integers(0, 99))
@@ -359,6 +363,16 @@ def test_whichever_way_an_answer_is_looked_at_the_same_is_found(words: list[str]
     assert quick.tokens() == close
     assert (bytewise.output, bytewise.input) == (close.output, close.input)
     assert len(bytewise.stamps) == len(close.stamps) == len(words)
+
+
+@pytest.mark.parametrize("is_close_look", [True, False])
+def test_an_error_after_the_last_piece_is_seen_however_closely_is_looked(is_close_look: bool) -> None:
+    answer = compact("one", " two", usage=2)
+    told = tight({"error": {"message": "out of memory", "code": 500}})
+    reply = Reply(is_close_look)
+    assert reply.feed(answer.replace(chunk(DONE), chunk(told) + chunk(DONE)), 0.0)
+    with pytest.raises(BadReply, match="error_in_stream"):
+        reply.tokens()
 
 
 def test_the_first_answers_and_every_sixteenth_are_looked_at_closely_and_all_once_trust_is_lost() -> None:

@@ -22,6 +22,9 @@ _LEAST = -30
 """Values below 2 to the power of this are counted as nothing: with seconds, a nanosecond."""
 _MOST = 40
 _BUCKETS = (_MOST - _LEAST) * _PARTS + 1
+_FINER_BITS = 52 - 10
+"""Of a number's 52 bits of fraction, those that do not matter within a bucket."""
+_LEAST_BITS = (1022 + _LEAST) * _PARTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +97,9 @@ def added(parts: Iterable[Histogram]) -> Histogram:
 
 
 def _bucket(values: Array) -> NDArray[np.int64]:
-    mantissa, exponent = np.frexp(np.maximum(values, 0.0))
-    place = (exponent - _LEAST) * _PARTS + ((mantissa - 0.5) * (2 * _PARTS)).astype(np.int64)
-    return np.where(values < 2.0**_LEAST, 0, np.clip(place, 0, _BUCKETS - 1))
+    """The exponent of a number and the first bits of its fraction stand side by side, and are its bucket."""
+    place = (values.view(np.int64) >> _FINER_BITS) - _LEAST_BITS
+    return np.where(place < _PARTS, 0, np.minimum(place, _BUCKETS - 1))
 
 
 def _middle(bucket: int) -> float:

@@ -29,6 +29,7 @@ _NAMES = ("content", "response", "text", "delta", "reasoning_content", "reasonin
 _PIECE = re.compile(rb'"(?:%b)": ?"(?!")' % "|".join(_NAMES).encode())
 """What stands before a piece of content, in every dialect."""
 _CONTENT, _NO_CONTENT = b'"content":"', b'"content":""'
+_OBJECT = b'"object":"chat.completion.chunk"'
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _TAIL = 2048
 """Bytes at the end of a stream among which it says that it is over, and how many tokens there were."""
@@ -354,12 +355,14 @@ def are_all_chunks(data: bytes) -> bool:
 def _plain_tokens(text: bytes, at: float) -> Tokens | None:
     """Of the commonest answer, by counting alone; None when anything about it is out of the common.
 
-    Every event but the last is an object; all but three at the most (role, reason to finish, usage) bring content.
+    All of its objects but three at the most (role, reason to finish, usage) bring content, and what comes after the last
+    content tells that it is over, how many tokens there were, and an error if there was one.
     """
     pieces = text.count(_CONTENT) - text.count(_NO_CONTENT)
-    objects = text.count(b"}\n\n")
-    tail = text[-_TAIL:]
-    if not 0 < pieces <= objects <= pieces + 3 or b"[DONE]" not in tail or b'"error"' in tail:
+    if not 0 < pieces <= text.count(_OBJECT) <= pieces + 3:
+        return None
+    tail = text[text.rfind(_CONTENT) :]
+    if b"[DONE]" not in tail or b'"error"' in tail:
         return None
     given = _last_number(tail, _INPUT_TOKENS)
     return Tokens([at] * pieces, _last_number(tail, _OUTPUT_TOKENS), given, is_over=True)

@@ -36,6 +36,12 @@ _WHILE = 0.004
 """Seconds without a request that is due, in which there is time for other things."""
 _MOST_IN_A_ROW = 64
 """Requests started before a look at what came back; whoever is late all the time would otherwise look at nothing else."""
+_FEW = 16
+_OFTEN = 16
+"""When a worker of a closed loop found more than a few answers so often in a row, it is no burst: it cannot keep up. From then
+on a few answers are read and then as many requests sent, which takes a third less than to do both by turns; before, and as soon
+as it has caught up, each answer is followed by the next request at once.
+"""
 _NOT_KNOWN = float("nan")
 _NEVER = float("inf")
 _IN, _OUT, _GONE = 1, 4, 8 | 16
@@ -71,6 +77,8 @@ class Worker:
         self._reconnects = 0
         self._begin = 0.0
         self._is_stopping = False
+        self._crowds = 0
+        """Of a closed loop: how often in a row more than a few answers had come."""
         self._coalesced = 0
         self._places: int | None = order["concurrency"] if _is_closed(order) else None
         """Of a closed loop: how many requests are always under way, of all workers together."""
@@ -109,8 +117,7 @@ class Worker:
             if now >= tick and (self._sent > before or self._has_time(now) or now >= tick + _TICK):
                 tick = now + _TICK
                 self._tick(now)
-            for fd, events in self._happened(now):
-                self._handle(fd, events)
+            self._handle_all(self._happened(now))
         self._tick(time.monotonic(), is_last=True)
 
     def _has_time(self, now: float) -> bool:
@@ -205,6 +212,13 @@ class Worker:
         self._channels[channel.fd] = channel
         self._poll.register(channel.fd, _IN | _OUT)
         return channel
+
+    def _handle_all(self, happened: list[tuple[int, int]]) -> None:
+        self._crowds = self._crowds + 1 if self._places is not None and len(happened) > _FEW else 0
+        for number, (fd, events) in enumerate(happened, 1):
+            self._handle(fd, events)
+            if self._crowds > _OFTEN and not number % _FEW:
+                self._start_what_is_due(time.monotonic())
 
     def _handle(self, fd: int, events: int) -> None:
         channel = self._channels.get(fd)
@@ -304,7 +318,7 @@ class Worker:
         elif channel.fd in self._channels:
             channel.rest()
             self._idle.append(channel)
-        if self._in_flight < self._most:
+        if self._in_flight < self._most and self._crowds <= _OFTEN:
             self._start_what_is_due(time.monotonic())
 
     def _finish(self, channel: Channel, kind: str | None, at: float) -> None:
@@ -378,7 +392,7 @@ class Worker:
         gaps = self._gaps
         before = stamps[0]
         if before == stamps[-1]:
-            gaps.extend([0.0] * (len(stamps) - 1))
+            gaps.frombytes(bytes(8 * (len(stamps) - 1)))
             self._coalesced += len(stamps) - 1
             return 1
         reads, together = 1, 0

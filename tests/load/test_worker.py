@@ -1,0 +1,105 @@
+"""One worker by itself: in which order it reads answers and sends what follows them."""
+
+from __future__ import annotations
+
+import time
+from itertools import count, groupby
+
+import pytest
+from tests.load.faulty import ANSWER
+
+from assay.execute.load import worker as working
+from assay.execute.load.answer import Reply
+from assay.execute.load.asking import LoadOptions, prepared
+from assay.execute.load.channel import Channel, State
+from assay.execute.load.engine import timetable_of
+from assay.execute.load.record import Chunk
+from assay.execute.load.worker import Worker
+
+FEW, OFTEN = working._FEW, working._OFTEN
+
+
+class Exchange:
+    """Stands for system and server: answers whatever was sent, all at once, and notes what was done."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self._answered: list[int] = []
+        self._numbers = count(100)
+
+    def opened(self) -> Channel:
+        return Wire(next(self._numbers), self)
+
+    def sent(self, fd: int) -> None:
+        self.notes.append("send")
+        self._answered.append(fd)
+
+    def register(self, fd: int, events: int) -> None: ...
+    def modify(self, fd: int, events: int) -> None: ...
+    def unregister(self, fd: int) -> None: ...
+
+    def poll(self, patience: float) -> list[tuple[int, int]]:
+        self.notes.append("poll")
+        answered, self._answered = self._answered, []
+        return [(fd, 1) for fd in answered]
+
+
+class Wire(Channel):
+    """A connection that stands."""
+
+    __slots__ = ("_exchange",)
+
+    def __init__(self, fd: int, exchange: Exchange) -> None:
+        self.fd, self._exchange, self.state = fd, exchange, State.IDLE
+        self.is_reused, self.number, self.payload = False, -1, b""
+        self.due = self.begun = self.sent = 0.0
+        self.reply, self._unsent = Reply(), memoryview(b"")
+
+    def _send_all(self) -> None:
+        self.sent = time.monotonic()
+        self._exchange.sent(self.fd)
+
+    def read(self) -> tuple[bytes, float]:
+        self._exchange.notes.append("read")
+        return ANSWER, time.monotonic()
+
+    def close(self) -> None: ...
+
+
+def turns(monkeypatch: pytest.MonkeyPatch, requests: int, **given: object) -> list[list[tuple[str, int]]]:
+    """What was done after each poll, as how often in a row."""
+    exchange, told = Exchange(), list[Chunk]()
+    monkeypatch.setattr(working, "poller", lambda: exchange)
+    monkeypatch.setattr(working, "_say", told.append)
+    asked = prepared(LoadOptions("http://127.0.0.1:9/v1", requests=requests, **given))  # type: ignore[arg-type]
+    order = {**asked.order, **timetable_of(asked.load), "rows": None, "worker": 0, "workers": 1}
+    worker = Worker(order)
+    worker._open_channel = exchange.opened
+    worker.run(time.monotonic())
+    assert sum(map(len, told)) == requests
+    assert exchange.notes.count("send") == exchange.notes.count("read") == requests
+    polls = " ".join(exchange.notes).split("poll")[1:]
+    return [[(name, len(list(some))) for name, some in groupby(poll.split())] for poll in polls]
+
+
+def by_turns(number: int) -> list[tuple[str, int]]:
+    return [("read", 1), ("send", 1)] * number
+
+
+def test_each_answer_is_followed_by_the_next_request_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = turns(monkeypatch, concurrency=FEW, requests=FEW * 100)
+    assert seen[:-1] == [by_turns(FEW)] * 99
+
+
+def test_many_answers_at_a_time_wait_for_nothing_while_it_may_be_a_burst(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = turns(monkeypatch, concurrency=2 * FEW, requests=2 * FEW * 100)
+    assert seen[:OFTEN] == [by_turns(2 * FEW)] * OFTEN
+    assert seen[OFTEN : OFTEN + 20] == [[("read", FEW), ("send", FEW)] * 2] * 20
+
+
+def test_of_a_timetable_requests_never_wait_for_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are late here: each answer makes room for one more."""
+    seen = turns(monkeypatch, rate=1e6, concurrency=2 * FEW, requests=2 * FEW * 40)
+    assert [by_turns(2 * FEW)] * 20 == seen[OFTEN : OFTEN + 20]
