@@ -20,10 +20,14 @@ FEW, OFTEN = working._FEW, working._OFTEN
 
 
 class Exchange:
-    """Stands for system and server: answers whatever was sent, all at once, and notes what was done."""
+    """Stands for system and server: answers whatever was sent, all at once, and notes what was done.
 
-    def __init__(self) -> None:
+    Where it `pauses`, answers are there only when they are waited for.
+    """
+
+    def __init__(self, pauses: bool) -> None:
         self.notes: list[str] = []
+        self._pauses = pauses
         self._answered: list[int] = []
         self._numbers = count(100)
 
@@ -39,6 +43,8 @@ class Exchange:
     def unregister(self, fd: int) -> None: ...
 
     def poll(self, patience: float) -> list[tuple[int, int]]:
+        if self._pauses and not patience:
+            return []
         self.notes.append("poll")
         answered, self._answered = self._answered, []
         return [(fd, 1) for fd in answered]
@@ -66,9 +72,11 @@ class Wire(Channel):
     def close(self) -> None: ...
 
 
-def turns(monkeypatch: pytest.MonkeyPatch, requests: int, **given: object) -> list[list[tuple[str, int]]]:
+def turns(
+    monkeypatch: pytest.MonkeyPatch, requests: int, pauses: bool = False, **given: object
+) -> list[list[tuple[str, int]]]:
     """What was done after each poll, as how often in a row."""
-    exchange, told = Exchange(), list[Chunk]()
+    exchange, told = Exchange(pauses), list[Chunk]()
     monkeypatch.setattr(working, "poller", lambda: exchange)
     monkeypatch.setattr(working, "_say", told.append)
     asked = prepared(LoadOptions("http://127.0.0.1:9/v1", requests=requests, **given))  # type: ignore[arg-type]
@@ -97,6 +105,11 @@ def test_many_answers_at_a_time_wait_for_nothing_while_it_may_be_a_burst(
     seen = turns(monkeypatch, concurrency=2 * FEW, requests=2 * FEW * 100)
     assert seen[:OFTEN] == [by_turns(2 * FEW)] * OFTEN
     assert seen[OFTEN : OFTEN + 20] == [[("read", FEW), ("send", FEW)] * 2] * 20
+
+
+def test_bursts_with_pauses_between_them_are_nothing_to_keep_up_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = turns(monkeypatch, pauses=True, concurrency=2 * FEW, requests=2 * FEW * 100)
+    assert seen[:-1] == [by_turns(2 * FEW)] * 99
 
 
 def test_of_a_timetable_requests_never_wait_for_answers(monkeypatch: pytest.MonkeyPatch) -> None:

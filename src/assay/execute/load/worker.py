@@ -38,9 +38,9 @@ _MOST_IN_A_ROW = 64
 """Requests started before a look at what came back; whoever is late all the time would otherwise look at nothing else."""
 _FEW = 16
 _OFTEN = 16
-"""When a worker of a closed loop found more than a few answers so often in a row, it is no burst: it cannot keep up. From then
-on a few answers are read and then as many requests sent, which takes a third less than to do both by turns; before, and as soon
-as it has caught up, each answer is followed by the next request at once.
+"""When a worker of a closed loop found more than a few answers so often, and never none, it is no burst: it cannot keep up. From
+then on a few answers are read and then as many requests sent, which takes a third less than to do both by turns; before, and as
+soon as it has caught up, each answer is followed by the next request at once.
 """
 _NOT_KNOWN = float("nan")
 _NEVER = float("inf")
@@ -78,7 +78,7 @@ class Worker:
         self._begin = 0.0
         self._is_stopping = False
         self._crowds = 0
-        """Of a closed loop: how often in a row more than a few answers had come."""
+        """Of a closed loop: how often in a row more than a few answers were waiting."""
         self._coalesced = 0
         self._places: int | None = order["concurrency"] if _is_closed(order) else None
         """Of a closed loop: how many requests are always under way, of all workers together."""
@@ -159,6 +159,11 @@ class Worker:
 
     def _happened(self, now: float) -> list[tuple[int, int]]:
         """What happens next, asleep or, in the last moment before a request is due, awake."""
+        if self._crowds:
+            waiting: list[tuple[int, int]] = self._poll.poll(0)
+            if waiting:
+                return waiting
+            self._crowds = 0
         due = _NEVER
         if self._next is not None and self._in_flight < self._most and not self._is_stopping:
             due = self._begin + self._next[1]
