@@ -167,6 +167,39 @@ def test_a_rate_beyond_any_generator_is_told_and_the_load_ends() -> None:
     assert not found.is_saturated
 
 
+def test_requests_that_fail_after_the_end_of_the_sending_count_among_the_errors() -> None:
+    """One in five is never answered, and is given up when nothing is sent any more."""
+
+    def talk(guest: Guest) -> bool:
+        if guest.number % 5:
+            guest.say(ANSWER)
+            return True
+        time.sleep(2.5)
+        return False
+
+    with faulty(talk) as server:
+        found = load(server.url, rate=50.0, duration="1s", timeout="1s", slo="error_rate<1%")
+    assert found.errors == {"timeout": 10}
+    assert found.error_rate.value == pytest.approx(0.2, abs=0.06)
+    assert [held.is_met for held in found.held] == [False]
+
+
+def test_what_is_sent_after_the_end_was_not_sent_as_it_was_asked_for() -> None:
+    with faulty(OneAtATime(0.02)) as server:
+        found = load(server.url, rate=100.0, duration="1s", concurrency=4, timeout="30s")
+    assert found.requests_completed == 100
+    assert found.achieved_rate < 80
+    assert not found.is_valid
+
+
+def test_so_many_requests_of_which_each_takes_a_while_are_no_saturation() -> None:
+    with faulty(slow(0.5)) as server:  # type: ignore[arg-type]
+        found = load(server.url, rate=20.0, requests=20)
+    assert found.throughput.value == pytest.approx(20.0, rel=0.3)
+    assert not found.is_saturated
+    assert found.times["latency"].n == 20
+
+
 def test_a_backlog_is_given_up_after_the_timeout() -> None:
     with faulty(OneAtATime(0.05)) as server:
         found = load(server.url, rate=1000.0, duration="500ms", concurrency=1, timeout="2s")

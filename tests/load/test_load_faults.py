@@ -246,7 +246,7 @@ def test_anthropic_is_spoken_to_and_understood() -> None:
         asked = json.loads(server.requests[0].partition(b"\r\n\r\n")[2])
     assert result.errors == {}
     assert result.times["ttft"].n == 4
-    assert asked["max_tokens"] == 1024
+    assert asked["max_tokens"] == 4096
 
 
 def test_any_other_address_is_asked_by_get_and_with_a_prompt_by_post() -> None:

@@ -13,8 +13,14 @@ from tests.load.faulty import until
 from tests.load.loading import started, told_by_the_system
 
 AGENTS = """
-import asyncio, time
+import asyncio, threading, time
 from pathlib import Path
+
+TOGETHER = threading.Barrier(100)
+
+def crowd(text):
+    TOGETHER.wait(60)
+    return text
 
 def quick(text):
     return text.upper()
@@ -47,7 +53,7 @@ async def counted(text):
 @pytest.fixture
 def agents(assay_inline: AssayInline) -> AssayInline:
     assay_inline.write("own.py", AGENTS)
-    names = ("quick", "waiting", "loud", "broken", "stuck", "stubborn", "counted")
+    names = ("quick", "waiting", "loud", "broken", "stuck", "stubborn", "counted", "crowd")
     lines = "".join(f"  - {{name: {name}, type: python, target: 'own.py:{name}'}}\n" for name in names)
     file = assay_inline.write("agents.yaml", f"agents:\n{lines}")
     assert assay_inline("agent", "add", file).code == 0
@@ -66,6 +72,12 @@ def test_an_agent_is_asked_by_the_same_timetables(
     assert found["errors"] == {}
     assert found["ttft_ms"] is None
     assert found["latency_ms"]["n"] == 40
+
+
+def test_a_plain_function_is_asked_as_often_at_a_time_as_it_was_asked_for(agents: AssayInline) -> None:
+    """It answers only when a hundred ask together."""
+    done = agents("load", "crowd", "--concurrency", "100", "--requests", "100", "--json")
+    assert done.json["requests_completed"] == 100
 
 
 def test_fewer_requests_than_places_end(agents: AssayInline) -> None:

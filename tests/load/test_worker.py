@@ -27,11 +27,14 @@ class Exchange:
 
     def __init__(self, pauses: bool) -> None:
         self.notes: list[str] = []
+        self.opened_so_far = 0
+        self.unsent = memoryview(b"")
         self._pauses = pauses
         self._answered: list[int] = []
         self._numbers = count(100)
 
     def opened(self) -> Channel:
+        self.opened_so_far += 1
         return Wire(next(self._numbers), self)
 
     def sent(self, fd: int) -> None:
@@ -66,6 +69,7 @@ class Wire(Channel):
         self._exchange.sent(self.fd)
 
     def read(self) -> tuple[bytes, float]:
+        self._unsent = self._exchange.unsent
         self._exchange.notes.append("read")
         return ANSWER, time.monotonic()
 
@@ -76,7 +80,13 @@ def turns(
     monkeypatch: pytest.MonkeyPatch, requests: int, pauses: bool = False, **given: object
 ) -> list[list[tuple[str, int]]]:
     """What was done after each poll, as how often in a row."""
-    exchange, told = Exchange(pauses), list[Chunk]()
+    exchange = worked(monkeypatch, Exchange(pauses), requests, **given)
+    polls = " ".join(exchange.notes).split("poll")[1:]
+    return [[(name, len(list(some))) for name, some in groupby(poll.split())] for poll in polls]
+
+
+def worked(monkeypatch: pytest.MonkeyPatch, exchange: Exchange, requests: int, **given: object) -> Exchange:
+    told = list[Chunk]()
     monkeypatch.setattr(working, "poller", lambda: exchange)
     monkeypatch.setattr(working, "_say", told.append)
     asked = prepared(LoadOptions("http://127.0.0.1:9/v1", requests=requests, **given))  # type: ignore[arg-type]
@@ -86,8 +96,7 @@ def turns(
     worker.run(time.monotonic())
     assert sum(map(len, told)) == requests
     assert exchange.notes.count("send") == exchange.notes.count("read") == requests
-    polls = " ".join(exchange.notes).split("poll")[1:]
-    return [[(name, len(list(some))) for name, some in groupby(poll.split())] for poll in polls]
+    return exchange
 
 
 def by_turns(number: int) -> list[tuple[str, int]]:
@@ -116,3 +125,13 @@ def test_of_a_timetable_requests_never_wait_for_answers(monkeypatch: pytest.Monk
     """All are late here: each answer makes room for one more."""
     seen = turns(monkeypatch, rate=1e6, concurrency=2 * FEW, requests=2 * FEW * 40)
     assert [by_turns(2 * FEW)] * 20 == seen[OFTEN : OFTEN + 20]
+
+
+def test_a_connection_is_kept_unless_its_request_was_answered_before_it_was_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = worked(monkeypatch, Exchange(pauses=False), 5, concurrency=1)
+    early = Exchange(pauses=False)
+    early.unsent = memoryview(b"the rest")
+    assert kept.opened_so_far == 1
+    assert worked(monkeypatch, early, 5, concurrency=1).opened_so_far >= 5

@@ -44,7 +44,10 @@ def is_saturated(result: LoadResult, load: Load) -> bool:
     if not load.is_open or offered is None or generator_is_limit(result) or result.error_rate.value >= 1:
         return False
     ended = result.throughput.value / max(1e-9, 1 - result.error_rate.value)
-    top = result.throughput.high if result.throughput.high is not None else ended
+    top = result.throughput.high
+    if top is None:
+        # Of a few answers some more might have come by chance.
+        top = ended * (1 + 2 / max(1, result.requests_completed) ** 0.5)
     return ended < _SATURATED_BELOW * offered and top < offered
 
 
@@ -156,6 +159,12 @@ def _not_steady(result: LoadResult, load: Load) -> str | None:
     return "The rate of answers changed in the measured part: one figure for all of it hides that. Look at it over time."
 
 
+def _no_warmup(result: LoadResult, load: Load) -> str | None:
+    if load.warmup is None or result.measured_from >= load.warmup:
+        return None
+    return f"The load was over before its warm-up of {seconds(load.warmup)}: all of it was measured."
+
+
 def _few(result: LoadResult, load: Load) -> str | None:
     if result.requests_completed >= _FEW or not result.requests_completed:
         return None
@@ -195,4 +204,4 @@ def _saturation(result: LoadResult, load: Load) -> str | None:
 
 Judge = Callable[[LoadResult, Load], str | None]
 _DOUBTS: tuple[Judge, ...] = (_lost, _late, _busy, _rate_off, _concurrency_off, _own_limits)
-_REMARKS: tuple[Judge, ...] = (_saturation, _errors, _not_steady, _few, _pieces, _too_long)
+_REMARKS: tuple[Judge, ...] = (_saturation, _errors, _no_warmup, _not_steady, _few, _pieces, _too_long)

@@ -196,6 +196,8 @@ class LoadResult:
     """Answers that were not judged, because nobody keeps so much of them."""
     workers_lost: int = 0
     """Workers of the generator that ended before their time."""
+    is_cut: bool = False
+    """Whether it was broken off."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,8 +55,8 @@ def find_capacity(
             with interrupt.storing():
                 store.add(begun.id, Batch((execution_of(result, 0, done, started),)))
             done += 1
-            cause, why = breach(result, load)
-            tell(Step(load.concurrency, load.offered, result, cause, why))
+            if not result.is_cut:
+                tell(Step(load.concurrency, load.offered, result, *breach(result, load)))
             return result
 
         seconds = asked.load.seconds if options.duration is not None else STEP_SECONDS

@@ -12,10 +12,10 @@ from assay.builtin.agents.messages import Message
 from assay.builtin.agents.openai import Call, told
 from assay.builtin.agents.protocol import Pieces, excerpt, parsed
 from assay.execute.http import Line, NdjsonParser, Stream
+from assay.execute.ollama import local_url
 from assay.model import Answer, Request, Usage
 from assay.plugin.agent import AgentError, InvalidAnswer
 
-LOCAL_URL = "http://127.0.0.1:11434"
 _DURATIONS = ("total", "load", "prompt_eval", "eval")
 _NANO = 1e-9
 
@@ -59,20 +59,6 @@ class Ollama(ChatAgent):
 
     async def _read(self, stream: Stream) -> Answer:
         return await assembled(stream, NdjsonParser(), Reply(stream.sent, self._is_streamed))
-
-
-def local_url(host: str | None) -> str:
-    """
-    >>> local_url("0.0.0.0"), local_url("gpu:9000"), local_url(None)
-    ('http://127.0.0.1:11434', 'http://gpu:9000', 'http://127.0.0.1:11434')
-    """
-    if not host:
-        return LOCAL_URL
-    scheme, _, rest = host.rpartition("://")
-    name, _, port = rest.rstrip("/").partition(":")
-    # The server listens on 0.0.0.0, which is nowhere to connect to.
-    name = "127.0.0.1" if name in ("0.0.0.0", "") else name  # noqa: S104
-    return f"{scheme or 'http'}://{name}:{port or 11434}"
 
 
 class Reply:

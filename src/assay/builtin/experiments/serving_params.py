@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
-from assay.builtin.agents.ollama import LOCAL_URL, local_url
 from assay.builtin.agents.openai import PUBLIC_URL
 from assay.errors import PlanError
 from assay.execute.agents import filled_in
 from assay.execute.load.request import is_loopback
+from assay.execute.ollama import LOCAL_URL, local_url
 from assay.model import AgentUse
 from assay.model.secret import NAMED, is_secret, plain_secrets
 from assay.plugin.agent import BadAgent
@@ -150,6 +150,11 @@ def params_of(use: AgentUse) -> dict[str, Any]:
         )
     inner = dict(_mapping(given.get("params")))
     most = next((inner.pop(name) for name in ("num_predict", "max_tokens") if name in inner), None)
+    if isinstance(most, int) and most < 1:
+        raise BadAgent(
+            f"Agent '{use.name}' asks for {most} tokens, but 'serving' needs answers of at least one and at most a known "
+            "number of tokens: write num_predict: 256 or the like."
+        )
     public = f"${{OPENAI_BASE_URL:-{PUBLIC_URL}}}" if use.type == "openai" else None
     url = given.get("base_url") or public
     found: dict[str, Any] = {
@@ -187,6 +192,11 @@ def agent_use(params: ServingParams) -> AgentUse:
     elif params.api_key is not None:
         options["api_key"] = params.api_key
     return AgentUse(params.model, str(params.api), options)
+
+
+def with_model(params: ServingParams) -> ServingParams:
+    """With the model's name where a variable was written that holds it."""
+    return params.model_copy(update={"model": filled_in(params.model, os.environ, params.model)})
 
 
 def options_of(params: ServingParams) -> dict[str, Any]:

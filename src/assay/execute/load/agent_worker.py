@@ -28,6 +28,8 @@ from assay.plugin import lookup
 from assay.plugin.agent import Agent, InvalidAnswer
 
 _TICK = 0.1
+_MOST_AT_ONCE = 1024
+"""Requests under way, as each may need a thread or a connection of its own; others wait, and that is their schedule delay."""
 _NOT_KNOWN = float("nan")
 
 
@@ -48,7 +50,8 @@ class AgentWorker:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._threads: ThreadPoolExecutor | None = None
         if not inspect.iscoroutinefunction(agent.answer):
-            self._threads = ThreadPoolExecutor(min(order["in_flight"], 64))
+            self._threads = ThreadPoolExecutor(_most_at_once(order))
+        self._room = asyncio.Semaphore(_most_at_once(order))
 
     async def run(self, begin: float) -> None:
         self._begin = begin
@@ -77,17 +80,16 @@ class AgentWorker:
         return timetable(self._order)
 
     async def _by_timetable(self) -> None:
-        most = asyncio.Semaphore(self._order["in_flight"])
         give_up_at = self._begin + self._order["seconds"] + self._order["seconds_each"]
         for number, due in self._turns():
             await self._sleep_until(self._begin + due)
-            await most.acquire()
+            await self._room.acquire()
             if self._stopping.is_set() or time.monotonic() > give_up_at:
                 return
             task = asyncio.create_task(self._ask(number, self._begin + due))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-            task.add_done_callback(lambda _: most.release())
+            task.add_done_callback(lambda _: self._room.release())
 
     async def _closed_loop(self) -> None:
         for number, _ in self._turns():
@@ -102,7 +104,9 @@ class AgentWorker:
         while not self._stopping.is_set() and time.monotonic() - self._begin < order["seconds"]:
             if order["count"] is not None and number >= order["count"]:
                 return
-            is_answered = await self._ask(number, time.monotonic())
+            due = time.monotonic()
+            async with self._room:
+                is_answered = await self._ask(number, due)
             number += order["concurrency"]
             failures = 0 if is_answered else failures + 1
             pause = max(order["think_seconds"], pause_after(failures) if failures else 0.0)
@@ -159,7 +163,7 @@ class AgentWorker:
                 output = _number(answer.usage.output_tokens)
                 given = _number(answer.usage.input_tokens)
             if self._order["keeps_answers"]:
-                self._answers.append([number, judgeable(str(answer.output))])
+                self._answers.append([number, judgeable(answer.output)])
         outcome = OK if kind is None else self._kinds.setdefault(kind, len(self._kinds))
         times = (due - begin, begun - begin, begun - begin, first, now - begin)
         self._rows.append((number, *times, output, given, outcome, self._lag, 0))
@@ -196,6 +200,10 @@ class AgentWorker:
             os._exit(0)
 
 
+def _most_at_once(order: dict[str, Any]) -> int:
+    return min(int(order["in_flight"]), _MOST_AT_ONCE)
+
+
 def _number(value: int | None) -> float:
     return _NOT_KNOWN if value is None else float(value)
 
@@ -215,7 +223,7 @@ def main() -> None:
         lookup.load_file(Path(file))
     use = AgentUse(**order["agent"])
     with asyncio.Runner() as runner:
-        agent = make_agent(use, min(order["in_flight"], 64))
+        agent = make_agent(use, _most_at_once(order))
         opening: Any = agent.open()
         if inspect.isawaitable(opening):
             runner.run(_awaited(opening))

@@ -8,6 +8,7 @@ from typing import Any
 from assay.execute.agents import filled_in
 from assay.execute.load.asking import LoadOptions
 from assay.execute.load.request import Target
+from assay.execute.ollama import local_url
 from assay.model import AgentUse
 
 KINDS = ("openai", "ollama", "anthropic", "http")
@@ -25,6 +26,8 @@ def target_of_agent(use: AgentUse, options: LoadOptions, environment: Mapping[st
         params=given.get("params") or given.get("options") or {},
         system=given.get("system"),
         streams=streams if use.type != "http" else False,
+        is_agent=True,
+        output=given.get("output") if use.type == "http" else None,
     )
 
 
@@ -32,11 +35,12 @@ def _address(kind: str, given: Mapping[str, Any], environment: Mapping[str, str]
     if kind == "http":
         return str(given["url"])
     base, path = {
-        "openai": (environment.get("OPENAI_BASE_URL", "https://api.openai.com/v1"), "/chat/completions"),
-        "ollama": (environment.get("OLLAMA_HOST", "http://127.0.0.1:11434"), "/api/chat"),
-        "anthropic": (environment.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com/v1"), "/messages"),
+        "openai": (environment.get("OPENAI_BASE_URL") or "https://api.openai.com/v1", "/chat/completions"),
+        "ollama": (local_url(environment.get("OLLAMA_HOST")), "/api/chat"),
+        "anthropic": (environment.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com", "/v1/messages"),
     }[kind]
-    return str(given.get("base_url") or given.get("url") or base).rstrip("/") + path
+    place = str(given.get("base_url") or given.get("url") or base).rstrip("/")
+    return (place.removesuffix("/v1") if kind == "anthropic" else place) + path
 
 
 def _headers(kind: str, given: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:

@@ -520,21 +520,45 @@ def usage_in(text: bytes) -> tuple[int | None, int | None]:
     return _last_number(text, _OUTPUT_TOKENS), _last_number(text, _INPUT_TOKENS)
 
 
-def judgeable(text: str) -> str:
+def judgeable(output: object) -> str:
     """
-    >>> text_of(judgeable("yes"))
-    'yes'
+    >>> text_of(judgeable("yes")), text_of(judgeable({"a": [1]}))
+    ('yes', '{"a": [1]}')
     """
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
     return TOO_LONG if len(text) > LONGEST_JUDGED else json.dumps({"output": text})
 
 
-def text_of(payload: str) -> str:
-    """What an answer says, of whatever dialect and whether it was streamed or not.
+def text_of(payload: str, output: str | None = None) -> str:
+    """What an answer says, of whatever dialect and whether it was streamed or not; one without any is plain text.
+
+    With `output`, what is there in a document, as in "choices.0.text".
 
     >>> text_of('data: {"choices":[{"delta":{"content":"4"}}]}\\n\\ndata: {"choices":[{"delta":{"content":"2"}}]}\\n\\ndata: [DONE]\\n')
     '42'
+    >>> text_of('{"answer": {"text": "42"}}', "answer.text"), text_of("Paris\\n")
+    ('42', 'Paris')
     """
-    return "".join(_text_in(document) for document in _documents(payload))
+    documents = list(_documents(payload))
+    if not documents and not payload.startswith(("data:", "event:", ":", "{")):
+        return payload.strip()
+    if output is not None:
+        return "".join(_plain(_at(document, output.split("."))) for document in documents)
+    return "".join(_text_in(document) for document in documents)
+
+
+def _at(document: Any, path: Sequence[str]) -> Any:
+    """Nothing, where there is no such place."""
+    for step in path:
+        try:
+            document = document[int(step)] if isinstance(document, list) else document[step]
+        except (KeyError, IndexError, ValueError, TypeError):
+            return ""
+    return document
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _documents(payload: str) -> Iterator[Any]:
@@ -568,4 +592,4 @@ def _text_in(document: Any) -> str:
     for name in ("response", "output", "text", "delta", "content"):
         if isinstance(document.get(name), str):
             return str(document[name])
-    return ""
+    return _plain(document["output"]) if document.get("output") is not None else ""

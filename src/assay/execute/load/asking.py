@@ -46,6 +46,7 @@ from assay.spec.loading import (
     seconds_of,
     stages_of,
 )
+from assay.units import seconds as seconds_text
 
 PROMPT = "Say in one sentence what a benchmark is."
 _LONGEST = 7 * 24 * 3600.0
@@ -128,12 +129,12 @@ def prepared(options: LoadOptions, target: Target | None = None, data: Data | No
         return Prepared(load, order_for(found, (), mould=mould))
     asks: list[Ask] = []
     if data is not None:
-        asks = [Ask(str(prompt)) for prompt in data.prompts]
+        asks = [Ask(prompt) for prompt in data.prompts]
     elif found.dialect != "http" or options.prompt is not None or options.dataset:
         asks = [Ask(prompt) for prompt in prompts_of(options)]
     requests = requests_for(found, asks, options.max_tokens)
     order = order_for(found, requests, keeps_answers=data is not None)
-    return Prepared(load, order, check=data.check if data else None)
+    return Prepared(load, order, check=replace(data.check, output=found.output) if data else None)
 
 
 def prepared_agent(
@@ -242,6 +243,10 @@ def prompts_of(options: LoadOptions) -> list[str]:
 
 def load_for(options: LoadOptions) -> Load:
     """How the requests are put."""
+    return _with_time_to_measure(_load(options))
+
+
+def _load(options: LoadOptions) -> Load:
     if options.rate is not None and options.stages is not None:
         raise _wrong("--stages", "Give either --rate or --stages.")
     seconds = _duration(options)
@@ -250,7 +255,7 @@ def load_for(options: LoadOptions) -> Load:
         concurrency=_positive(options.concurrency, "--concurrency", MOST_IN_FLIGHT),
         seconds=seconds,
         count=_positive(options.requests, "--requests"),
-        warmup=_warmup(options, seconds),
+        warmup=None if options.warmup is None else seconds_of(options.warmup, "--warmup"),
         think_seconds=seconds_of(options.think, "--think") if options.think else 0.0,
         seconds_each=_timeout(options),
         workers=_positive(options.workers, "--workers", _MOST_WORKERS) or 1,
@@ -318,13 +323,11 @@ def _duration(options: LoadOptions) -> float:
     return seconds
 
 
-def _warmup(options: LoadOptions, seconds: float) -> float | None:
-    if options.warmup is None:
-        return None
-    warmup = seconds_of(options.warmup, "--warmup")
-    if warmup >= seconds:
-        raise _wrong("--warmup", f"'{options.warmup}' leaves nothing to measure: the load is no longer.")
-    return warmup
+def _with_time_to_measure(load: Load) -> Load:
+    if load.warmup is not None and load.warmup >= load.seconds:
+        took = f"the load lasts {seconds_text(load.seconds)}"
+        raise _wrong("--warmup", f"{seconds_text(load.warmup)} leaves nothing to measure: {took}.")
+    return load
 
 
 def _timeout(options: LoadOptions) -> float:

@@ -31,6 +31,8 @@ _MOST_LOWER = 8
 """Steps down from a rate that was not borne, each to 0.8 of the one before, until one is."""
 _LONGEST = 4.0
 """Times the asked length that a step may last for their sake."""
+_ANSWERS = 6
+"""So many answers, one after the other, a step should have time for."""
 
 
 class Search:
@@ -39,7 +41,9 @@ class Search:
     def __init__(
         self, base: Load, seconds: float, probe: Probe, is_stopped: Callable[[], bool] = lambda: False
     ) -> None:
-        self._base, self._seconds, self._probe, self._is_stopped = base, seconds, probe, is_stopped
+        self._base, self._probe, self._is_stopped = base, probe, is_stopped
+        self.seconds = self._asked = seconds
+        """Longer than was asked for, where a single answer takes a good part of that."""
         self._steps: list[Step] = []
 
     def run(self) -> Capacity:
@@ -62,14 +66,9 @@ class Search:
         at_once, best, knee, poor = 1, 0.0, None, 0
         limit = self._base.concurrency or _MOST_AT_ONCE
         while at_once <= limit and poor < 2 and not self._is_stopped():
-            load = replace(
-                self._base,
-                arrivals=Arrivals.CLOSED,
-                concurrency=at_once,
-                stages=(),
-                seconds=self._seconds / 2,
-            )
-            step = self._step(load, at_once, None)
+            step = self._closed_step(at_once)
+            if step.result.is_cut:
+                break
             throughput = step.result.throughput.value
             if throughput > best * _GROWTH:
                 best, knee, poor = throughput, at_once, 0
@@ -79,6 +78,22 @@ class Search:
                 break
             at_once *= 2
         return knee, best
+
+    def _closed_step(self, at_once: int) -> Step:
+        """The first shows how long an answer takes: where there was no time for several, all steps are made longer."""
+        load = replace(
+            self._base,
+            arrivals=Arrivals.CLOSED,
+            concurrency=at_once,
+            stages=(),
+            seconds=self.seconds / 2,
+        )
+        step = self._step(load, at_once, None)
+        latency = step.result.times.get("latency")
+        if at_once > 1 or latency is None or step.result.is_cut or self.seconds >= _ANSWERS * latency.mean:
+            return step
+        self.seconds = _ANSWERS * latency.mean
+        return self._step(replace(load, seconds=self.seconds / 2), at_once, None)
 
     def _bracket(self, highest: float) -> tuple[float | None, float | None]:
         """A rate that is borne, and one that is not, around what the closed loop reached."""
@@ -100,8 +115,10 @@ class Search:
 
     def _offer(self, rate: float) -> Step:
         """A step that is neither clearly borne nor clearly too much is done again, twice as long."""
-        seconds = min(self._seconds * _LONGEST, max(self._seconds, _FEWEST / rate))
+        seconds = max(self.seconds, min(self._asked * _LONGEST, _FEWEST / rate))
         step = self._open_step(rate, seconds)
+        if step.result.is_cut:
+            return step
         is_unclear = step.broken_by == "saturation" and not _is_clear(step.result, rate)
         if is_unclear or (not step.broken_by and _ended(step.result) < _BORNE * rate):
             step = self._open_step(rate, seconds * 2)
@@ -143,7 +160,9 @@ class Search:
         result = self._probe(load)
         cause, why = breach(result, load)
         step = Step(at_once, rate, result, cause, why)
-        self._steps.append(step)
+        if not result.is_cut:
+            # Of one that was broken off nobody knows how it would have gone on.
+            self._steps.append(step)
         return step
 
     def _answer(self, knee: int | None, highest: float, confirmed: bool) -> Capacity:
@@ -172,6 +191,10 @@ class Search:
 
     def _warnings(self, high: float | None, most: float | None, *, is_settled: bool) -> tuple[str, ...]:
         told = []
+        if self.seconds > self._asked:
+            told.append(
+                f"A single answer takes long, so steps lasted {significant(self.seconds)} s and not {significant(self._asked)} s."
+            )
         if self._is_stopped():
             told.append("The search was cut short: the answer is the best that was known by then.")
         elif high and most and most > high:

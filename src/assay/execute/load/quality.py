@@ -24,6 +24,8 @@ class Checker:
     """Holds answers against the cases of a suite, which are asked in turn: request n asks case n modulo their number."""
 
     pairs: Sequence[tuple[Benchmark, Case]]
+    output: str | None = None
+    """Where in a JSON answer the output is; None where its dialect tells."""
 
     def __call__(self, answers: Sequence[tuple[int, str]]) -> Quality | None:
         """None where nothing could be scored."""
@@ -47,7 +49,7 @@ class Checker:
         """The score of each answer, none where it is too long; the same answer to the same case is judged once."""
         known: dict[tuple[int, str], float | None] = {}
         keys = [
-            (self.case_of(number), payload if payload == TOO_LONG else text_of(payload))
+            (self.case_of(number), payload if payload == TOO_LONG else text_of(payload, self.output))
             for number, payload in answers
         ]
         with contextlib.closing(Stable()) as stable:

@@ -8,7 +8,7 @@ import re
 import secrets
 import socket
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -19,6 +19,8 @@ from assay.execute.load.replay import MAX_TOKENS, PROMPT
 from assay.model.secret import in_query
 
 _SECONDS_TO_ACCEPT = 2.0
+_MOST_TOKENS = 4096
+"""Where nobody says how many, and the server demands a number."""
 DIALECTS = ("openai", "ollama", "anthropic", "http")
 
 
@@ -38,15 +40,18 @@ class Target:
     """Whether a TLS certificate has to be valid."""
     ca_file: str | None = None
     """Who may vouch for it, in the place of those whom the system trusts."""
+    is_agent: bool = False
+    """Whether it is asked as `assay run` asks agents; over plain HTTP they have a protocol of their own."""
+    output: str | None = None
+    """Where in a JSON answer over plain HTTP the output is, as in "choices.0.text"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One thing to ask."""
+    """One thing to ask: text, messages, or what else an agent takes."""
 
-    prompt: str
-    body: Mapping[str, object] | None = None
-    """Of an HTTP agent: what is sent instead of the prompt."""
+    prompt: object
+    number: int = 1
 
 
 def target_of(url: str, model: str | None, streams: bool, headers: Mapping[str, str] | None = None) -> Target:
@@ -88,7 +93,8 @@ def requests_for(target: Target, asks: Iterable[Ask], max_tokens: int | None) ->
     if target.dialect == "http" and not (asks := list(asks)):
         return [_prepared("GET", target.url, dict(target.headers)).with_body(b"")]
     prepared = _posted(target)
-    return [prepared.with_body(_json(body_for(target, ask, max_tokens)).encode()) for ask in asks]
+    numbered = [replace(ask, number=number) for number, ask in enumerate(asks, 1)]
+    return [prepared.with_body(_json(body_for(target, ask, max_tokens)).encode()) for ask in numbered]
 
 
 def _posted(target: Target) -> Prepared:
@@ -138,8 +144,6 @@ def _json(value: object) -> str:
 
 
 def body_for(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
-    if ask.body is not None:
-        return dict(ask.body)
     match target.dialect:
         case "openai":
             return _openai(target, ask, max_tokens)
@@ -147,13 +151,26 @@ def body_for(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, obje
             return _ollama(target, ask, max_tokens)
         case "anthropic":
             return _anthropic(target, ask, max_tokens)
+        case _ if target.is_agent:
+            most = {} if max_tokens is None else {"max_tokens": max_tokens}
+            return {"id": str(ask.number), "input": ask.prompt, "params": dict(target.params), **most}
         case _:
             return {"input": ask.prompt, **target.params}
 
 
-def _messages(target: Target, ask: Ask, *, with_system: bool = True) -> list[dict[str, str]]:
+def _messages(target: Target, ask: Ask, *, with_system: bool = True) -> list[Mapping[str, object]]:
     system = [{"role": "system", "content": target.system}] if target.system and with_system else []
-    return [*system, {"role": "user", "content": ask.prompt}]
+    if isinstance(ask.prompt, list) and ask.prompt and all(map(_is_message, ask.prompt)):
+        return [*system, *ask.prompt]
+    return [*system, {"role": "user", "content": _text(ask)}]
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, Mapping) and "role" in value
+
+
+def _text(ask: Ask) -> str:
+    return ask.prompt if isinstance(ask.prompt, str) else _json(ask.prompt)
 
 
 def _openai(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
@@ -161,7 +178,7 @@ def _openai(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, objec
     if urlsplit(target.url).path.endswith("/chat/completions"):
         body["messages"] = _messages(target, ask)
     else:
-        body["prompt"] = ask.prompt
+        body["prompt"] = _text(ask)
     if max_tokens is not None:
         body["max_tokens"] = max_tokens
     if target.streams:
@@ -181,7 +198,7 @@ def _ollama(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, objec
     if urlsplit(target.url).path.endswith("/api/chat"):
         return {**body, "messages": _messages(target, ask)}
     system: dict[str, object] = {"system": target.system} if target.system else {}
-    return {**body, **system, "prompt": ask.prompt}
+    return {**body, **system, "prompt": _text(ask)}
 
 
 def _anthropic(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
@@ -189,7 +206,7 @@ def _anthropic(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, ob
         "model": target.model or "default",
         **target.params,
         **({"system": target.system} if target.system else {}),
-        "max_tokens": max_tokens or 1024,
+        "max_tokens": max_tokens or target.params.get("max_tokens") or _MOST_TOKENS,
         "messages": _messages(target, ask, with_system=False),
         "stream": target.streams,
     }
@@ -239,11 +256,16 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def check_allowed(url: str, allowed: Sequence[str]) -> None:
+def is_allowed(url: str, allowed: Sequence[str]) -> bool:
     """Only this machine, and hosts that the user has named, are ever put under load."""
     host = urlsplit(url).hostname or ""
-    if is_loopback(host) or host.lower() in {one.lower() for one in allowed}:
+    return is_loopback(host) or host.lower() in {one.lower() for one in allowed}
+
+
+def check_allowed(url: str, allowed: Sequence[str]) -> None:
+    if is_allowed(url, allowed):
         return
+    host = urlsplit(url).hostname or ""
     raise PlanError(
         f"'{host}' is not this machine, and a load may harm it. If it is yours to load: --allow-host {host}"
     )

@@ -46,7 +46,8 @@ def summarised(tally: Tally, load: Load) -> LoadResult:
     window = measured_window(tally, load)
     inside = tally.between(window.begin, window.end)
     seconds = max(window.seconds, 1e-9)
-    failed = inside.failed
+    ended = _ending_window(tally, load, window)
+    slices = _slices(tally, ended)
     # Where the rate was meant to change, its ups and downs are no measure of what is not known about it.
     is_level = len(load.stages) < 2 and load.arrivals is not Arrivals.TRACE
     latency = inside.times["latency_from_send"].mean if inside.times["latency_from_send"].n else 0.0
@@ -59,10 +60,10 @@ def summarised(tally: Tally, load: Load) -> LoadResult:
         measured_from=window.begin,
         measured_seconds=window.seconds,
         is_steady=window.is_steady,
-        throughput=_rate(tally, window, [s.completed for s in _slices(tally, window)], latency),
-        output_tokens=_rate(tally, window, [s.output for s in _slices(tally, window)], latency),
-        error_rate=_share(failed, failed + inside.completed),
-        goodput=_rate(tally, window, [s.good for s in _slices(tally, window)], latency),
+        throughput=_rate(tally, ended, [s.completed for s in slices], latency),
+        output_tokens=_rate(tally, ended, [s.output for s in slices], latency),
+        error_rate=_share(inside.unanswered, inside.unanswered + inside.answered),
+        goodput=_rate(tally, ended, [s.good for s in slices], latency),
         offered_rate=load.offered,
         achieved_rate=_achieved(tally, load),
         concurrency=inside.busy_seconds / seconds,
@@ -78,6 +79,7 @@ def summarised(tally: Tally, load: Load) -> LoadResult:
         counts_pieces=tally.counts_pieces,
         warnings=(),
         workers_lost=tally.lost,
+        is_cut=tally.stopped_at is not None,
     )
 
 
@@ -98,9 +100,11 @@ def until(load: Load, seconds: float) -> Load:
 
 
 def _achieved(tally: Tally, load: Load) -> float:
-    """Requests per second that were really sent, over the time in which they were due."""
+    """Requests per second that were really sent in the time in which they were due."""
     asked = load.seconds if load.count is None else min(load.seconds, _counted_end(tally, load))
-    return sum(tally.sent.values()) / asked if asked > 0 else 0.0
+    if asked <= 0:
+        return 0.0
+    return sum(one.begun for place, one in tally.slices.items() if place * tally.width < asked) / asked
 
 
 def _counted_end(tally: Tally, load: Load) -> float:
@@ -121,7 +125,21 @@ def measured_window(tally: Tally, load: Load) -> Window:
     begin, is_steady = settled(counts)
     if load.is_open and load.count is None:
         begin = max(begin, min(_slices_before_answers(tally), len(counts) // 4))
+    elif load.is_open:
+        # That nothing comes back before an answer takes its time is no rise, and no reason to leave requests out.
+        begin = max(0, begin - _slices_before_answers(tally))
     return Window(begin * tally.width, end, is_steady)
+
+
+def _ending_window(tally: Tally, load: Load, window: Window) -> Window:
+    """In which rates of answers are counted: where no request of a timetable is left out, it begins as much later as an answer
+    takes, and ends as much later.
+    """
+    if load.count is None or not load.is_open:
+        return window
+    times = together(tally.slices.values()).times["latency"]
+    later = times.quantile(0.5) if times.n else 0.0
+    return Window(window.begin + later, window.end + later, window.is_steady)
 
 
 def _slices_before_answers(tally: Tally) -> int:

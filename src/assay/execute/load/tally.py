@@ -34,6 +34,11 @@ class Slice:
 
     completed: int = 0
     sent: int = 0
+    """Of what was due in it: how many requests there were, and how many were answered and failed, whenever that was."""
+    answered: int = 0
+    unanswered: int = 0
+    begun: int = 0
+    """How many were really sent in it."""
     good: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     output: float = 0.0
@@ -194,9 +199,12 @@ class Tally:
             name: np.concatenate([np.frombuffer(chunk.columns[name]) for chunk in chunks]) for name in COLUMNS
         }
         is_ok = columns["kind"] == OK
+        unfinished = [number for number, kind in enumerate(kinds) if kind in UNFINISHED]
+        has_failed = ~is_ok & ~np.isin(columns["kind"], unfinished)
         self._lag = added([self._lag, histogram(columns["lag"][is_ok])])
         ended = (columns["end"] / self._width).astype(int)
         due = np.maximum(columns["due"] / self._width, 0).astype(int)
+        begun = np.maximum(columns["begun"] / self._width, 0).astype(int)
         times = _times(columns)
         good = is_ok & _keep_to(times, self.bounds)
         self._add_busy(columns["begun"], columns["end"])
@@ -207,10 +215,14 @@ class Tally:
             here.good += int(good[rows].sum())
             here.output += float(np.nansum(columns["output"][fine]))
             self._count_errors(here, columns["kind"][rows[~is_ok[rows]]], kinds)
+        for place, rows in _by_place(begun):
+            self._slices.setdefault(place, Slice()).begun += rows.size
         for place, rows in _by_place(due):
             here = self._slices.setdefault(place, Slice())
             here.sent += rows.size
             fine = rows[is_ok[rows]]
+            here.answered += fine.size
+            here.unanswered += int(has_failed[rows].sum())
             for name, values in times.items():
                 here.times[name] = added([here.times[name], histogram(values[fine])])
 
@@ -270,6 +282,9 @@ def together(slices: Iterable[Slice]) -> Slice:
     return Slice(
         completed=sum(part.completed for part in parts),
         sent=sum(part.sent for part in parts),
+        answered=sum(part.answered for part in parts),
+        unanswered=sum(part.unanswered for part in parts),
+        begun=sum(part.begun for part in parts),
         good=sum(part.good for part in parts),
         errors=sum((part.errors for part in parts), Counter[str]()),
         output=sum(part.output for part in parts),

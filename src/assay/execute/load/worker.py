@@ -318,7 +318,8 @@ class Worker:
         head = channel.reply.head
         assert head is not None
         self._finish(channel, None, at)
-        if head.closes or channel.reply.is_whole_at_close():
+        if head.closes or channel.wants_to_write or channel.reply.is_whole_at_close():
+            # Whatever follows on a connection whose request is not all sent would be taken for the rest of it.
             self._drop(channel)
         elif channel.fd in self._channels:
             channel.rest()

@@ -23,6 +23,8 @@ _STEP = 0.1
 """Of the time for the search: one step of it."""
 _LONG_STEP = 0.25
 """Where an agent has to be started for each step."""
+_STEPS = 4
+"""For which there is always time, however long one has to be."""
 _SHORT = 0.9
 _FEWEST = 20
 
@@ -41,11 +43,12 @@ def comfortable(subject: Subject, asked: Prepared, budget: float, is_stopped: Ca
         return asked.at(within(load, subject)).measured(is_stopped=is_stopped)
 
     def is_over() -> bool:
-        return is_stopped() or time.monotonic() - began > budget
+        return is_stopped() or time.monotonic() - began > max(budget, _STEPS * search.seconds)
 
     base = replace(asked.load, concurrency=subject.most_at_once, objectives=(), warmup=None, count=None)
     step = budget * (_STEP if subject.is_server else _LONG_STEP)
-    capacity = Search(base, max(0.2, step), probe, is_over).run()
+    search = Search(base, max(0.2, step), probe, is_over)
+    capacity = search.run()
     borne = capacity.sustained or capacity.highest_throughput
     if borne <= 0:
         why = next((step.why for step in capacity.steps if step.why), "nothing came back")
