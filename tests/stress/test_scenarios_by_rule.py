@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -251,6 +252,27 @@ def test_longer_contexts_that_end_the_connection_are_no_graceful_refusal():
     assert (found.load_borne, found.load_asked, found.offered) == (10_000, 1_000_000, 16)
 
 
+@pytest.mark.parametrize(
+    ("scenario", "unit"),
+    [
+        (MemoryPressure(contexts=(1_000, 10_000, 100_000), each=4), "tokens"),
+        (LargeInputs(sizes=(4_000, 40_000, 400_000), each=4), "bytes"),
+    ],
+)
+def test_an_objective_that_was_given_can_be_broken_by_every_pressure(scenario: Scenario, unit: str):
+    def rule(load: Load, prompts: Sequence[str]) -> Stretch:
+        is_slow = bool(prompts) and len(prompts[0]) > 30_000
+        return stretch(load, completed=4, good=0 if is_slow else 4, breach=LATE if is_slow else None)
+
+    bench = RuleBench(rule)
+    assert scenario.run(bench).breach is None or unit == "bytes"
+    bench.is_derived = False
+    found = scenario.run(bench)
+    assert found.breach is not None
+    assert (found.breach.cause, found.breach.unit, found.breach.why) == (LATE.cause, unit, LATE.why)
+    assert found.load_borne < found.breach.load < found.load_asked
+
+
 def passages(*told: tuple[Kind, float, float | None]) -> Traffic:
     """Read slowly from 10 to 20; each request by its fault, when it came and when its answer was over."""
     changes = (Change(10.0, Fault.slow(1000)), Change(20.0, NOTHING))
@@ -323,3 +345,34 @@ def test_rate_limiting_is_for_agents_whose_model_can_be_found(monkeypatch: pytes
     assert RateLimiting().not_for(bench) == ""
     moved = bench.subject.with_upstream_at("http://127.0.0.1:7000/v1")
     assert moved.options["env"] == {"OPENAI_BASE_URL": "http://127.0.0.1:7000/v1"}
+
+
+def test_a_model_elsewhere_that_was_not_named_leaves_rate_limiting_out():
+    env = {"OPENAI_BASE_URL": "https://gateway.example/v1"}
+    use = AgentUse("mine", "command", {"command": ["python3", "x.py"], "env": env})
+    bench = RuleBench(lambda load, prompts: stretch(load))
+    bench.subject = Subject(LoadOptions("mine"), use)
+    assert "--allow-host gateway.example" in RateLimiting().not_for(bench)
+    bench.subject = Subject(LoadOptions("mine", allow_host=("gateway.example",)), use)
+    assert RateLimiting().not_for(bench) == ""
+
+
+def test_only_addresses_of_the_model_are_moved_behind_the_proxy():
+    env = {
+        "SEARCH_URL": "http://127.0.0.1:7000/find",
+        "OPENAI_BASE_URL": "http://127.0.0.1:9000/v1",
+        "CHECK_URL": "http://127.0.0.1:9000/health",
+    }
+    subject = Subject(LoadOptions("mine"), AgentUse("mine", "command", {"command": ["x"], "env": env}))
+    assert subject.upstream() == env["OPENAI_BASE_URL"]
+    assert subject.with_upstream_at("http://127.0.0.1:1").options["env"] == {
+        "SEARCH_URL": "http://127.0.0.1:7000/find",
+        "OPENAI_BASE_URL": "http://127.0.0.1:1/v1",
+        "CHECK_URL": "http://127.0.0.1:1/health",
+    }
+
+
+def test_headers_that_were_given_are_sent_with_prompts_of_a_scenario_too():
+    use = AgentUse("mine", "openai", {"base_url": "http://127.0.0.1:9/v1", "model": "m"})
+    subject = Subject(LoadOptions("mine", header=("X-Team: blue",)), use)
+    assert "x-team: blue" in str(subject.loaded(["hello"]).order["requests"]).lower()

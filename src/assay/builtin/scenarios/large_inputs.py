@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Borne, finding, recovery_after, text_of
+from assay.builtin.scenarios.outcome import Borne, finding, late, recovery_after, text_of
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench
@@ -47,12 +47,14 @@ class LargeInputs:
                 break
         sizes = self.sizes[: len(done)]
         accepted = [length for length, one in zip(sizes, done, strict=True) if is_accepted(one, self.each)]
+        slow = [length for length, one in zip(sizes, done, strict=True) if late(one, objectives)]
+        borne = [length for length in accepted if length not in slow]
         breach = first_refused(sizes, done, self.each)
         return finding(
             self,
             bench,
             done,
-            Borne(float(self.sizes[-1]), float(max(accepted, default=0)), "bytes"),
+            Borne(float(self.sizes[-1]), float(max(borne, default=0)), "bytes"),
             breach,
             lasted=sum(one.result.duration for one in done),
             shown=next((one for one in reversed(done) if one.completed), done[-1]),

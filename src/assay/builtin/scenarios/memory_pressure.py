@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Borne, finding, recovery_after, text_of
+from assay.builtin.scenarios.outcome import Borne, finding, late, recovery_after, text_of
 from assay.execute.stress.bounded import bounded_options, data_bytes, is_enforced
 from assay.execute.stress.resources import started_by_us
 from assay.model.load import Arrivals, Load
@@ -64,9 +64,11 @@ class MemoryPressure:
             programs.append(_Program())
             asked = bench.subject.through_its_own_code(use=use)
             done.append(bench.put(load, asked=asked, during=programs[-1].look, objectives=objectives))
-        working = [step for step, one in zip(self.steps, done, strict=True) if is_working(one)]
+        slow = [place for place, one in enumerate(done) if late(one, objectives)]
         failing = [place for place, one in enumerate(done) if not is_working(one)]
-        breach = self._too_little(failing[0], done[failing[0]], free.most) if failing else None
+        working = [step for place, step in enumerate(self.steps) if place not in (*failing, *slow)]
+        broken = min((*failing, *slow), default=None)
+        breach = None if broken is None else self._too_little(broken, done[broken], free.most)
         smallest = min(working, default=None)
         lowest = self.steps[-1]
         borne = 1 / smallest if smallest else 0.0
@@ -84,8 +86,12 @@ class MemoryPressure:
 
     def _too_little(self, place: int, stretch: Stretch, working_set: int) -> Breach:
         left = size(self.steps[place] * working_set)
-        why = f"with {left} of memory {percent(stretch.error_rate)} of the requests failed"
-        return Breach(place * self.seconds, 1 / self.steps[place], PRESSURE, "errors", why)
+        cause, why = "errors", f"{percent(stretch.error_rate)} of the requests failed"
+        if is_working(stretch) and stretch.breach is not None:
+            cause, why = stretch.breach.cause, stretch.breach.why
+        return Breach(
+            place * self.seconds, 1 / self.steps[place], PRESSURE, cause, f"with {left} of memory {why}"
+        )
 
     def _with_more(self, bench: Bench) -> ScenarioFinding:
         objectives = () if bench.is_derived else bench.objectives
@@ -101,14 +107,11 @@ class MemoryPressure:
             if not done[-1].completed:
                 break
         contexts = self.contexts[: len(done)]
-        working = [tokens for tokens, one in zip(contexts, done, strict=True) if is_working(one)]
+        slow = [place for place, one in enumerate(done) if late(one, objectives)]
         failing = [place for place, one in enumerate(done) if not is_working(one)]
-        breach = None
-        if failing:
-            first = done[failing[0]]
-            why = f"{percent(first.error_rate)} of the requests failed, most of them as {_kind(first)}"
-            at = sum(one.result.duration for one in done[: failing[0]])
-            breach = Breach(at, float(contexts[failing[0]]), "tokens", "errors", why)
+        working = [tokens for place, tokens in enumerate(contexts) if place not in (*failing, *slow)]
+        broken = min((*failing, *slow), default=None)
+        breach = None if broken is None else self._too_long(broken, done)
         return finding(
             self,
             bench,
@@ -121,6 +124,17 @@ class MemoryPressure:
             judgements=[*_per_context(before, held), *_refused(failing, contexts, done)],
             unasked=self.each * (len(self.contexts) - len(done)),
         )
+
+    def _too_long(self, place: int, done: Sequence[Stretch]) -> Breach:
+        first = done[place]
+        cause, why = (
+            "errors",
+            f"{percent(first.error_rate)} of the requests failed, most of them as {_kind(first)}",
+        )
+        if is_working(first) and first.breach is not None:
+            cause, why = first.breach.cause, first.breach.why
+        at = sum(one.result.duration for one in done[:place])
+        return Breach(at, float(self.contexts[place]), "tokens", cause, why)
 
 
 class _Program:

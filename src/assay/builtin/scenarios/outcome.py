@@ -11,7 +11,7 @@ from assay.execute.load.quality import case_means, figure_of
 from assay.execute.stress.breaking import is_our_fault
 from assay.execute.stress.calm import calm_load
 from assay.model.figure import Figure
-from assay.model.load import Moment, Quality
+from assay.model.load import Moment, Objective, Quality
 from assay.model.stress import Breach, Correctness, Judgement, ScenarioFinding, Scored, Stretch
 from assay.plugin.scenario import Bench, Scenario
 from assay.report.stress import spanned
@@ -86,6 +86,14 @@ def finding(
         is_simulated=any(stretch.result.is_simulated for stretch in stretches),
         in_time=sum(stretch.punctual for stretch in stretches),
         correctness=judged,
+    )
+
+
+def late(stretch: Stretch, objectives: Sequence[Objective]) -> Breach | None:
+    """An objective that was given and not kept; failures each scenario judges in its own way."""
+    breach = stretch.breach
+    return (
+        breach if objectives and breach is not None and breach.cause not in ("errors", "generator") else None
     )
 
 

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
+from urllib.parse import urlsplit
 
-from assay.builtin.scenarios.outcome import Borne, Recovery, finding
+from assay.builtin.scenarios.outcome import Borne, Recovery, finding, late
 from assay.execute.load.fault import Fault, Traffic
 from assay.execute.load.proxy import FaultProxy
-from assay.execute.load.request import check_allowed
+from assay.execute.load.request import check_allowed, is_allowed
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench
@@ -39,8 +40,12 @@ class RateLimiting:
     def not_for(self, bench: Bench) -> str:
         if bench.subject.use is None:
             return "a URL is a server: the retries to judge are those of an agent that calls one"
-        if bench.subject.upstream() is None:
+        upstream = bench.subject.upstream()
+        if upstream is None:
             return "nothing tells where its model is (for a program: OPENAI_BASE_URL or the like in its env)"
+        if not is_allowed(upstream, bench.subject.options.allow_host):
+            host = urlsplit(upstream).hostname
+            return f"its model is at '{host}', which is not this machine. If it is yours to load: --allow-host {host}"
         return str(bench.subject.not_through_its_own_code)
 
     def run(self, bench: Bench) -> ScenarioFinding:
@@ -59,12 +64,13 @@ class RateLimiting:
             asked = subject.through_its_own_code(prompts, subject.with_upstream_at(proxy.url), is_own=True)
             stretch = bench.put(load, asked=asked, during=lifting, objectives=objectives, grace=self.patience)
             traffic = proxy.traffic()
+        done = stretch.punctual if objectives else stretch.completed
         return finding(
             self,
             bench,
             [stretch],
-            Borne(float(stretch.offered), float(stretch.completed), "requests"),
-            self._unfinished(stretch),
+            Borne(float(stretch.offered), float(done), "requests"),
+            self._unfinished(stretch) or late(stretch, objectives),
             lasted=self.seconds,
             recovery=_recovery(traffic, lifting.lifted, stretch, self.retry_after),
             judgements=[

@@ -19,6 +19,7 @@ from assay.execute.load.asking import (
     prepared_agent,
     prompts_of,
     target_for,
+    with_options,
 )
 from assay.execute.load.engine import order_for
 from assay.execute.load.proxy import FaultProxy
@@ -99,13 +100,14 @@ class Subject:
         found = self.target
         if found is None:
             return self.through_its_own_code(prompts, is_own=is_own)
+        found = with_options(found, self.options)
         data = self.data if is_own or not prompts else None
         asked = prepared(self._plain, found, data)
         if not prompts and via is None:
             return asked
         there = found if via is None else replace(found, url=moved(found.url, via))
         texts = prompts or (self.prompts if self.takes_input else ())
-        requests = requests_for(there, [Ask(str(text)) for text in texts], self.options.max_tokens)
+        requests = requests_for(there, [Ask(text) for text in texts], self.options.max_tokens)
         return replace(asked, order=order_for(there, requests, keeps_answers=data is not None))
 
     def through_its_own_code(
@@ -153,7 +155,8 @@ class Subject:
             return None
         if self.is_server:
             return self.target.url if self.target else None
-        return next(iter(self._upstream_variables().values()), None)
+        known = self._upstream_variables()
+        return next((known[name] for name in (*_UPSTREAM, *known) if name in known), None)
 
     def _upstream_variables(self) -> dict[str, str]:
         given = self.use.options.get("env") if self.use else None
@@ -176,7 +179,12 @@ class Subject:
         if self.is_server:
             return replace(self.use, options=self._moved_options(options, via))
         given = options.get("env")
-        moved_all = {name: moved(value, via) for name, value in self._upstream_variables().items()}
+        place = urlsplit(self.upstream())[:2]
+        moved_all = {
+            name: moved(value, via)
+            for name, value in self._upstream_variables().items()
+            if urlsplit(value)[:2] == place
+        }
         return replace(
             self.use, options={**options, "env": {**(given if isinstance(given, dict) else {}), **moved_all}}
         )
