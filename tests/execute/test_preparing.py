@@ -33,6 +33,20 @@ def test_preparing_runs_before_each_execution_and_is_not_timed(assay_inline: Ass
     assert all(one.measurements["seconds"] < 1.5 for one in found)
 
 
+def test_preparing_does_not_count_against_the_limit_of_an_execution(assay_inline: AssayInline) -> None:
+    body = """
+    def prepare_once(self, context):
+        sleep(1.5)
+    def execute_once(self, context):
+        return {"x": 1}
+"""
+    assay_inline.write("s.yaml", "experiment: mine\nload: [mine.py]\nlimits: {seconds: 1}\n")
+    assay_inline.write("mine.py", f'{HEAD}\n@register_experiment("mine")\nclass Mine(Experiment):\n{body}\n')
+    done = assay_inline("run", "s.yaml", "--repetitions", "2", "--json")
+    assert done.code == 0, done.err
+    assert [one.status for one in Stored(assay_inline.folder).measured] == ["ok", "ok"]
+
+
 def test_preparing_may_be_async_and_what_it_raises_fails_its_execution_alone(
     assay_inline: AssayInline,
 ) -> None:

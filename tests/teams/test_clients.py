@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.command import Assay, Done
+from tests.load.faulty import CHUNKED, END, SSE, Guest, chunk, delta, faulty, head, openai, streamed
 
 from assay.builtin.agents.client import RUNTIMES, Client
 from assay.model import Request
@@ -95,6 +96,8 @@ def test_a_shipped_team_runs(assay: Assay, server: SimServer, name: str) -> None
     teams = done.json["teams"]
     assert [team["pairs"] for team in teams] == [2] * (4 if name == "runtimes" else 1)
     assert all(team["simulated"] for team in teams)
+    told = [warning["message"] for warning in done.json["warnings"]]
+    assert not [text for text in told if "identical" in text or ".model' did not take" in text]
     assert all(agent["contention"] is not None for team in teams for agent in team["agents"])
 
 
@@ -184,3 +187,37 @@ def test_a_program_that_can_be_kept_nowhere_is_told(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(BadAgent, match=r"cannot be made: Not a directory.*XDG_CACHE_HOME"):
         Client("m", runtime="compiled", base_url="http://127.0.0.1:9/v1")
+
+
+PIECE = head(SSE, CHUNKED) + chunk(delta(content="one"))
+WRONG = chunk(b'data: {"error": {"message": "no room"}}\n\n')
+
+
+@pytest.mark.parametrize("runtime", EACH)
+@pytest.mark.parametrize("said", [b"", PIECE, PIECE + WRONG + END], ids=["nothing", "a piece", "an error"])
+def test_an_answer_that_is_broken_off_or_tells_an_error_is_a_failure(runtime: str, said: bytes) -> None:
+    def talk(guest: Guest) -> bool:
+        guest.say(said)
+        return False
+
+    with faulty(talk) as server:
+        agent = Client("m", runtime=runtime, base_url=server.url)
+        agent.open()
+        with pytest.raises(AgentError, match=r"ended before|told of an error"):
+            agent.answer(Request("1", "hello"))
+        agent.close()
+
+
+@pytest.mark.parametrize("runtime", EACH)
+def test_tokens_that_the_server_does_not_tell_are_not_known(runtime: str) -> None:
+    def talk(guest: Guest) -> bool:
+        guest.say(streamed(openai(["[DONE]", " yes"], usage=False)))
+        return False
+
+    with faulty(talk) as server:
+        agent = Client("m", runtime=runtime, base_url=server.url)
+        agent.open()
+        answer = agent.answer(Request("1", "hello"))
+        agent.close()
+    assert answer.output == "[DONE] yes"  # type: ignore[union-attr]
+    assert answer.usage.output_tokens is None  # type: ignore[union-attr]

@@ -58,7 +58,7 @@ def test_one_leg_is_one_after_the_other_and_one_is_all_at_once(project: Assay) -
         assert one["duration_s"] == pytest.approx(second[1], abs=1e-5)
     for one in executions(document, "concurrent"):
         (first, second) = sorted(spans(one).values())
-        assert (one["applied"] == {"leg": "concurrent"}) == (second[0] < first[1])
+        assert (one["applied"]["leg"] == "concurrent") == (second[0] < first[1])
         assert one["duration_s"] == pytest.approx(max(end for _, end in spans(one).values()), abs=1e-5)
         assert one["metrics"]["skew_seconds"] >= 0
         assert one["output"]["answers"]["first"] == {"a": "A!", "b": "B!"}

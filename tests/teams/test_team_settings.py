@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.command import AssayInline
 
+from assay.builtin.experiments.team import asking_once
 from assay.testing.sim_llm import SimOptions, SimServer
 
 
@@ -32,7 +33,7 @@ def run(assay: AssayInline, agents: list[dict[str, Any]], *more: str, **keys: An
 
 def applied(done: dict[str, Any], leg: str) -> dict[str, Any]:
     [found] = [trial["applied"] for trial in done["trials"] if trial["axes"]["leg"] == leg]
-    return {name: value for name, value in found.items() if name != "leg"}
+    return {name: value for name, value in found.items() if name != "leg" and "base_url" not in name}
 
 
 def told(done: dict[str, Any], code: str) -> list[str]:
@@ -96,7 +97,7 @@ def test_a_server_that_is_named_by_a_variable_is_read_back_too(assay_inline: Ass
 def test_agents_without_a_server_tell_nothing_and_work_all_the_same(assay_inline: AssayInline) -> None:
     agents = [{"name": name, "type": "stub", "answer": "x"} for name in ("a", "b")]
     done = run(assay_inline, agents)
-    assert applied(done, "sequential") == applied(done, "concurrent") == {}
+    assert applied(done, "sequential") == applied(done, "concurrent") == {"a.answer": "x", "b.answer": "x"}
 
 
 def test_a_limit_of_tokens_that_was_kept_to_counts_as_taken(assay_inline: AssayInline) -> None:
@@ -105,3 +106,40 @@ def test_a_limit_of_tokens_that_was_kept_to_counts_as_taken(assay_inline: AssayI
         done = run(assay_inline, agents)
     assert applied(done, "concurrent")["a.num_predict"] == 3
     assert not told(done, "setting-not-told")
+
+
+def test_a_model_that_a_variable_names_is_the_model_that_was_asked_for(assay_inline: AssayInline) -> None:
+    with small() as server:
+        agents = [
+            member("a", server.url, "${NOT_SET_AT_ALL:-m:latest}", num_ctx=4096),
+            member("b", server.url, "${NOT_SET_AT_ALL:-n}", num_ctx=512),
+        ]
+        done = run(assay_inline, agents)
+    read = applied(done, "sequential")
+    assert (read["a.model"], read["b.model"]) == ("${NOT_SET_AT_ALL:-m:latest}", "${NOT_SET_AT_ALL:-n}")
+    # Only by its true name is a model found among those that are loaded.
+    assert (read["a.num_ctx"], read["b.num_ctx"]) == (2048, 512)
+    assert set(told(done, "setting-not-taken")) == {
+        "The setting 'a.num_ctx' did not take: '4096' was asked for, '2048' was read back."
+    }
+
+
+def test_options_of_the_client_itself_make_no_arms_identical(assay_inline: AssayInline) -> None:
+    with small() as server:
+        agents = [member("a", server.url), member("b", server.url)]
+        done = run(assay_inline, agents, sweep={"system": ["Be brief.", "Be kind."]})
+    assert not told(done, "identical-arms")
+    assert not told(done, "setting-not-taken")
+
+
+def test_a_number_below_zero_leaves_it_to_the_server(assay_inline: AssayInline) -> None:
+    with small() as server:
+        agents = [member("a", server.url, num_predict=-1, num_gpu=-1), member("b", server.url)]
+        done = run(assay_inline, agents)
+    assert not told(done, "setting-not-taken")
+
+
+def test_agents_of_a_team_ask_once_unless_their_file_says_otherwise() -> None:
+    assert asking_once("ollama", {"model": "m"}) == {"retries": 0, "model": "m"}
+    assert asking_once("ollama", {"model": "m", "retries": 2})["retries"] == 2
+    assert asking_once("stub", {"answer": "x"}) == {"answer": "x"}

@@ -205,3 +205,9 @@ def test_editors_get_a_schema_that_takes_what_ships(assay_inline: AssayInline) -
     for path in shipped_teams().values():
         assert [error.message for error in validator.iter_errors(read_document(path).value)] == []
     assert list(validator.iter_errors({"team": "pair", "agents": [], "cases": [], "permit": 1}))
+
+
+def test_values_that_are_the_same_are_one_point(folder: Path) -> None:
+    fixed = planned("team_sweep", params={"num_gpu": 60})
+    points = [(trial.benchmark, str(trial.axes)) for trial in fixed.trials]
+    assert 2 < len(points) == len(set(points)) < 60

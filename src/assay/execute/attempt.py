@@ -109,7 +109,7 @@ def _executed(
         if subject.loops is None:
             subject.find_loops()
             pulse.begin(phase, repetition)
-        execution = subject.execute(phase, repetition)
+        execution = subject.execute(phase, repetition, pulse)
         if log := read_log():
             execution = replace(execution, log=log)
         pulse.end()

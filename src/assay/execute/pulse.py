@@ -37,6 +37,8 @@ class Stage(IntEnum):
     """The harness itself failed; its traceback is in the log."""
     JUDGING = 7
     """An answer has come and scorers are at work: what goes wrong now is not the agent's fault."""
+    PREPARING = 8
+    """What an execution needs is being made ready, untimed."""
 
 
 _STAGES = frozenset(map(int, Stage))

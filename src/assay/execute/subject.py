@@ -14,6 +14,7 @@ from assay.errors import AssayError
 from assay.execute.clock import Timed, autoranged, time_await, time_call
 from assay.execute.instruments import Files, InstrumentFailed, Instruments, Watching
 from assay.execute.outcome import Outcome, plain, sorted_out
+from assay.execute.pulse import Pulse, Stage
 from assay.execute.told import summary, told
 from assay.model import Batch, Execution, Isolation, Job, Limits, Phase, Status
 from assay.plugin import lookup
@@ -91,10 +92,14 @@ class Subject:
         except BaseException:
             self.loops = None
 
-    def execute(self, phase: Phase, repetition: int) -> Execution:
+    def execute(self, phase: Phase, repetition: int, pulse: Pulse) -> Execution:
+        failed = None
+        if self._prepare is not None:
+            pulse.enter(Stage.PREPARING)
+            failed = self._unprepared()
+            pulse.begin(phase, repetition)
         started = time()
         try:
-            failed = self._unprepared() if self._prepare is not None else None
             watching = self._watching(phase, repetition) if failed is None else None
             states = watching.start(self.context) if watching else []
             status, outcome, error = failed or self._ventured()

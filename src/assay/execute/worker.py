@@ -126,7 +126,7 @@ class Cancellation:
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
         self.is_requested = True
-        if self._pulse.read().stage in (Stage.SETUP, Stage.EXECUTING):
+        if self._pulse.read().stage in (Stage.SETUP, Stage.PREPARING, Stage.EXECUTING):
             raise Cancelled
 
 

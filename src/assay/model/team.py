@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from assay.model.figure import Figure
+from assay.model.secret import is_secret
 
 
 class Leg(StrEnum):
@@ -17,19 +18,35 @@ class Leg(StrEnum):
 
 
 def options_asked(agents: Iterable[Mapping[str, object]]) -> dict[str, object]:
-    """Model and model's options of the agents of a team, by the names under which they are read back.
+    """Options of the agents of a team and of their models, by the names under which they are read back.
 
-    >>> options_asked([{"name": "insight", "options": {"model": "m", "params": {"num_ctx": 512}}}])
-    {'insight.model': 'm', 'insight.num_ctx': 512}
+    >>> options_asked([{"name": "insight", "options": {"model": "m", "runtime": "threads", "params": {"num_ctx": 512}}}])
+    {'insight.model': 'm', 'insight.runtime': 'threads', 'insight.num_ctx': 512}
     """
     found: dict[str, object] = {}
     for agent in agents:
-        options = agent.get("options")
-        given = options if isinstance(options, Mapping) else {}
-        params = given.get("params")
-        asked = {"model": given.get("model"), **(params if isinstance(params, Mapping) else {})}
-        found |= {f"{agent['name']}.{name}": value for name, value in asked.items() if value is not None}
+        asked = {**client_options(agent), **model_options(agent)}
+        found |= {f"{agent['name']}.{name}": value for name, value in asked.items()}
     return found
+
+
+def client_options(agent: Mapping[str, object]) -> dict[str, object]:
+    """What the agent itself does with every request, the name of its model included."""
+    return {
+        name: value
+        for name, value in _mapping(agent.get("options")).items()
+        if isinstance(value, (str, int, float)) and not is_secret(name, is_sent=False)
+    }
+
+
+def model_options(agent: Mapping[str, object]) -> dict[str, object]:
+    """What it asks of its model."""
+    params = _mapping(_mapping(agent.get("options")).get("params"))
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +135,8 @@ class TeamFinding:
     rounds: tuple[Round, ...]
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Agent to its definition as written."""
+    prompts: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """Agent to case to what is asked."""
     is_simulated: bool = False
     doubts: tuple[str, ...] = ()
 

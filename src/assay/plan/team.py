@@ -76,7 +76,7 @@ def _trials(
     if len(mistakes) > before:
         return []
     found: list[Trial] = []
-    for point in points(sweep, read.section.strategy, None, 0):
+    for point in _distinct(points(sweep, read.section.strategy, None, 0)):
         uses = [_with_options(use, {**params, **point}, names) for use in members]
         problems = dict.fromkeys(problem for use in uses for problem in given_problems(use))
         mistakes += [read.origin.mistake(("agents",), problem) for problem in problems]
@@ -84,6 +84,11 @@ def _trials(
             _trial(read, leg, uses, point, changes, first + len(found) + n) for n, leg in enumerate(Leg)
         ]
     return found
+
+
+def _distinct(found: Iterable[Point]) -> list[Point]:
+    """A value that is written twice, or one that --set has fixed, makes no second point."""
+    return list({repr(sorted(point.items())): point for point in found}.values())
 
 
 def _members(

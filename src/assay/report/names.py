@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
@@ -15,6 +16,21 @@ def trial_folder(name: str, started: datetime, trial_id: str) -> str:
     """
     moment = started.astimezone(UTC) if started.tzinfo else started
     return f"{safe_name(name)}_{moment:%Y%m%d_%H%M%S}_{sha256(trial_id.encode()).hexdigest()[:8]}"
+
+
+def distinct_names(texts: Sequence[str]) -> list[str]:
+    """Safe names, of which those that would be the same have numbers.
+
+    >>> distinct_names(["a b", "a-b", "c"])
+    ['a-b', 'a-b-2', 'c']
+    """
+    found: list[str] = []
+    for text in texts:
+        name, number = safe_name(text), 1
+        while (numbered := name if number == 1 else f"{name}-{number}") in found:
+            number += 1
+        found.append(numbered)
+    return found
 
 
 def safe_name(text: str, limit: int = 80) -> str:

@@ -13,15 +13,17 @@ from typing import Any
 
 from assay.errors import ReportError
 from assay.model import Report
-from assay.model.team import Round, Stint, TeamFinding
+from assay.model.team import Round, Stint, TeamFinding, Teammate
 from assay.report.document import plain, strict_json
 from assay.report.markdown_teams import team_section
 from assay.report.marking import table, text
-from assay.report.names import safe_name
+from assay.report.names import distinct_names, safe_name
 from assay.report.teams import team_document
 from assay.units import seconds, significant
 
 _SIGN = "first agent − second agent, of the concurrent leg (as the seed's Rust code has it)"
+_TAKEN = ("run_number", "scenario", "simulated", "summary", "combined")
+"""Names that the files have other uses for."""
 _SEED = "what seed 002 called speedup and efficiency: concurrent durations added up ÷ concurrent wall"
 
 
@@ -33,8 +35,10 @@ class TeamFiles:
             raise ReportError(f"Run '{report.run.id}' has no team: the format 'team' is for assay team.")
         several = len(report.teams) > 1
         files: list[Path] = []
-        for team in report.teams:
-            files += _team(team, folder / safe_name(team.label) if several else folder)
+        for team, name in zip(
+            report.teams, distinct_names([team.label for team in report.teams]), strict=True
+        ):
+            files += _team(team, folder / name if several else folder)
         return files
 
 
@@ -50,14 +54,14 @@ def _team(team: TeamFinding, folder: Path) -> list[Path]:
 def _round(team: TeamFinding, one: Round, number: int, folder: Path) -> list[Path]:
     reports = {agent.name: _agent_report(team, one, agent.name) for agent in team.agents}
     files = [_json(folder / "metrics.json", _metrics(team, one, number))]
-    files += [_text(folder / f"{safe_name(name)}_report.md", page) for name, page in reports.items()]
+    files += [_text(folder / f"{safe_name(_key(name))}_report.md", page) for name, page in reports.items()]
     files.append(_text(folder / "combined_report.md", "\n\n".join(reports.values())))
     return files
 
 
 def _metrics(team: TeamFinding, one: Round, number: int) -> dict[str, Any]:
     return {
-        **{agent.name: _agent(team, one, agent.name) for agent in team.agents},
+        **{_key(agent.name): _agent(team, one, agent) for agent in team.agents},
         "run_number": number,
         "scenario": team.name,
         "simulated": team.is_simulated,
@@ -65,7 +69,12 @@ def _metrics(team: TeamFinding, one: Round, number: int) -> dict[str, Any]:
     }
 
 
-def _agent(team: TeamFinding, one: Round, name: str) -> dict[str, Any]:
+def _key(name: str) -> str:
+    return f"{name}_agent" if name in _TAKEN else name
+
+
+def _agent(team: TeamFinding, one: Round, agent: Teammate) -> dict[str, Any]:
+    name, prompts = agent.name, list(team.prompts.get(agent.name, {}).values())
     definition = dict(team.options.get(name, {}))
     options = definition.get("options", {})
     options = options if isinstance(options, dict) else {}
@@ -74,9 +83,10 @@ def _agent(team: TeamFinding, one: Round, name: str) -> dict[str, Any]:
         "config": {
             "id": name,
             "label": name,
-            "model": options.get("model"),
+            "model": agent.model or options.get("model"),
             "base_url": options.get("base_url"),
             "options": plain(options.get("params", {})),
+            "prompt": plain(prompts[0] if len(prompts) == 1 else prompts),
             "cases": [stint.case for stint in work],
         },
         "execution_time_s": _ended(work),
@@ -106,7 +116,8 @@ def _round_summary(team: TeamFinding, one: Round) -> dict[str, Any]:
         "efficiency_percent": 100 * one.speedup / team.at_once,
         "concurrent_wall_time_s": one.concurrent_seconds,
         "sequential_wall_time_s": one.sequential_seconds,
-        "sequential_is": "measured",
+        "sequential_estimated_s": one.sequential_seconds,
+        "sequential_is": "measured, not estimated",
         "throughput_delta": _first_less_second(rates),
         "ttft_delta_ms": _first_less_second(firsts),
         "delta_sign": _SIGN,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from time import monotonic
@@ -15,6 +16,8 @@ from assay.plugin.agent import AgentError
 
 _PATIENCE = 60.0
 _PAUSE = 0.02
+_EDITION = re.compile(r"([:@].*|-(\d{4}.*|latest))?", re.DOTALL)
+"""What may come after a model's name: a tag or a date."""
 _DIGITS = 6
 """That a 32-bit float tells: servers keep 0.8 as 0.800000011920929."""
 
@@ -27,8 +30,16 @@ class Told:
 
     def of(self, params: ServingParams) -> dict[str, Any]:
         """What became of the options that were asked for; None where the server does not say."""
-        names = [name for name in OPTIONS if getattr(params, name) is not None]
-        return {name: self.settings.get(name) for name in names}
+        return {name: self.settings.get(name) for name in OPTIONS if is_asked(getattr(params, name))}
+
+
+def is_asked(value: object) -> bool:
+    """A number below zero, as Ollama's -1 for layers or tokens, leaves it to the server.
+
+    >>> is_asked(0), is_asked(-1), is_asked(None)
+    (True, False, False)
+    """
+    return value is not None and not (isinstance(value, (int, float)) and value < 0)
 
 
 class ModelServer(Protocol):
@@ -56,10 +67,12 @@ def server_of(agent: ChatAgent, params: ServingParams, url: str) -> ModelServer:
 def answered_by(said: str | None, asked: str) -> str:
     """Dated names and tags of one and the same model, as in gpt-4o-2024-08-06 for gpt-4o, are no other model.
 
-    >>> answered_by("gpt-4o-2024-08-06", "gpt-4o"), answered_by("other", "gpt-4o")
-    ('gpt-4o', 'other')
+    >>> answered_by("gpt-4o-2024-08-06", "gpt-4o"), answered_by("gpt-4o-mini", "gpt-4o")
+    ('gpt-4o', 'gpt-4o-mini')
     """
-    return asked if not said or said.startswith(asked) else said
+    if not said or (said.startswith(asked) and _EDITION.fullmatch(said[len(asked) :])):
+        return asked
+    return said
 
 
 class OllamaServer:
@@ -109,7 +122,7 @@ class OllamaServer:
     def _layers(self, entry: Mapping[str, Any]) -> object:
         """How many are on the GPU is told only where it is none; "some" where none was asked for."""
         asked, vram = self._params.num_gpu, entry.get("size_vram")
-        if asked is None or vram is None:
+        if not is_asked(asked) or vram is None:
             return None
         if vram == 0:
             return 0

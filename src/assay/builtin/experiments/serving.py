@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from assay.builtin.experiments.listening import ServerProcess
 from assay.builtin.experiments.model_server import ModelServer, answered_by, server_of
-from assay.builtin.experiments.serving_params import ServingParams, agent_use, params_of
+from assay.builtin.experiments.serving_params import ServingParams, agent_use, params_of, with_model
 from assay.execute.agents import make_agent
 from assay.execute.outcome import Outcome
 from assay.model import Agent, AgentUse, Answer, Better, Metric, Request
@@ -73,6 +73,8 @@ class Serving(Experiment):
     params: ServingParams
     _agent: Any = None
     _server: ModelServer
+    _meant: ServingParams
+    """With the name of the model that a variable holds."""
     _process: ServerProcess
     _was_loaded: bool | None = None
     _unready: str | None = None
@@ -88,7 +90,8 @@ class Serving(Experiment):
         self._agent = make_agent(use)
         self._agent.open()
         url = str(use.options["base_url"])
-        self._server = server_of(self._agent, self.params, url)
+        self._meant = with_model(self.params)
+        self._server = server_of(self._agent, self._meant, url)
         self._process = ServerProcess(url)
         if self._process.problem:
             context.remark(self._process.problem)
@@ -147,7 +150,7 @@ class Serving(Experiment):
         context.read_back(
             **self.params.of_the_client(),
             **{**unasked, **asked},
-            model=answered_by(answer.model, self.params.model),
+            model=self._answering(answer),
             max_tokens=self._most(answer),
             start=self._started(),
             profile=self._profile(asked),
@@ -157,6 +160,12 @@ class Serving(Experiment):
         if answer.is_simulated:
             context.read_back(simulated=True)
         return dict(told.sizes)
+
+    def _answering(self, answer: Answer) -> str:
+        """As it was asked for, where that model answered: what a variable holds is not stored."""
+        meant = self._meant.model
+        found = answered_by(answer.model, meant)
+        return self.params.model if found == meant else found
 
     def _profile(self, asked: Mapping[str, Any]) -> str:
         """One that the server has not taken whole is none; its own defaults it cannot but take."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from assay.execute.team.leg import After, Walked, most_at_once, outcome_of, walk
 from assay.execute.team.member import Member, permits
 from assay.model import AgentUse, Case, Turn
 from assay.model.team import Leg
+from assay.plugin import lookup
 from assay.plugin.experiment import Experiment, ExperimentContext
 
 
@@ -33,6 +35,7 @@ class Team(Experiment):
         self._members: list[Member] = []
         for definition in self.params.agents:
             fields = {key: value for key, value in definition.items() if key != "cases"}
+            fields["options"] = asking_once(str(fields["type"]), fields.get("options", {}))
             cases = [_case(case) for case in definition["cases"]]
             self._members.append(Member(AgentUse(**fields), cases, context.seed - context.process, None, sem))
         for member in self._members:
@@ -70,6 +73,15 @@ class Team(Experiment):
             member.close()
         if hasattr(self, "_stable"):
             self._stable.close()
+
+
+def asking_once(kind: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Without retries, unless the team file gives them: a request that is refused and put again would hide what agents do to
+    each other, and its first token would be timed from the last try.
+    """
+    if "retries" not in inspect.signature(lookup.find("agents", kind)).parameters:
+        return dict(options)
+    return {"retries": 0, **options}
 
 
 def _case(fields: Mapping[str, Any]) -> Case:

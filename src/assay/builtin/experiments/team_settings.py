@@ -6,15 +6,16 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any
 
-from assay.builtin.experiments.model_server import ModelServer, Told, answered_by, server_of
-from assay.builtin.experiments.serving_params import ServingParams, agent_use, params_of
+from assay.builtin.experiments.model_server import ModelServer, Told, answered_by, is_asked, server_of
+from assay.builtin.experiments.serving_params import OPTIONS, ServingParams, agent_use, params_of
 from assay.errors import AssayError
 from assay.execute.agents import Stable, filled_in
 from assay.execute.team.member import Answered
 from assay.model import AgentUse
-from assay.model.team import options_asked
+from assay.model.team import client_options, model_options
 from assay.plugin.agent import AgentError, BadAgent
 
 _MOST_TOKENS = ("max_tokens", "num_predict")
@@ -35,10 +36,11 @@ class TeamSettings:
             reader = self._readers[name]
             own = [stint for stint in stints if stint.agent == name]
             told = self._stable.settled(reader.told())
+            found |= {f"{name}.{option}": value for option, value in reader.of_the_client.items()}
             for option in reader.asked:
                 others = {other for other in names - {name} if self._contradicts(reader, other, option)}
                 value = None if others else told.settings.get(option)
-                found[f"{name}.{option}"] = reader.shown(option, own) or value
+                found[f"{name}.{option}"] = reader.as_written(option, reader.shown(option, own) or value)
         return found
 
     def _contradicts(self, reader: _Reader, other: str, option: str) -> bool:
@@ -52,14 +54,19 @@ class _Reader:
 
     def __init__(self, definition: Mapping[str, Any], stable: Stable) -> None:
         name = str(definition["name"])
-        self.asked = {
-            key.removeprefix(f"{name}."): value for key, value in options_asked([definition]).items()
-        }
+        self.of_the_client = client_options(definition)
+        """What it does by itself, and so is as it was asked for."""
+        model = {"model": self.of_the_client.pop("model")} if "model" in self.of_the_client else {}
+        asked = {**model, **model_options(definition)}
+        self.asked = {option: value for option, value in asked.items() if is_asked(value)}
+        """As written."""
+        self._meant = self.asked
         self.place: tuple[str, ...] = (name,)
         self._turns = {case["id"]: max(1, len(case.get("turns", ()))) for case in definition["cases"]}
         self._server: ModelServer | None = None
         use = AgentUse(**{key: value for key, value in definition.items() if key != "cases"})
         with suppress(AssayError, BadAgent, ValueError):
+            self._meant = filled_in(self.asked, os.environ, name)
             self._params = _params(use)
             asker = agent_use(self._params)
             url = str(asker.options["base_url"])
@@ -69,7 +76,7 @@ class _Reader:
 
     def shown(self, option: str, stints: Iterable[Answered]) -> object:
         """What the answers themselves show of it; None where nothing."""
-        asked = self.asked[option]
+        asked = self._meant[option]
         if option == "model":
             said = [(stint.execution.applied or {}).get("model") for stint in stints]
             named = [answered_by(str(one or ""), str(asked)) for one in said]
@@ -83,6 +90,10 @@ class _Reader:
             return max([asked, *map(math.ceil, sent)])
         return None
 
+    def as_written(self, option: str, value: object) -> object:
+        """What a variable holds is not stored: where the value is the one that was meant, it is as it was asked for."""
+        return self.asked[option] if str(value) == str(self._meant[option]) else value
+
     async def told(self) -> Told:
         if self._server is None:
             return Told()
@@ -94,9 +105,11 @@ class _Reader:
 
 def _params(use: AgentUse) -> ServingParams:
     """As if `serving` measured it; whether it streams makes no difference to what the server tells."""
-    options = {name: value for name, value in use.options.items() if name != "stream"}
-    given = params_of(AgentUse(use.name, use.type, options))
+    options = {name: value for name, value in use.options.items() if name not in ("stream", "params")}
+    params = {name: value for name, value in model_options(asdict(use)).items() if name in OPTIONS}
+    given = params_of(AgentUse(use.name, use.type, {**options, "params": params}))
+    held = {name: given[name] for name in ("url", "model", *OPTIONS) if name in given}
+    given |= filled_in(held, os.environ, use.name)
     if "url" in given:
-        url = str(filled_in(given["url"], os.environ, use.name))
-        given |= {"url": url, "allow_host": [url.rstrip("/")]}
+        given["allow_host"] = [given["url"].rstrip("/")]
     return ServingParams(**given)

@@ -16,7 +16,7 @@ enum { MOST_PROMPTS = 256 };
 typedef struct { char *at; size_t length, room; } Text;
 
 typedef struct {
-    int fd, has_head, is_chunked, is_simulated;
+    int fd, has_head, is_chunked, is_simulated, is_over, has_usage;
     Text unread, body, said;
     long input_tokens, output_tokens;
     char model[200];
@@ -113,12 +113,17 @@ static int sent(int fd, const char *host, const char *path, const char *prompt, 
     return is_sent;
 }
 
-static void event(Reply *reply, const char *line, const char *id, size_t id_length, int is_heard) {
+/* NULL while all is well; otherwise what is wrong. */
+static const char *event(Reply *reply, const char *line, const char *id, size_t id_length, int is_heard) {
+    const char *error = value_of(line, "error");
+    if (error && strncmp(error, "null", 4)) return "the server told of an error";
     const char *model = value_of(line, "model"), *choices = value_of(line, "choices"), *usage = value_of(line, "usage");
     if (model && *model == '"') {
         size_t length = (size_t)(string_end(model) - model);
         if (length < sizeof reply->model) { memcpy(reply->model, model, length); reply->model[length] = 0; }
     }
+    const char *reason = choices ? value_of(choices, "finish_reason") : NULL;
+    if (reason && *reason == '"') reply->is_over = 1;
     const char *delta = choices ? value_of(choices, "delta") : NULL;
     const char *content = delta && *delta == '{' ? value_of(delta, "content") : NULL;
     if (content && *content == '"') {
@@ -133,10 +138,11 @@ static void event(Reply *reply, const char *line, const char *id, size_t id_leng
         const char *input = value_of(usage, "prompt_tokens"), *output = value_of(usage, "completion_tokens");
         if (input) reply->input_tokens = strtol(input, NULL, 10);
         if (output) reply->output_tokens = strtol(output, NULL, 10);
+        reply->has_usage = 1;
     }
+    return NULL;
 }
 
-/* NULL while all is well; otherwise what is wrong. */
 static const char *taken(Reply *reply, const char *id, size_t id_length, int is_heard) {
     if (!reply->has_head) {
         char *end = reply->unread.at ? strstr(reply->unread.at, "\r\n\r\n") : NULL;
@@ -163,8 +169,13 @@ static const char *taken(Reply *reply, const char *id, size_t id_length, int is_
     char *end;
     while (reply->body.length && (end = memchr(reply->body.at, '\n', reply->body.length))) {
         *end = 0;
-        if (!strncmp(reply->body.at, "data:", 5) && !strstr(reply->body.at, "[DONE]"))
-            event(reply, reply->body.at + 5, id, id_length, is_heard);
+        if (!strncmp(reply->body.at, "data:", 5)) {
+            const char *told = reply->body.at + 5 + strspn(reply->body.at + 5, " ");
+            const char *fault = NULL;
+            if (!strncmp(told, "[DONE]", 6)) reply->is_over = 1;
+            else fault = event(reply, told, id, id_length, is_heard);
+            if (fault) return fault;
+        }
         drop(&reply->body, (size_t)(end + 1 - reply->body.at));
     }
     return NULL;
@@ -181,7 +192,9 @@ static const char *streamed(Reply *replies, int count, const char *id, size_t id
             if (watched[n].fd < 0 || !watched[n].revents) continue;
             ssize_t got = recv(watched[n].fd, bytes, sizeof bytes, 0);
             if (got < 0 && errno == EINTR) continue;
-            if (got <= 0) { watched[n].fd = -1; open--; continue; }
+            if (got < 0) return "the connection was lost";
+            if (!got && !replies[n].is_over) return "the connection ended before the answer did";
+            if (!got) { watched[n].fd = -1; open--; continue; }
             add(&replies[n].unread, bytes, (size_t)got);
             const char *fault = taken(&replies[n], id, id_length, n == 0);
             if (fault) return fault;
@@ -215,16 +228,19 @@ static void answer(const char *line, const char *host, const char *port, const c
         printf("{\"id\": %.*s, \"error\": \"%s\"}\n", (int)id_length, id, fault);
     } else {
         long in = 0, out = 0;
-        int is_simulated = 0;
+        int is_simulated = 0, has_usage = 1;
         printf("{\"id\": %.*s, \"output\": %s", (int)id_length, id, count > 1 ? "[" : "");
         for (int n = 0; n < count; n++) {
             printf("%s\"%s\"", n ? ", " : "", replies[n].said.at ? replies[n].said.at : "");
             in += replies[n].input_tokens;
             out += replies[n].output_tokens;
             is_simulated |= replies[n].is_simulated;
+            has_usage &= replies[n].has_usage;
         }
-        printf("%s, \"usage\": {\"input_tokens\": %ld, \"output_tokens\": %ld, \"api_calls\": %d}, \"model\": %s, \"simulated\": %s}\n",
-               count > 1 ? "]" : "", in, out, count, replies[0].model[0] ? replies[0].model : "null", is_simulated ? "true" : "false");
+        printf("%s, \"usage\": {", count > 1 ? "]" : "");
+        if (has_usage) printf("\"input_tokens\": %ld, \"output_tokens\": %ld, ", in, out);
+        printf("\"api_calls\": %d}, \"model\": %s, \"simulated\": %s}\n",
+               count, replies[0].model[0] ? replies[0].model : "null", is_simulated ? "true" : "false");
     }
     fflush(stdout);
     for (int n = 0; n < count; n++) {

@@ -23,6 +23,7 @@ class Reply:
         self._unread = b""
         self._head: bytes | None = None
         self._body = b""
+        self._is_over = False
         self.texts: list[str] = []
         self.usage: dict[str, int] = {}
         self.model: str | None = None
@@ -58,12 +59,24 @@ class Reply:
         *lines, self._body = self._body.split(b"\n")
         for line in lines:
             text = line.strip()
-            if text.startswith(b"data:") and text != b"data: [DONE]":
-                self._event(json.loads(text[5:]))
+            if not text.startswith(b"data:"):
+                continue
+            if (told := text[5:].strip()) == b"[DONE]":
+                self._is_over = True
+            else:
+                self._event(json.loads(told))
+
+    def end(self) -> None:
+        """To be called when no more bytes come: an answer that was broken off is none."""
+        if not self._is_over:
+            raise OSError("the connection ended before the answer did")
 
     def _event(self, document: dict[str, Any]) -> None:
+        if error := document.get("error"):
+            raise OSError(f"the server told of an error: {json.dumps(error)[:200]}")
         self.model = document.get("model") or self.model
         for choice in document.get("choices") or ():
+            self._is_over = self._is_over or bool(choice.get("finish_reason"))
             if content := (choice.get("delta") or {}).get("content"):
                 self.texts.append(content)
                 self._told(content)
@@ -112,6 +125,7 @@ class Threads:
                 connection.sendall(request)
                 while data := connection.recv(_MOST):
                     reply.take(data)
+                reply.end()
         except Exception as error:
             faults.append(error)
 
@@ -134,7 +148,10 @@ class Tasks:
         self._runner.run(self._all(requests, replies))
 
     async def _all(self, requests: list[bytes], replies: list[Reply]) -> None:
-        await self._asyncio.gather(*map(self._one, requests, replies))
+        """All of them end before one that failed is told of: none may go on into the next case."""
+        ended = await self._asyncio.gather(*map(self._one, requests, replies), return_exceptions=True)
+        if faults := [one for one in ended if isinstance(one, BaseException)]:
+            raise faults[0]
 
     async def _one(self, request: bytes, reply: Reply) -> None:
         reader, writer = await self._asyncio.open_connection(self._host, self._port)
@@ -142,6 +159,7 @@ class Tasks:
             writer.write(request)
             while data := await reader.read(_MOST):
                 reply.take(data)
+            reply.end()
         finally:
             writer.close()
 
@@ -151,7 +169,7 @@ def answer(request: dict[str, Any], runtime: Any, host: str, path: str) -> dict[
     lock = threading.Lock()
 
     def told(text: str) -> None:
-        """What comes first is told at once, so that the time to the first token can be measured."""
+        """Pieces of the first prompt's answer are told at once, so that the time to its first token can be measured."""
         with lock:
             say({"id": request["id"], "delta": text})
 
@@ -164,16 +182,15 @@ def answer(request: dict[str, Any], runtime: Any, host: str, path: str) -> dict[
     return {
         "id": request["id"],
         "output": texts if len(texts) > 1 else texts[0],
-        "usage": {
-            **{
-                key: sum(reply.usage.get(key, 0) for reply in replies)
-                for key in ("input_tokens", "output_tokens")
-            },
-            "api_calls": len(replies),
-        },
+        "usage": {**_together([reply.usage for reply in replies]), "api_calls": len(replies)},
         "model": replies[0].model,
         "simulated": any(reply.is_simulated for reply in replies),
     }
+
+
+def _together(usages: list[dict[str, int]]) -> dict[str, int]:
+    """Nothing where the server has not told it of every answer."""
+    return {key: sum(usage[key] for usage in usages) for key in usages[0]} if all(usages) else {}
 
 
 def _unheard(_: str) -> None:
