@@ -143,3 +143,20 @@ def test_agents_of_a_team_ask_once_unless_their_file_says_otherwise() -> None:
     assert asking_once("ollama", {"model": "m"}) == {"retries": 0, "model": "m"}
     assert asking_once("ollama", {"model": "m", "retries": 2})["retries"] == 2
     assert asking_once("stub", {"answer": "x"}) == {"answer": "x"}
+
+
+def test_a_limit_of_tokens_is_of_each_answer_where_a_case_has_several(assay_inline: AssayInline) -> None:
+    with small() as server:
+        agents = [
+            {
+                "name": name,
+                "type": "client",
+                "model": "m",
+                "base_url": f"{server.url}/v1",
+                "params": {"max_tokens": 5},
+            }
+            for name in ("a", "b")
+        ]
+        done = run(assay_inline, agents, cases=[{"id": "a", "input": ["One.", "Two.", "Three."]}])
+    assert applied(done, "concurrent")["a.max_tokens"] == 5
+    assert not told(done, "setting-not-taken")

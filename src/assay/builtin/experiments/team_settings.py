@@ -82,13 +82,14 @@ class _Reader:
             named = [answered_by(str(one or ""), str(asked)) for one in said]
             return next((name for name in named if name != asked), asked)
         if option in _MOST_TOKENS and isinstance(asked, int):
-            # A case of several turns may have so many in each of them.
-            sent = [
-                stint.execution.measurements.get("output_tokens", 0) / self._turns[stint.case]
-                for stint in stints
-            ]
-            return max([asked, *map(math.ceil, sent)])
+            return max([asked, *map(self._tokens_of_an_answer, stints)])
         return None
+
+    def _tokens_of_an_answer(self, stint: Answered) -> int:
+        """On average: a case of several turns, or of several prompts at once, has so many answers."""
+        made = stint.execution.measurements
+        answers = max(self._turns[stint.case], made.get("api_calls", 1))
+        return math.ceil(made.get("output_tokens", 0) / answers)
 
     def as_written(self, option: str, value: object) -> object:
         """What a variable holds is not stored: where the value is the one that was meant, it is as it was asked for."""
