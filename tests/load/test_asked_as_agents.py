@@ -53,7 +53,7 @@ def test_messages_are_sent_as_messages_and_other_inputs_as_json(kind: str) -> No
     chat = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
     asked = target(kind, base_url="http://h:1", model="m")
     assert body_for(asked, Ask(chat), None)["messages"] == chat
-    assert body_for(asked, Ask({"q": "é"}), None)["messages"] == [{"role": "user", "content": '{"q":"é"}'}]
+    assert body_for(asked, Ask({"q": "é"}), None)["messages"] == [{"role": "user", "content": '{"q": "é"}'}]
 
 
 def test_anthropics_limit_is_the_agents_unless_the_load_has_one() -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 from assay.builtin.agents.calling import Caller, assembled, is_json, whole_text
 from assay.builtin.agents.chatting import ChatAgent, key_for
-from assay.builtin.agents.messages import Message, text_of
+from assay.builtin.agents.messages import Message
 from assay.builtin.agents.openai import Call, told
 from assay.builtin.agents.protocol import Pieces, excerpt, parsed
 from assay.execute.http import SseEvent, SseParser, Stream
 from assay.model import Answer, Request, Usage
+from assay.model.conversation import as_text
 from assay.plugin.agent import AgentError, InvalidAnswer
 
 PUBLIC_URL = "https://api.anthropic.com"
@@ -49,7 +50,7 @@ class Anthropic(ChatAgent):
         self._fixed: dict[str, object] = {"model": model, "stream": stream, **(params or {})}
 
     def _body(self, request: Request, messages: list[Message]) -> dict[str, object]:
-        system = [text_of(message["content"]) for message in messages if message["role"] == "system"]
+        system = [as_text(message["content"]) for message in messages if message["role"] == "system"]
         body = {"max_tokens": request.max_tokens or MAX_TOKENS, **self._fixed}
         body["messages"] = [message for message in messages if message["role"] != "system"]
         if system:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from assay.builtin.agents.calling import MAX_BYTES, Caller, assembled, whole_text
 from assay.builtin.agents.protocol import Pieces, answer_of, excerpt, parsed, request_line
 from assay.execute.http import HttpClient, Line, NdjsonParser, Stream
+from assay.execute.place import value_at
 from assay.model import Answer, Request
 from assay.plugin.agent import InvalidAnswer
 
@@ -32,7 +33,7 @@ class Http:
         concurrency: int = 1,
     ) -> None:
         self._caller = Caller(url, headers or {}, retries, backoff, concurrency, max_bytes, kind="agent")
-        self._path = output.split(".") if output else None
+        self._place = output or None
         self._params = dict(params or {})
         self._asked = 0
 
@@ -62,8 +63,8 @@ class Http:
         if kind in _LINES:
             return await assembled(stream, NdjsonParser(), _Lines(stream.sent, serial))
         text = await whole_text(stream)
-        if self._path is not None:
-            return Answer(_at(parsed(text), self._path))
+        if self._place is not None:
+            return Answer(_found(parsed(text), self._place))
         if kind.startswith("text/"):
             return Answer(text)
         return _answer(parsed(text), serial, Pieces(stream.sent))
@@ -98,17 +99,8 @@ def _answer(document: Any, serial: str, pieces: Pieces) -> Answer:
     return answer_of(document, pieces)
 
 
-def _at(document: Any, path: list[str]) -> Any:
-    """
-    >>> _at({"choices": [{"text": "4"}]}, ["choices", "0", "text"])
-    '4'
-    """
-    value = document
-    for step in path:
-        try:
-            value = value[int(step)] if isinstance(value, list) else value[step]
-        except (KeyError, IndexError, ValueError, TypeError):
-            raise InvalidAnswer(
-                f"the answer has nothing at '{'.'.join(path)}': {excerpt(repr(document))}"
-            ) from None
-    return value
+def _found(document: Any, place: str) -> Any:
+    try:
+        return value_at(document, place)
+    except LookupError:
+        raise InvalidAnswer(f"the answer has nothing at '{place}': {excerpt(repr(document))}") from None

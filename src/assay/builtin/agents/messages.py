@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from assay.model import Request
+from assay.model.conversation import as_text, is_conversation
 from assay.plugin.agent import AgentError
 
 Message = dict[str, Any]
@@ -17,24 +16,15 @@ _MOST_BYTES = 2**20
 def chat_messages(request: Request, system: str | None) -> list[Message]:
     """The instructions, what was said before, and the input: text, or a list of messages of its own."""
     messages: list[Message] = [{"role": "system", "content": system}] if system else []
-    messages += [{**turn, "content": text_of(turn.get("content"))} for turn in request.history]
-    if _is_conversation(request.input):
+    messages += [{**turn, "content": as_text(turn.get("content"))} for turn in request.history]
+    if is_conversation(request.input):
         messages += [dict(message) for message in request.input]  # type: ignore[attr-defined]
     else:
-        messages.append({"role": "user", "content": text_of(request.input)})
+        messages.append({"role": "user", "content": as_text(request.input)})
     if request.files:
         attached = "\n\n".join(_attached(name, Path(path)) for name, path in request.files.items())
-        messages[-1]["content"] = f"{text_of(messages[-1].get('content'))}\n\n{attached}"
+        messages[-1]["content"] = f"{as_text(messages[-1].get('content'))}\n\n{attached}"
     return messages
-
-
-def text_of(content: object) -> str:
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
-
-
-def _is_conversation(value: object) -> bool:
-    is_list = isinstance(value, list) and bool(value)
-    return is_list and all(isinstance(one, Mapping) and "role" in one for one in value)  # type: ignore[attr-defined]
 
 
 def _attached(name: str, path: Path) -> str:

@@ -86,12 +86,9 @@ class MemoryPressure:
 
     def _too_little(self, place: int, stretch: Stretch, working_set: int) -> Breach:
         left = size(self.steps[place] * working_set)
-        cause, why = "errors", f"{percent(stretch.error_rate)} of the requests failed"
-        if is_working(stretch) and stretch.breach is not None:
-            cause, why = stretch.breach.cause, stretch.breach.why
-        return Breach(
-            place * self.seconds, 1 / self.steps[place], PRESSURE, cause, f"with {left} of memory {why}"
-        )
+        cause, why = _broken_by(stretch, f"{percent(stretch.error_rate)} of the requests failed")
+        why = f"with {left} of memory {why}"
+        return Breach(place * self.seconds, 1 / self.steps[place], PRESSURE, cause, why)
 
     def _with_more(self, bench: Bench) -> ScenarioFinding:
         objectives = () if bench.is_derived else bench.objectives
@@ -127,12 +124,8 @@ class MemoryPressure:
 
     def _too_long(self, place: int, done: Sequence[Stretch]) -> Breach:
         first = done[place]
-        cause, why = (
-            "errors",
-            f"{percent(first.error_rate)} of the requests failed, most of them as {_kind(first)}",
-        )
-        if is_working(first) and first.breach is not None:
-            cause, why = first.breach.cause, first.breach.why
+        failed = f"{percent(first.error_rate)} of the requests failed, most of them as {_kind(first)}"
+        cause, why = _broken_by(first, failed)
         at = sum(one.result.duration for one in done[:place])
         return Breach(at, float(self.contexts[place]), "tokens", cause, why)
 
@@ -154,6 +147,13 @@ class _Program:
 
 def is_working(stretch: Stretch) -> bool:
     return stretch.completed > 0 and stretch.error_rate <= 1 - _WORKS
+
+
+def _broken_by(stretch: Stretch, failed: str) -> tuple[str, str]:
+    """Cause and words: the failures, or where there were none to speak of, the objective."""
+    if is_working(stretch) and stretch.breach is not None:
+        return stretch.breach.cause, stretch.breach.why
+    return "errors", failed
 
 
 def _kind(stretch: Stretch) -> str:

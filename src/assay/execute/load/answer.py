@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assay.execute.place import value_at
+
 LARGEST_ANSWER = 64 * 2**20
 """Of a stream; nothing of it is kept but what it was found to hold."""
 LARGEST_PIECE = 8 * 2**20
@@ -543,18 +545,15 @@ def text_of(payload: str, output: str | None = None) -> str:
     if not documents and not payload.startswith(("data:", "event:", ":", "{")):
         return payload.strip()
     if output is not None:
-        return "".join(_plain(_at(document, output.split("."))) for document in documents)
+        return "".join(_text_at(document, output) for document in documents)
     return "".join(_text_in(document) for document in documents)
 
 
-def _at(document: Any, path: Sequence[str]) -> Any:
-    """Nothing, where there is no such place."""
-    for step in path:
-        try:
-            document = document[int(step)] if isinstance(document, list) else document[step]
-        except (KeyError, IndexError, ValueError, TypeError):
-            return ""
-    return document
+def _text_at(document: Any, place: str) -> str:
+    try:
+        return _plain(value_at(document, place))
+    except LookupError:
+        return ""
 
 
 def _plain(value: Any) -> str:

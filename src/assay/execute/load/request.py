@@ -16,6 +16,7 @@ from assay.errors import PlanError
 from assay.execute.http.errors import HttpError
 from assay.execute.http.request import Prepared, prepare
 from assay.execute.load.replay import MAX_TOKENS, PROMPT
+from assay.model.conversation import as_text, is_conversation
 from assay.model.secret import in_query
 
 _SECONDS_TO_ACCEPT = 2.0
@@ -94,7 +95,8 @@ def requests_for(target: Target, asks: Iterable[Ask], max_tokens: int | None) ->
         return [_prepared("GET", target.url, dict(target.headers)).with_body(b"")]
     prepared = _posted(target)
     numbered = [replace(ask, number=number) for number, ask in enumerate(asks, 1)]
-    return [prepared.with_body(_json(body_for(target, ask, max_tokens)).encode()) for ask in numbered]
+    bodies = [_json(body_for(target, ask, max_tokens)).encode(errors="replace") for ask in numbered]
+    return [prepared.with_body(body) for body in bodies]
 
 
 def _posted(target: Target) -> Prepared:
@@ -140,7 +142,7 @@ def _accepted(target: Target) -> str:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def body_for(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
@@ -160,17 +162,9 @@ def body_for(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, obje
 
 def _messages(target: Target, ask: Ask, *, with_system: bool = True) -> list[Mapping[str, object]]:
     system = [{"role": "system", "content": target.system}] if target.system and with_system else []
-    if isinstance(ask.prompt, list) and ask.prompt and all(map(_is_message, ask.prompt)):
+    if isinstance(ask.prompt, list) and is_conversation(ask.prompt):
         return [*system, *ask.prompt]
-    return [*system, {"role": "user", "content": _text(ask)}]
-
-
-def _is_message(value: object) -> bool:
-    return isinstance(value, Mapping) and "role" in value
-
-
-def _text(ask: Ask) -> str:
-    return ask.prompt if isinstance(ask.prompt, str) else _json(ask.prompt)
+    return [*system, {"role": "user", "content": as_text(ask.prompt)}]
 
 
 def _openai(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
@@ -178,7 +172,7 @@ def _openai(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, objec
     if urlsplit(target.url).path.endswith("/chat/completions"):
         body["messages"] = _messages(target, ask)
     else:
-        body["prompt"] = _text(ask)
+        body["prompt"] = as_text(ask.prompt)
     if max_tokens is not None:
         body["max_tokens"] = max_tokens
     if target.streams:
@@ -198,7 +192,7 @@ def _ollama(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, objec
     if urlsplit(target.url).path.endswith("/api/chat"):
         return {**body, "messages": _messages(target, ask)}
     system: dict[str, object] = {"system": target.system} if target.system else {}
-    return {**body, **system, "prompt": _text(ask)}
+    return {**body, **system, "prompt": as_text(ask.prompt)}
 
 
 def _anthropic(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:

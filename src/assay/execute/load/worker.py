@@ -39,8 +39,8 @@ _MOST_IN_A_ROW = 64
 _FEW = 16
 _OFTEN = 16
 """When a worker of a closed loop found more than a few answers so often, and never none, it is no burst: it cannot keep up. From
-then on a few answers are read and then as many requests sent, which takes a third less than to do both by turns; before, and as
-soon as it has caught up, each answer is followed by the next request at once.
+then on a few answers are read and then as many requests sent, which takes less than to do both by turns; before, and as soon as
+it has caught up, each answer is followed by the next request at once.
 """
 _NOT_KNOWN = float("nan")
 _NEVER = float("inf")
