@@ -193,6 +193,8 @@ REFUSED = [
     (["--duration", "soon"], "'soon' is not a time"),
     (["--timeout", "0"], "must be more than 0"),
     (["--warmup", "10"], "leaves nothing to measure"),
+    (["--warmup", "5s", "--stages", "1s@5,2s@9"], "5 s leaves nothing to measure: the load lasts 3 s"),
+    (["--warmup", "5s", "--rate", "100", "--requests", "100"], "leaves nothing to measure"),
     (["--requests", "0"], "must be at least 1"),
     (["--concurrency", "0"], "must be at least 1"),
     (["--concurrency", "many"], "'many' is not a number of requests"),

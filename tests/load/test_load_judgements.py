@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.load.results import result, times
 
 from assay.analysis.load import judged
-from assay.execute.load.asking import bounds_of
+from assay.execute.load.asking import LoadOptions, bounds_of, load_for
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Load, LoadResult
 from assay.spec.loading import objectives_of
@@ -156,3 +157,20 @@ def test_goodput_asks_each_request_to_keep_to_the_strictest_limit() -> None:
         objectives_of("ttft_p99<2s,ttft_p50<1s,itl_p95<20ms,tpot_p50<30ms,latency_p95>1s,error_rate<1%")
     )
     assert (bounds.ttft, bounds.tpot, bounds.latency) == (1.0, 0.02, float("inf"))
+
+
+def test_a_warmup_may_be_as_long_as_the_stages_have_time_for_it() -> None:
+    stages = load_for(LoadOptions("http://127.0.0.1:9/v1", stages="30s@50,60s@200", warmup="15s"))
+    assert (stages.warmup, stages.seconds) == (15.0, 90.0)
+
+
+def test_a_load_that_was_over_before_its_warmup_says_so() -> None:
+    load = replace(CLOSED, warmup=5.0)
+    assert judge(load, measured_from=5.0).warnings == ()
+    assert "The load was over before its warm-up of 5 s" in judge(load, measured_from=0.0).warnings[0]
+
+
+def test_of_a_few_answers_some_that_are_missing_are_no_saturation() -> None:
+    few: dict[str, Any] = {"requests_completed": 36, "throughput": Figure(90.0)}
+    assert not judge(**few).is_saturated
+    assert judge(**{**few, "requests_completed": 10_000}).is_saturated

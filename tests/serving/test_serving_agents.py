@@ -37,6 +37,24 @@ def test_an_agent_brings_its_server_its_model_and_its_options(assay_inline: Assa
     assert {one.measurements["output_tokens"] for one in executions(assay_inline)} == {3}
 
 
+def test_a_model_that_a_variable_names_is_loaded_and_asked_by_its_name(assay_inline: AssayInline) -> None:
+    with quick() as server:
+        named = {**ollama("gemma", server.url, num_ctx=512), "model": "${NOT_SET_AT_ALL:-m}"}
+        agents(assay_inline.folder, named)
+        done = assay_inline("run", "serving", "--agent", "gemma", "--json").json
+
+    (trial,) = done["trials"]
+    assert {one.status for one in executions(assay_inline)} == {"ok"}
+    assert (trial["applied"]["model"], trial["applied"]["num_ctx"]) == ("${NOT_SET_AT_ALL:-m}", 512)
+    assert "setting-not-taken" not in {warning["code"] for warning in done["warnings"]}
+
+
+def test_an_agent_without_a_limit_of_tokens_is_refused_by_what_it_wrote(assay_inline: AssayInline) -> None:
+    agents(assay_inline.folder, ollama("gemma", "http://127.0.0.1:9", num_predict=-1))
+    refusal = assay_inline("run", "serving", "--agent", "gemma").refusal
+    assert "asks for -1 tokens" in refusal
+
+
 def test_a_sweep_goes_before_the_options_of_the_agent(assay_inline: AssayInline) -> None:
     with quick() as server:
         agents(assay_inline.folder, ollama("gemma", server.url, num_ctx=512))

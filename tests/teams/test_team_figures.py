@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 from tests.teams.teams import Legs
 
-from assay.analysis.team import team_findings
+from assay.analysis.team import _generation, team_findings
 from assay.model import Status
 from assay.model.figure import Figure
-from assay.model.team import TeamFinding
+from assay.model.team import TeamFinding, Teammate
 from assay.report.console_teams import print_teams
 from assay.report.teams import best_text, rows, verdict
 
@@ -222,3 +222,10 @@ def test_the_best_of_several_teams_is_told_with_those_that_it_is_not_apart_from(
         == "'fast' has the highest speedup; its interval is apart from those of all 1 others"
     )
     assert "the intervals of 1 of the 2 others reach its own" in best_text([slow, fast, alike])
+
+
+def test_throughput_is_graded_by_what_the_server_took_where_it_tells_that():
+    whole, made = Figure(87.0), Figure(105.0)
+    told = {"tokens_per_second_concurrent": whole, "eval_tokens_per_second_concurrent": made}
+    assert _generation(Teammate("a", "ollama", "m", 1, told)) == made
+    assert _generation(Teammate("a", "openai", "m", 1, {"tokens_per_second_concurrent": whole})) == whole

@@ -225,7 +225,9 @@ def test_the_files_of_seed_002_hold_true_figures_and_name_its_own(reported: tupl
     assert (run["run_number"], run["scenario"], run["simulated"]) == (2, "shared", True)
     assert set(run["agent0"]) >= {"config", "execution_time_s", "result"}
     assert run["agent0"]["config"]["model"] == "m"
+    assert run["agent0"]["config"]["prompt"]
     summary = run["summary"]
+    assert summary["sequential_estimated_s"] == summary["sequential_wall_time_s"]
     true = summary["sequential_wall_time_s"] / summary["concurrent_wall_time_s"]
     assert summary["concurrency_speedup"] == pytest.approx(true)
     assert summary["efficiency_percent"] == pytest.approx(50 * true)
@@ -300,3 +302,20 @@ def test_two_runs_of_a_team_are_compared_like_any_others(reported: tuple[AssayIn
         "shared[leg=sequential]",
         "shared[leg=concurrent]",
     }
+
+
+def test_agents_whose_names_the_files_of_seed_002_use_otherwise_are_not_lost(
+    assay_inline: AssayInline,
+) -> None:
+    agents = [{"name": name, "type": "stub", "answer": "x"} for name in ("summary", "combined")]
+    document = {"team": "t", "agents": agents, "cases": [{"id": "a", "input": "A"}], "sweep": {"answer": ["x", "y"]},
+                "iterations": {"warmup": 0, "measured": 1}}  # fmt: skip
+    done = assay_inline(
+        "team", assay_inline.write("t.json", json.dumps(document)), "--report", "team", "--out", "out"
+    )
+    assert done.code == 0, done.err
+    folders = sorted(path.parent for path in (assay_inline.folder / "out").glob("*/run_1"))
+    assert len(folders) == 2
+    run = json.loads((folders[0] / "run_1" / "metrics.json").read_text())
+    assert {"summary", "summary_agent", "combined_agent"} <= set(run)
+    assert (folders[0] / "run_1" / "combined_agent_report.md").is_file()
