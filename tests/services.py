@@ -68,7 +68,7 @@ def _plain_folder() -> str:
 
 
 def _without(service: str, error: ImportError) -> NoReturn:
-    message = f"{service} is not tested: {error}. Enable it: pip install 'assay[dev]'"
+    message = f"{service} is not tested: {error}. Enable it: pip install 'assay-bench[dev]'"
     if os.environ.get("CI"):
         pytest.fail(message)
     pytest.skip(message)

@@ -103,7 +103,7 @@ def test_an_instrument_whose_package_is_missing_says_how_to_get_it(tmp_path: Pat
 
     assert done.returncode == 2
     assert (
-        "spec.yaml:2: instrumentation.1: 'needy:Watch' among the instruments needs the package 'pynvml': pip install 'assay[gpu]'"
+        "spec.yaml:2: instrumentation.1: 'needy:Watch' among the instruments needs the package 'pynvml': pip install 'assay-bench[gpu]'"
         in done.stderr
     )
 

@@ -51,7 +51,7 @@ def test_without_a_driver_there_is_nothing_to_measure():
 
 def test_without_the_library_the_reason_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    with pytest.raises(NotMeasurable, match=r"pip install 'assay\[gpu\]'"):
+    with pytest.raises(NotMeasurable, match=r"pip install 'assay-bench\[gpu\]'"):
         Gpu()
 
 

@@ -203,7 +203,9 @@ def test_a_package_of_an_extra_is_named_with_the_extra(monkeypatch: pytest.Monke
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     write("needy.py", "import psycopg\n")
 
-    with pytest.raises(MissingExtra, match=r"needs the package 'psycopg': pip install 'assay\[postgres\]'"):
+    with pytest.raises(
+        MissingExtra, match=r"needs the package 'psycopg': pip install 'assay-bench\[postgres\]'"
+    ):
         lookup.find("experiments", "needy:x")
 
 

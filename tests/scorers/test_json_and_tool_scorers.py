@@ -111,7 +111,7 @@ def test_a_schema_that_is_none_or_refers_elsewhere_leaves_the_case_unscored() ->
 
 def test_without_jsonschema_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'assay\[json\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'assay-bench\[json\]'"):
         made("json_schema")
 
 

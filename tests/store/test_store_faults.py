@@ -141,7 +141,7 @@ def test_upgrading_reports_the_same_faults(tmp_path: Path) -> None:
 
 def test_postgresql_without_its_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'assay\[postgres\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'assay-bench\[postgres\]'"):
         Store.open("postgresql://me@127.0.0.1:1/db")
 
 

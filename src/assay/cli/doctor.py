@@ -50,7 +50,7 @@ def _extras() -> dict[str, dict[str, Any]]:
         name: {
             "installed": find_spec(module) is not None,
             "for": use,
-            "install": f"pip install 'assay[{name}]'",
+            "install": f"pip install 'assay-bench[{name}]'",
         }
         for name, (module, use) in EXTRAS.items()
     }

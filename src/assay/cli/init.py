@@ -151,7 +151,7 @@ jobs:
         with: {fetch-depth: 0}
       - uses: actions/setup-python@v5
         with: {python-version: "3.12"}
-      - run: pip install assay
+      - run: pip install assay-bench
       # Both sides run on this one machine, so that a difference is theirs and not the machine's.
       - name: Measure what the pull request starts from
         id: base

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from assay import __version__
 from assay.model import Agent
 
 
@@ -30,6 +31,8 @@ def _hash(file: Path) -> str:
 def _distributed(name: str) -> Agent:
     from importlib.metadata import PackageNotFoundError, version
 
+    if name == "assay":
+        return Agent(name, __version__)
     try:
         return Agent(name, version(name))
     except PackageNotFoundError:

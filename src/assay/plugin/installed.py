@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 _PREFIX = "assay."
+_OURS = "assay-bench"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def _declared(place: str) -> Iterator[tuple[str, str]]:
                 with suppress(OSError):
                     text = Path(place, folder, "entry_points.txt").read_text(encoding="utf-8")
                     if f"[{_PREFIX}" in text:
-                        yield folder.partition("-")[0].replace("_", "-"), text
+                        yield _short_name(folder.partition("-")[0].replace("_", "-")), text
 
 
 def _declared_in_archive(place: str) -> Iterator[tuple[str, str]]:
@@ -58,7 +59,12 @@ def _declared_in_archive(place: str) -> Iterator[tuple[str, str]]:
     for distribution in distributions(path=[place]):
         text = distribution.read_text("entry_points.txt")
         if text and f"[{_PREFIX}" in text:
-            yield distribution.name, text
+            yield _short_name(distribution.name), text
+
+
+def _short_name(distribution: str) -> str:
+    """Users know our own distribution by the name of the command and the import package."""
+    return "assay" if distribution == _OURS else distribution
 
 
 def _parsed(distribution: str, text: str) -> Iterator[tuple[str, EntryPoint]]:

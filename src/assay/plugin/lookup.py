@@ -227,4 +227,4 @@ def _missing(error: ModuleNotFoundError, kind: str, name: str, module_name: str)
 
 def _cure(package: str) -> str:
     extra = _EXTRAS.get(package)
-    return f"pip install 'assay[{extra}]'" if extra else f"pip install {package}"
+    return f"pip install 'assay-bench[{extra}]'" if extra else f"pip install {package}"

@@ -72,7 +72,7 @@ def _parquet(file: IO[bytes]) -> Iterator[Callable[[Any], None]]:
         import pyarrow.parquet as pq
     except ImportError:
         raise MissingExtra(
-            "Parquet needs the package pyarrow: pip install 'assay[parquet]'. CSV needs none."
+            "Parquet needs the package pyarrow: pip install 'assay-bench[parquet]'. CSV needs none."
         ) from None
     fields = [(name, pa.int64() if of in _WHOLE else pa.float64()) for name, of in _COLUMNS.items()]
     schema = pa.schema([("load", pa.int32()), *fields, ("outcome", pa.string())])

