@@ -6,44 +6,62 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from assay.errors import Mistake, SpecError
 from assay.model import AgentUse
 from assay.model.secret import plain_secrets
 from assay.spec.document import Document, Place, read_document
 from assay.spec.load import validated
-from assay.spec.schema import Section
+from assay.spec.schema import Section, Version
 
 
 class PriceSection(Section):
-    """usd per million tokens, and per request."""
+    """What an agent costs, in usd per million tokens and per request."""
 
-    input: Annotated[float, Field(ge=0)] = 0.0
-    output: Annotated[float, Field(ge=0)] = 0.0
-    cached: Annotated[float, Field(ge=0)] | None = None
-    request: Annotated[float, Field(ge=0)] = 0.0
+    input: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="Usd per million input tokens.", examples=[0.15]
+    )
+    output: Annotated[float, Field(ge=0)] = Field(
+        0.0, description="Usd per million output tokens.", examples=[0.6]
+    )
+    cached: Annotated[float, Field(ge=0)] | None = Field(
+        None, description="Usd per million cached input tokens. Default: as `input`.", examples=[0.075]
+    )
+    request: Annotated[float, Field(ge=0)] = Field(0.0, description="Usd per request.", examples=[0.001])
 
 
 class AgentSection(Section):
-    """An agent; the keys beyond these are options of its type."""
+    """Keys of every agent; the other keys of a definition are options of its type."""
 
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
-    name: str
+    name: str = Field(description="Name of the agent in commands and reports.", examples=["fast"])
     type: str = Field(
-        description="python, command, http, openai, anthropic, ollama, llama, recorded, oracle, nop, …"
+        description="One of the types below, or a class of your own: module:Class or file.py::Class.",
+        examples=["python"],
     )
-    version: Annotated[
-        str, BeforeValidator(lambda value: str(value) if isinstance(value, (int, float)) else value)
-    ] = ""
-    price: PriceSection | None = None
+    version: Version = Field(
+        "",
+        description="Version of the agent. Default: found by its type, such as the commit of the file or the model that answered.",
+        examples=["3"],
+    )
+    price: PriceSection | None = Field(
+        None,
+        description="What it costs, where the answers and the public price list do not say.",
+        examples=[{"input": 0.15, "output": 0.6}],
+    )
 
 
 class AgentsFile(Section):
+    """A file that defines agents."""
+
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
-    agents: list[Any]
+    agents: list[Any] = Field(
+        description="The definitions.",
+        examples=[[{"name": "fast", "type": "python", "target": "agents.py:fast"}]],
+    )
 
 
 def read_agents(path: Path) -> dict[str, AgentUse]:

@@ -49,6 +49,11 @@ Names = Annotated[
     BeforeValidator(_listed),
     WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}),
 ]
+Version = Annotated[
+    str,
+    BeforeValidator(lambda value: str(value) if isinstance(value, (int, float)) else value),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]}),
+]
 Count = Annotated[int, Field(ge=0, le=100_000_000)]
 Number = Annotated[int, Field(ge=1, le=100_000_000)]
 

@@ -12,13 +12,23 @@ from assay.spec.schema import Section
 
 
 class ScorerSection(Section):
-    """A scorer by name; `as` names its score, the other keys are its options."""
+    """Keys of every scorer; the other keys are its options."""
 
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
-    name: str
-    weight: PositiveFloat = Field(1.0, description="Its share in the score of a case.")
-    label: str = Field("", alias="as", description="What its score is called, e.g. correctness.")
+    name: str = Field(
+        description="One of the scorers below, or your own: file.py:function or module:function.",
+        examples=["contains"],
+    )
+    weight: PositiveFloat = Field(
+        1.0, description="Weight of its score in the score of a case.", examples=[0.5]
+    )
+    label: str = Field(
+        "",
+        alias="as",
+        description="Name of its score. Default: the scorer's name.",
+        examples=["completeness"],
+    )
 
 
 def as_scorer(value: Any) -> Any:

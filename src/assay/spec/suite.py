@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AliasChoices, BeforeValidator, Field, PositiveFloat, PositiveInt
+from pydantic import AliasChoices, Field, PositiveFloat, PositiveInt
 
 from assay.errors import Mistake, SpecError
 from assay.model import Benchmark, Case, Iterations, Limits, Rubric, ScorerUse, Suite
@@ -16,137 +16,261 @@ from assay.spec import cases, scorers
 from assay.spec.agents import secret_mistakes
 from assay.spec.document import Document, Place, read_document
 from assay.spec.load import validated
-from assay.spec.schema import Count, LimitsSection, Names, Section, UntilDecidedSection
+from assay.spec.schema import Count, LimitsSection, Names, Section, UntilDecidedSection, Version
 from assay.spec.scorers import Scorers, scorer_use
 
 
 class SuiteIterationsSection(Section):
-    warmup: Count = Field(3, description="Executions of a trial before anything counts.")
-    measured: PositiveInt = Field(5, description="Repetitions of each case.")
+    """How often each case is asked."""
+
+    warmup: Count = Field(
+        3, description="Executions of a trial that are run first and not counted.", examples=[1]
+    )
+    measured: PositiveInt = Field(5, description="Repetitions of each case.", examples=[3])
 
 
 class ReferenceSection(Section):
-    """What counts as 0.5 on a lower-is-better quantity."""
+    """The values that are rated 0.5; half of one is rated higher, twice as much lower."""
 
-    seconds: PositiveFloat | None = None
-    tokens: PositiveFloat | None = None
-    usd: PositiveFloat | None = None
-    cpu_seconds: PositiveFloat | None = None
-    memory_mb: PositiveFloat | None = None
+    seconds: PositiveFloat | None = Field(None, description="Seconds of one execution.", examples=[1.0])
+    tokens: PositiveFloat | None = Field(None, description="Tokens of one execution.", examples=[300])
+    usd: PositiveFloat | None = Field(None, description="Cost of one execution.", examples=[0.002])
+    cpu_seconds: PositiveFloat | None = Field(
+        None, description="CPU seconds of one execution.", examples=[0.5]
+    )
+    memory_mb: PositiveFloat | None = Field(None, description="Peak memory of one execution.", examples=[256])
 
 
 class RubricSection(Section):
+    """How the ratings of a benchmark are computed."""
+
     weights: dict[
         Literal["accuracy", "speed", "efficiency", "cost", "reliability"], Annotated[float, Field(ge=0)]
-    ] = Field(default_factory=dict, description="Shares of the dimensions in the overall rating.")
-    reference: ReferenceSection = Field(default_factory=lambda: ReferenceSection.model_validate({}))
+    ] = Field(
+        default_factory=dict,
+        description="Weights of the dimensions in the overall rating.",
+        examples=[{"accuracy": 0.5, "speed": 0.5}],
+    )
+    reference: ReferenceSection = Field(
+        default_factory=lambda: ReferenceSection.model_validate({}),
+        description="The values that are rated 0.5.",
+        examples=[{"seconds": 1.0, "usd": 0.002}],
+    )
     pass_mark: Annotated[float, Field(gt=0, le=1)] = Field(
-        0.5, description="The score from which a case is passed."
+        0.5, description="A case passes when its score is at least this.", examples=[0.8]
     )
 
 
 class ConstraintsSection(Section):
-    """The specification's names for limits."""
+    """Other names for the keys of `limits`."""
 
-    time_limit_ms: PositiveFloat | None = None
-    memory_limit_mb: PositiveFloat | None = None
-    token_limit: PositiveFloat | None = None
-    cost_limit_usd: PositiveFloat | None = None
+    time_limit_ms: PositiveFloat | None = Field(
+        None, description="`limits.seconds`, in milliseconds.", examples=[20000]
+    )
+    memory_limit_mb: PositiveFloat | None = Field(None, description="`limits.memory_mb`.", examples=[256])
+    token_limit: PositiveFloat | None = Field(None, description="`limits.tokens`.", examples=[1000])
+    cost_limit_usd: PositiveFloat | None = Field(None, description="`limits.usd`.", examples=[0.01])
 
 
 class BenchmarkSection(Section):
-    id: str = Field(validation_alias=AliasChoices("id", "benchmark_id"))
-    name: str | None = None
-    description: str = ""
-    test_type: Literal["synthetic", "real_world", "stress", "edge_case", "regression"] = "synthetic"
-    experiment: Literal["ask"] = Field("ask", description="How a case is put to the agent.")
-    cases: str | list[Any] = Field(description="A file (.jsonl, .csv, .yaml, .json) or the cases themselves.")
+    """Cases with scorers and limits: the same questions for every agent."""
+
+    id: str = Field(
+        validation_alias=AliasChoices("id", "benchmark_id"),
+        description="Name of the benchmark, unique in the suite.",
+        examples=["refunds"],
+    )
+    name: str | None = Field(
+        None, description="Title in reports. Default: the id.", examples=["Refund questions"]
+    )
+    description: str = Field(
+        "", description="What the benchmark tests, for readers.", examples=["Amounts to the cent."]
+    )
+    test_type: Literal["synthetic", "real_world", "stress", "edge_case", "regression"] = Field(
+        "synthetic", description="Where the cases come from.", examples=["real_world"]
+    )
+    experiment: Literal["ask"] = Field("ask", description="How a case is put to the agent.", examples=["ask"])
+    cases: str | list[Any] = Field(
+        description="A file (.jsonl, .csv, .yaml, .json) or the cases themselves; see Case.",
+        examples=["refunds.jsonl"],
+    )
     expected_outputs: list[Any] | None = Field(
-        None, description="Right outputs, one a case, where cases have none."
+        None,
+        description="Right outputs in the order of the cases, for cases without `expected`.",
+        examples=[["12.50", "0"]],
     )
     scorer: Scorers = Field(
         default_factory=list,
         validation_alias=AliasChoices("scorer", "scorers"),
-        description="Scorers, with weights.",
+        description="One scorer or several, each a name or a mapping with options. Default: exact.",
+        examples=[["numeric", {"name": "contains", "weight": 0.5}]],
     )
-    iterations: SuiteIterationsSection | None = None
+    iterations: SuiteIterationsSection | None = Field(
+        None, description="How often each case is asked.", examples=[{"warmup": 1, "measured": 3}]
+    )
     num_runs: PositiveInt | None = Field(
-        None, description="The specification's name for iterations.measured."
+        None, description="Another name for `iterations.measured`.", examples=[3]
     )
-    limits: LimitsSection = Field(default_factory=lambda: LimitsSection.model_validate({}))
-    constraints: ConstraintsSection | None = None
+    limits: LimitsSection = Field(
+        default_factory=lambda: LimitsSection.model_validate({}),
+        description="Upper limits of one execution.",
+        examples=[{"seconds": 20, "tokens": 1000, "usd": 0.01}],
+    )
+    constraints: ConstraintsSection | None = Field(
+        None, description="Another way to write `limits`.", examples=[{"time_limit_ms": 20000}]
+    )
     rubric: RubricSection = Field(
         default_factory=lambda: RubricSection.model_validate({}),
         validation_alias=AliasChoices("rubric", "scoring_rubric"),
+        description="How ratings are computed.",
+        examples=[{"pass_mark": 0.8}],
     )
-    dataset: dict[str, Any] = Field(default_factory=dict, description="Facts: size, complexity, data_source.")
-    metrics_measured: list[str] = Field(default_factory=list, description="What the report leads with.")
+    dataset: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Facts about the cases: size, complexity, data_source.",
+        examples=[{"complexity": "medium", "data_source": "tickets 2025"}],
+    )
+    metrics_measured: list[str] = Field(
+        default_factory=list,
+        description="Metrics that the report shows first.",
+        examples=[["seconds", "tokens", "usd"]],
+    )
 
 
 class BaselineSection(Section):
-    agent_id: str
-    scores: dict[str, float]
+    """Scores that an agent reached earlier."""
+
+    agent_id: str = Field(description="Name of the agent.", examples=["careful"])
+    scores: dict[str, float] = Field(
+        description="Benchmark ids with the score of each.", examples=[{"refunds": 0.9}]
+    )
 
 
 class SuiteFile(Section):
-    """A suite: benchmarks run and ranked together."""
+    """A suite: benchmarks that are run and ranked together."""
 
-    suite: str = Field(validation_alias=AliasChoices("suite", "suite_id", "suite_name"))
-    suite_name: str | None = Field(None, description="A longer name, for people.")
-    version: Annotated[
-        str, BeforeValidator(lambda value: str(value) if isinstance(value, (int, float)) else value)
-    ] = "1"
-    category: Literal["speed", "accuracy", "cost", "reliability", "scalability", "comprehensive"] = (
-        "comprehensive"
+    suite: str = Field(
+        validation_alias=AliasChoices("suite", "suite_id", "suite_name"),
+        description="Name of the suite.",
+        examples=["support-desk"],
     )
-    description: str = ""
-    benchmarks: list[Any] = Field(min_length=1, description="See below.")
-    baseline_scores: list[BaselineSection] = Field(default_factory=list)
-    schedule: str | None = Field(None, description="Cron; the server runs it.")
-    created_at: Any = None
-    agents: list[Any] = Field(default_factory=list, description="Names or definitions of agents.")
+    suite_name: str | None = Field(None, description="Title in reports.", examples=["Support desk"])
+    version: Version = Field(
+        "1", description="Results of different versions are not compared.", examples=["1.2"]
+    )
+    category: Literal["speed", "accuracy", "cost", "reliability", "scalability", "comprehensive"] = Field(
+        "comprehensive", description="What the suite is about.", examples=["accuracy"]
+    )
+    description: str = Field(
+        "", description="What the suite tests, for readers.", examples=["Questions of customers."]
+    )
+    benchmarks: list[Any] = Field(
+        min_length=1,
+        description="The benchmarks; see Benchmark.",
+        examples=[[{"id": "refunds", "cases": "refunds.jsonl"}]],
+    )
+    baseline_scores: list[BaselineSection] = Field(
+        default_factory=list,
+        description="Scores of earlier agents to compare with.",
+        examples=[[{"agent_id": "careful", "scores": {"refunds": 0.9}}]],
+    )
+    schedule: str | None = Field(None, description="When to run it, in cron syntax.", examples=["0 3 * * 1"])
+    created_at: Any = Field(None, description="Date of the suite, for readers.", examples=["2026-01-31"])
+    agents: list[Any] = Field(
+        default_factory=list,
+        description="Names or definitions of agents; see the reference of agents.",
+        examples=[["careful", {"name": "fast", "type": "python", "target": "agents.py:fast"}]],
+    )
     load: Names = Field(
-        default_factory=list, description="Python files whose scorers and agents are made known."
+        default_factory=list,
+        description="Python files that define scorers or agents of your own.",
+        examples=["scorers.py"],
     )
-    tags: Names = Field(default_factory=list)
-    notes: str = ""
-    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
-    output_dir: str | None = None
-    concurrency: PositiveInt = Field(1, description="Cases put to an agent at a time.")
-    order: Literal["interleaved", "sequential"] = "interleaved"
+    tags: Names = Field(default_factory=list, description="Tags of the run.", examples=["nightly"])
+    notes: str = Field("", description="Notes for the report.", examples=["before the release"])
+    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
+        None, description="Seed of the order of trials and of simulated agents.", examples=[42]
+    )
+    output_dir: str | None = Field(
+        None, description="Folder for the JSON result and the Markdown report.", examples=["results"]
+    )
+    concurrency: PositiveInt = Field(
+        1, description="Cases that an agent is asked at the same time.", examples=[8]
+    )
+    order: Literal["interleaved", "sequential"] = Field(
+        "interleaved", description="Order of the trials.", examples=["sequential"]
+    )
     until: UntilDecidedSection | None = Field(
-        None, description="With two agents: end as soon as it is decided which of them is better."
+        None,
+        description="With two agents: stop as soon as it is decided which one is better.",
+        examples=[{"decided": "score"}],
     )
 
 
 class BudgetSection(Section):
-    usd: PositiveFloat | None = None
-    tokens: PositiveFloat | None = None
+    """The run stops when one of these is used up."""
+
+    usd: PositiveFloat | None = Field(None, description="Cost of the whole run.", examples=[2.0])
+    tokens: PositiveFloat | None = Field(None, description="Tokens of the whole run.", examples=[100000])
 
 
 class SuiteSpec(Section):
-    """A spec that puts agents through a suite which stands elsewhere."""
+    """A spec that runs agents through a suite defined elsewhere."""
 
-    suite: str = Field(description="A file, or the name of a suite.")
-    agents: list[Any] = Field(default_factory=list, description="Names or definitions of agents.")
-    name: str | None = None
-    params: dict[str, Any] = Field(default_factory=dict, description="Options of the agents.")
-    sweep: dict[str, list[Any]] = Field(default_factory=dict, description="Options of the agents to vary.")
-    iterations: SuiteIterationsSection | None = None
-    concurrency: PositiveInt | None = Field(None, description="Cases put to an agent at a time.")
-    isolation: Literal["process", "inline"] = "process"
-    order: Literal["interleaved", "sequential"] = "interleaved"
-    executor: str = "local"
-    parallelism: PositiveInt = 1
-    budget: BudgetSection = Field(default_factory=lambda: BudgetSection.model_validate({}))
-    until: UntilDecidedSection | None = Field(
-        None, description="With two agents: end as soon as it is decided which of them is better."
+    suite: str = Field(description="A file, or the name of a suite.", examples=["support-desk"])
+    agents: list[Any] = Field(
+        default_factory=list,
+        description="Names or definitions of agents; see the reference of agents.",
+        examples=[["fast", "careful"]],
     )
-    load: Names = Field(default_factory=list)
-    tags: Names = Field(default_factory=list)
-    notes: str = ""
-    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
-    output_dir: str | None = None
+    name: str | None = Field(None, description="Name of the run. Default: the suite.", examples=["nightly"])
+    params: dict[str, Any] = Field(
+        default_factory=dict, description="Options of all agents.", examples=[{"temperature": 0}]
+    )
+    sweep: dict[str, list[Any]] = Field(
+        default_factory=dict,
+        description="Options of the agents with the values to try.",
+        examples=[{"temperature": [0, 0.7]}],
+    )
+    iterations: SuiteIterationsSection | None = Field(
+        None,
+        description="How often each case is asked; overrides the suite.",
+        examples=[{"warmup": 1, "measured": 3}],
+    )
+    concurrency: PositiveInt | None = Field(
+        None, description="Cases that an agent is asked at the same time.", examples=[8]
+    )
+    isolation: Literal["process", "inline"] = Field(
+        "process", description="In a supervised worker process, or in the runner itself.", examples=["inline"]
+    )
+    order: Literal["interleaved", "sequential"] = Field(
+        "interleaved", description="Order of the trials.", examples=["sequential"]
+    )
+    executor: str = Field("local", description="Where workers run.", examples=["local"])
+    parallelism: PositiveInt = Field(1, description="Workers at the same time.", examples=[2])
+    budget: BudgetSection = Field(
+        default_factory=lambda: BudgetSection.model_validate({}),
+        description="Stop the run when it is used up.",
+        examples=[{"usd": 2.0}],
+    )
+    until: UntilDecidedSection | None = Field(
+        None,
+        description="With two agents: stop as soon as it is decided which one is better.",
+        examples=[{"decided": "score"}],
+    )
+    load: Names = Field(
+        default_factory=list,
+        description="Python files that define scorers or agents of your own.",
+        examples=["scorers.py"],
+    )
+    tags: Names = Field(default_factory=list, description="Tags of the run.", examples=["nightly"])
+    notes: str = Field("", description="Notes for the report.", examples=["before the release"])
+    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
+        None, description="Seed of the order of trials and of simulated agents.", examples=[42]
+    )
+    output_dir: str | None = Field(
+        None, description="Folder for the JSON result and the Markdown report.", examples=["results"]
+    )
 
 
 class ReadSuite(NamedTuple):
