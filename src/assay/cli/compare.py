@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +13,6 @@ from assay.cli.shares import share_of
 
 if TYPE_CHECKING:
     from assay.model import Report
-    from assay.model.regression import Gate
-    from assay.model.showdown import Course, Showdown
-    from assay.pipeline.comparing import Compared
 
 TYPES = ("head_to_head", "multi_agent", "time_series")
 
@@ -91,7 +88,9 @@ def _compare_two(
             store, *sides, metrics=list(metrics) or None, tolerance=tolerance, suite=suite
         )
     if session.is_json:
-        session.emit(document(found))
+        from assay.report.comparison_document import comparison_document
+
+        session.emit(comparison_document(found))
     else:
         from assay.report.console import print_comparisons
         from assay.report.console_showdown import print_showdown
@@ -118,13 +117,14 @@ def _named(ref: str, report: Report) -> str:
 
 
 def _compare_all(session: Session, sides: tuple[str, ...], suite: str | None) -> int:
-    from assay.cli.matrix import document as matrix_document
     from assay.pipeline import comparing
 
     with session.store() as store:
         made = comparing.all_pairs(store, sides, suite)
     if session.is_json:
-        session.emit({"comparison_type": "multi_agent", **matrix_document(made)})
+        from assay.report.leaderboard_document import all_pairs_document
+
+        session.emit(all_pairs_document(made))
         return 0
     from assay.report.board import print_head_to_head, print_matrix
 
@@ -145,8 +145,9 @@ def _compare_over_time(
     with session.store() as store:
         found = comparing.courses(store, sides, metrics, suite)
     if session.is_json:
-        session.emit({"schema": "assay.comparison/1", "comparison_type": "time_series", "sides": list(sides),
-                      "courses": [_course(one, sides) for one in found]})  # fmt: skip
+        from assay.report.comparison_document import history_document
+
+        session.emit(history_document(found, sides))
     else:
         from assay.report.console_showdown import print_courses
 
@@ -169,86 +170,3 @@ def _compare_lines(sides: tuple[str, ...], tolerance: float | None) -> int:
             sys.stdout.write(json.dumps(answer, allow_nan=False) + "\n")
             sys.stdout.flush()
     return 2 if found_mistake else 0
-
-
-def _course(one: Course, sides: tuple[str, ...]) -> dict[str, Any]:
-    return {
-        "trial": one.trial,
-        "metric": one.metric.name,
-        "unit": one.metric.unit,
-        "values": dict(zip(sides, one.values, strict=False))
-        if len(set(sides)) == len(sides)
-        else list(one.values),
-        "verdict": one.verdict,
-        "changed_at": [sides[step] for step in one.steps],
-    }
-
-
-def document(found: Compared) -> dict[str, Any]:
-    return {
-        "comparison_type": "head_to_head",
-        **metrics_document(found),
-        "agents": [_showdown(one) for one in found.showdowns],
-    }
-
-
-def metrics_document(found: Compared | Gate) -> dict[str, Any]:
-    """Two sides, metric by metric."""
-    return {
-        "schema": "assay.comparison/1",
-        "a": found.a.run.id,
-        "b": found.b.run.id,
-        "comparisons": [
-            {
-                "metric": one.metric.name,
-                "unit": one.metric.unit,
-                "better": one.metric.better,
-                "trial_a": one.trial_a,
-                "trial_b": one.trial_b,
-                "a": one.value_a,
-                "b": one.value_b,
-                "units_a": one.units_a,
-                "units_b": one.units_b,
-                "ratio": one.ratio,
-                "interval": None if one.low is None else [one.low, one.high],
-                "difference": one.difference,
-                "difference_interval": None
-                if one.difference_low is None
-                else [one.difference_low, one.difference_high],
-                "p": one.p,
-                "p_corrected": one.p_corrected,
-                "q": one.q,
-                "effect_size": one.effect_size,
-                "tolerance": one.tolerance,
-                "verdict": one.verdict,
-                "method": one.method,
-                "reason": one.reason,
-            }
-            for one in found.comparisons
-        ],
-        "warnings": [
-            {"code": d.code, "message": d.message, "hint": d.hint, "trial": d.trial} for d in found.doubts
-        ],
-    }
-
-
-def _showdown(one: Showdown) -> dict[str, Any]:
-    return {
-        "a": one.a,
-        "b": one.b,
-        "winner": one.winner,
-        "winners": {name: who for name, who in one.winners.items() if name != "overall"},
-        "ratings": {name: {"a": a, "b": b} for name, (a, b) in one.ratings.items()},
-        "overall_of": [name for name in one.ratings if name != "overall"],
-        "left_out": list(one.left_out),
-        "flips": [
-            {
-                "benchmark": flips.benchmark,
-                "won": list(flips.won),
-                "lost": list(flips.lost),
-                "unchanged": flips.unchanged,
-            }
-            for flips in one.flips
-        ],
-        "recommendations": list(one.advice),
-    }

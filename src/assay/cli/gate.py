@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -72,7 +72,9 @@ def gate(
         if path is not None:
             _write(path, write(found))
     if session.is_json:
-        session.emit(document(found))
+        from assay.report.comparison_document import gate_document
+
+        session.emit(gate_document(found))
     else:
         _print(session, found)
     return 0 if found.passed else 1
@@ -120,20 +122,3 @@ def _guilty(found: Gate) -> str:
 
     worse = {*found.broken, *(one.trial_b for one in found.judged(Verdict.WORSE))}
     return next(trial.stored.trial.agent.name for trial in found.b.trials if trial.name in worse)
-
-
-def document(found: Gate) -> dict[str, Any]:
-    from assay.cli.compare import metrics_document
-    from assay.model import Verdict
-
-    return {
-        **metrics_document(found),
-        "schema": "assay.gate/1",
-        "passed": found.passed,
-        "baseline": found.baseline,
-        "baseline_run_id": found.a.run.id,
-        "run_id": found.b.run.id,
-        "counts": {verdict.value: len(found.judged(verdict)) for verdict in Verdict},
-        "broken": list(found.broken),
-        "unjudged": list(found.unjudged),
-    }

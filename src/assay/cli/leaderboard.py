@@ -11,8 +11,7 @@ import click
 from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
-    from assay.model import Leaderboard, Standing
-    from assay.model.standing import Across, Overview
+    from assay.model import Leaderboard
     from assay.store.standings import Filter
 
 
@@ -46,8 +45,9 @@ def leaderboard(session: Session, metric: str, limit: int, **chosen: Any) -> Non
         found = standing.overview(store, filter_of(**chosen), metric)
     boards = found.each
     if session.is_json:
-        across = [_across(found.across, limit)] if found.across else []
-        session.emit([*(_document(board, limit) for board in boards), *across])
+        from assay.report.leaderboard_document import leaderboard_document
+
+        session.emit(leaderboard_document(found, limit))
         return
     from assay.report.board import print_across, print_board
 
@@ -88,59 +88,3 @@ def _name_next(session: Session, boards: list[Leaderboard]) -> None:
         session.next(f"assay compare {' '.join(best)}", "assay matrix --head-to-head")
     else:
         session.next(f"assay run {quote(boards[0].suite)} --agent A --agent B", "assay matrix")
-
-
-def _document(board: Leaderboard, limit: int) -> dict[str, Any]:
-    return {
-        "suite": board.suite,
-        "category": board.category,
-        "metric": board.metric,
-        "benchmarks": list(board.benchmarks),
-        "dimensions": list(board.dimensions),
-        "pareto_dimensions": list(board.pareto),
-        "standings": [_row(row) for row in board.standings[:limit]],
-        "simulated": [_row(row) for row in board.simulated[:limit]],
-        "warnings": list(board.doubts),
-    }
-
-
-def _across(across: Across, limit: int) -> dict[str, Any]:
-    """Comes after the boards, and has `across` where they have the name of a suite."""
-    return {
-        "suite": None,
-        "across": list(across.suites),
-        "metric": across.metric,
-        "statistic": "interquartile mean over benchmarks",
-        "benchmarks": across.benchmarks,
-        "standings": [_overview(row) for row in across.rows[:limit]],
-        "simulated": [_overview(row) for row in across.simulated[:limit]],
-        "warnings": list(across.doubts),
-    }
-
-
-def _overview(row: Overview) -> dict[str, Any]:
-    return {
-        "agent": row.agent,
-        "rank": [row.place.best, row.place.worst],
-        "score": row.score.value,
-        "interval": [row.score.low, row.score.high],
-        "mean": row.mean,
-    }
-
-
-def _row(row: Standing) -> dict[str, Any]:
-    return {
-        "agent": row.contender.agent,
-        "version": row.contender.version,
-        "tier": row.tier,
-        "rank": [row.best_rank, row.worst_rank],
-        "score": row.score.value,
-        "interval": [row.score.low, row.score.high],
-        "dimensions": {name: rating.value for name, rating in row.dimensions.items()},
-        "benchmarks_completed": row.coverage,
-        "partial": dict(row.contender.partial),
-        "stale": dict(row.contender.stale),
-        "is_pareto": row.is_pareto,
-        "dominated_by": list(row.dominated_by),
-        "latest": row.contender.latest,
-    }

@@ -1,110 +1,21 @@
-"""Progress of a run: a live line on a terminal, plain lines elsewhere."""
+"""Progress of a run, unless the user asked for quiet."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
-from collections.abc import Callable, Iterator
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from assay.cli.session import Session
-from assay.model import Batch, Plan, Status
-from assay.pipeline.running import unwatched
-from assay.report.preview import executions_of
-from assay.units import count, seconds
+from assay.report.progress import Watch, show_progress
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
-Watch = Callable[[Batch], None]
-PLAIN_EVERY_SECONDS = 5.0
+    from assay.cli.session import Session
+    from assay.model import Plan
 
 
-def planned_executions(plan: Plan) -> int:
-    return sum(executions_of(trial) for trial in plan.trials)
-
-
-@contextlib.contextmanager
-def watching(session: Session, plan: Plan, done: int = 0) -> Iterator[Watch]:
+def watching(session: Session, plan: Plan, done: int = 0) -> contextlib.AbstractContextManager[Watch]:
     """A function to be called with each batch; shows how far the run has come."""
     if session.is_quiet:
-        yield unwatched
-    elif sys.stderr.isatty():
-        with _live(session, plan, done) as watch:
-            yield watch
-    else:
-        yield _Plain(session, plan, done).watch
+        from assay.pipeline.running import unwatched
 
-
-class _Plain:
-    """A line now and then, and nothing at all for a run that is over in a moment."""
-
-    def __init__(self, session: Session, plan: Plan, done: int) -> None:
-        self._session, self._names = session, {trial.index: trial.name for trial in plan.trials}
-        self._total, self._done, self._first = planned_executions(plan), done, done
-        self._started = self._told = monotonic()
-
-    def watch(self, batch: Batch) -> None:
-        self._done += len(batch.executions)
-        for index, reason in batch.stopped.items():
-            self._session.say(f"{self._names[index]} stopped: {reason.splitlines()[0]}")
-        now = monotonic()
-        if now - self._told >= PLAIN_EVERY_SECONDS and batch.executions:
-            self._told = now
-            rate = (self._done - self._first) / (now - self._started)
-            left = seconds((self._total - self._done) / rate) if rate else "?"
-            name = self._names[batch.executions[-1].trial]
-            self._session.say(
-                f"{count(self._done)} of {count(self._total)} executions, {left} left, now {name}"
-            )
-
-
-@contextlib.contextmanager
-def _live(session: Session, plan: Plan, done: int) -> Iterator[Watch]:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns: tuple[Any, ...] = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}", style="dim"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("{task.fields[failed]}", style="red"),
-    )
-    with Progress(*columns, console=session.error_console(), transient=True) as progress:
-        yield _Line(progress, plan, done).watch
-
-
-class _Line:
-    """One line: the trial that is under way, how much is done, how fast it goes, and what has failed."""
-
-    def __init__(self, progress: Progress, plan: Plan, done: int) -> None:
-        self._names = {trial.index: trial.name for trial in plan.trials}
-        self._progress, self._started, self._done, self._failed = progress, monotonic(), 0, 0
-        total = planned_executions(plan)
-        self._task = progress.add_task(plan.name, total=total, completed=done, rate="", failed="")
-
-    def watch(self, batch: Batch) -> None:
-        for index, reason in batch.stopped.items():
-            text = f"{self._names[index]} stopped: {reason.splitlines()[0]}"
-            self._progress.console.print(text, style="yellow", markup=False)
-        if not batch.executions:
-            return
-        self._done += len(batch.executions)
-        self._failed += sum(execution.status is not Status.OK for execution in batch.executions)
-        self._progress.update(
-            self._task,
-            description=self._names[batch.executions[-1].trial],
-            advance=len(batch.executions),
-            rate=f"{count(self._done / max(1e-3, monotonic() - self._started))}/s",
-            failed=f"{count(self._failed)} not ok" if self._failed else "",
-        )
+        return contextlib.nullcontext(unwatched)
+    return show_progress(plan, done)

@@ -1,0 +1,120 @@
+"""The JSON documents of `assay compare` and `assay gate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from assay.model import Verdict
+
+if TYPE_CHECKING:
+    from assay.model.regression import Gate
+    from assay.model.showdown import Course, Showdown
+    from assay.pipeline.comparing import Compared
+
+
+def history_document(found: Sequence[Course], sides: Sequence[str]) -> dict[str, Any]:
+    """Several sides in the order of time."""
+    return {
+        "schema": "assay.comparison/1",
+        "comparison_type": "time_series",
+        "sides": list(sides),
+        "courses": [_course(one, sides) for one in found],
+    }
+
+
+def _course(one: Course, sides: Sequence[str]) -> dict[str, Any]:
+    return {
+        "trial": one.trial,
+        "metric": one.metric.name,
+        "unit": one.metric.unit,
+        "values": dict(zip(sides, one.values, strict=False))
+        if len(set(sides)) == len(sides)
+        else list(one.values),
+        "verdict": one.verdict,
+        "changed_at": [sides[step] for step in one.steps],
+    }
+
+
+def comparison_document(found: Compared) -> dict[str, Any]:
+    return {
+        "comparison_type": "head_to_head",
+        **metrics_document(found),
+        "agents": [_showdown(one) for one in found.showdowns],
+    }
+
+
+def metrics_document(found: Compared | Gate) -> dict[str, Any]:
+    """Two sides, metric by metric."""
+    return {
+        "schema": "assay.comparison/1",
+        "a": found.a.run.id,
+        "b": found.b.run.id,
+        "comparisons": [
+            {
+                "metric": one.metric.name,
+                "unit": one.metric.unit,
+                "better": one.metric.better,
+                "trial_a": one.trial_a,
+                "trial_b": one.trial_b,
+                "a": one.value_a,
+                "b": one.value_b,
+                "units_a": one.units_a,
+                "units_b": one.units_b,
+                "ratio": one.ratio,
+                "interval": None if one.low is None else [one.low, one.high],
+                "difference": one.difference,
+                "difference_interval": None
+                if one.difference_low is None
+                else [one.difference_low, one.difference_high],
+                "p": one.p,
+                "p_corrected": one.p_corrected,
+                "q": one.q,
+                "effect_size": one.effect_size,
+                "tolerance": one.tolerance,
+                "verdict": one.verdict,
+                "method": one.method,
+                "reason": one.reason,
+            }
+            for one in found.comparisons
+        ],
+        "warnings": [
+            {"code": d.code, "message": d.message, "hint": d.hint, "trial": d.trial} for d in found.doubts
+        ],
+    }
+
+
+def _showdown(one: Showdown) -> dict[str, Any]:
+    return {
+        "a": one.a,
+        "b": one.b,
+        "winner": one.winner,
+        "winners": {name: who for name, who in one.winners.items() if name != "overall"},
+        "ratings": {name: {"a": a, "b": b} for name, (a, b) in one.ratings.items()},
+        "overall_of": [name for name in one.ratings if name != "overall"],
+        "left_out": list(one.left_out),
+        "flips": [
+            {
+                "benchmark": flips.benchmark,
+                "won": list(flips.won),
+                "lost": list(flips.lost),
+                "unchanged": flips.unchanged,
+            }
+            for flips in one.flips
+        ],
+        "recommendations": list(one.advice),
+    }
+
+
+def gate_document(found: Gate) -> dict[str, Any]:
+    return {
+        **metrics_document(found),
+        "schema": "assay.gate/1",
+        "passed": found.passed,
+        "baseline": found.baseline,
+        "baseline_run_id": found.a.run.id,
+        "run_id": found.b.run.id,
+        "counts": {verdict.value: len(found.judged(verdict)) for verdict in Verdict},
+        "broken": list(found.broken),
+        "unjudged": list(found.unjudged),
+    }

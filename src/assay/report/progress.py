@@ -1,0 +1,110 @@
+"""Progress of a run: a live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from assay.model import Batch, Plan, Status
+from assay.report.preview import executions_of
+from assay.units import count, seconds
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+Watch = Callable[[Batch], None]
+PLAIN_EVERY_SECONDS = 5.0
+
+
+def planned_executions(plan: Plan) -> int:
+    return sum(executions_of(trial) for trial in plan.trials)
+
+
+@contextlib.contextmanager
+def show_progress(plan: Plan, done: int = 0) -> Iterator[Watch]:
+    """A function to be called with each batch; shows how far the run has come."""
+    if sys.stderr.isatty():
+        with _live(plan, done) as watch:
+            yield watch
+    else:
+        yield _Plain(plan, done).watch
+
+
+class _Plain:
+    """A line now and then, and nothing at all for a run that is over in a moment."""
+
+    def __init__(self, plan: Plan, done: int) -> None:
+        self._names = {trial.index: trial.name for trial in plan.trials}
+        self._total, self._done, self._first = planned_executions(plan), done, done
+        self._started = self._told = monotonic()
+
+    def watch(self, batch: Batch) -> None:
+        self._done += len(batch.executions)
+        for index, reason in batch.stopped.items():
+            _say(f"{self._names[index]} stopped: {reason.splitlines()[0]}")
+        now = monotonic()
+        if now - self._told >= PLAIN_EVERY_SECONDS and batch.executions:
+            self._told = now
+            rate = (self._done - self._first) / (now - self._started)
+            left = seconds((self._total - self._done) / rate) if rate else "?"
+            name = self._names[batch.executions[-1].trial]
+            _say(f"{count(self._done)} of {count(self._total)} executions, {left} left, now {name}")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def _live(plan: Plan, done: int) -> Iterator[Watch]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns: tuple[Any, ...] = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}", style="dim"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.fields[failed]}", style="red"),
+    )
+    with Progress(*columns, console=Console(stderr=True, highlight=False), transient=True) as progress:
+        yield _Line(progress, plan, done).watch
+
+
+class _Line:
+    """One line: the trial that is under way, how much is done, how fast it goes, and what has failed."""
+
+    def __init__(self, progress: Progress, plan: Plan, done: int) -> None:
+        self._names = {trial.index: trial.name for trial in plan.trials}
+        self._progress, self._started, self._done, self._failed = progress, monotonic(), 0, 0
+        total = planned_executions(plan)
+        self._task = progress.add_task(plan.name, total=total, completed=done, rate="", failed="")
+
+    def watch(self, batch: Batch) -> None:
+        for index, reason in batch.stopped.items():
+            text = f"{self._names[index]} stopped: {reason.splitlines()[0]}"
+            self._progress.console.print(text, style="yellow", markup=False)
+        if not batch.executions:
+            return
+        self._done += len(batch.executions)
+        self._failed += sum(execution.status is not Status.OK for execution in batch.executions)
+        self._progress.update(
+            self._task,
+            description=self._names[batch.executions[-1].trial],
+            advance=len(batch.executions),
+            rate=f"{count(self._done / max(1e-3, monotonic() - self._started))}/s",
+            failed=f"{count(self._failed)} not ok" if self._failed else "",
+        )
