@@ -8,48 +8,83 @@ Seconds = float
 Bytes = int
 Usd = float
 
-_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-_SIZES = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+Steps = tuple[tuple[float, str], ...]
+"""Shown units of a quantity, the largest first: the factor to the base unit, and the label."""
+
+TIMES: Steps = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+SIZES: Steps = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+
+_SHORTEST = 1e-12
+"""Seconds below a picosecond are rounding errors: no clock resolves them."""
+_DUST = 1e-12
+"""Relative to the operands, what a subtraction of equal floating-point numbers may leave."""
+
+
+def without_dust(difference: float, *operands: float) -> float:
+    """The difference, or exactly 0 where it is no more than the rounding error of its operands.
+
+    >>> without_dust(0.1 + 0.2 - 0.3, 0.3), without_dust(0.25, 1.0)
+    (0.0, 0.25)
+    """
+    reach = max((abs(operand) for operand in operands if math.isfinite(operand)), default=0.0)
+    return 0.0 if abs(difference) <= _DUST * reach else difference
+
+
+def step_for(value: float, steps: Steps) -> tuple[float, str]:
+    """The largest unit in which the value, as it is shown, is at least 1: 999.6 µs is shown in milliseconds.
+
+    >>> step_for(0.0009996, TIMES), step_for(0.0009994, TIMES)
+    ((0.001, 'ms'), (1e-06, 'µs'))
+    """
+    return next((step for step in steps if _as_shown(abs(value) / step[0]) >= 1), steps[-1])
+
+
+def _as_shown(value: float) -> float:
+    return float(f"{value:.2e}")
 
 
 def seconds(value: float) -> str:
     """
-    >>> seconds(0.0123), seconds(95), seconds(2.5e-8)
-    ('12.3 ms', '1 min 35 s', '25 ns')
+    >>> seconds(0.0123), seconds(95), seconds(2.5e-8), seconds(0.0009996), seconds(0)
+    ('12.3 ms', '1 min 35 s', '25 ns', '1 ms', '0 s')
     """
     if not math.isfinite(value):
         return "–"
-    if abs(value) >= 60:
+    if abs(value) < _SHORTEST:
+        return "0 s"
+    if _as_shown(abs(value)) >= 60:
         return _minutes(value)
-    for size, unit in _TIMES:
-        if abs(value) >= size:
-            return f"{significant(value / size)} {unit}"
-    return f"{significant(value * 1e9)} ns"
+    size, unit = step_for(value, TIMES)
+    return f"{significant(value / size)} {unit}"
 
 
 def _minutes(value: float) -> str:
-    minutes, rest = divmod(round(value), 60)
+    minutes, rest = divmod(round(abs(value)), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+    sign = "-" if value < 0 else ""
+    return f"{sign}{hours} h {minutes} min" if hours else f"{sign}{minutes} min {rest} s"
 
 
 def size(value: float) -> str:
     """
-    >>> size(512), size(3 * 2**20)
-    ('512 B', '3 MiB')
+    >>> size(512), size(3 * 2**20), size(2**20 - 1)
+    ('512 B', '3 MiB', '1 MiB')
     """
-    for step, unit in _SIZES:
-        if abs(value) >= step:
-            return f"{significant(value / step)} {unit}"
-    return f"{significant(value)} B"
+    step, unit = step_for(value, SIZES)
+    return f"{significant(value / step)} {unit}"
 
 
 def usd(value: float) -> str:
     """
-    >>> usd(1.5), usd(0.00042)
-    ('$1.50', '$0.00042')
+    >>> usd(1.5), usd(0.00042), usd(-2), usd(0.09999)
+    ('$1.50', '$0.00042', '-$2.00', '$0.10')
     """
-    return f"${value:.2f}" if abs(value) >= 0.1 or value == 0 else f"${significant(value)}"
+    sign, amount = "-" if value < 0 else "", abs(value)
+    return (
+        f"{sign}${amount:,.2f}"
+        if _as_shown(amount) >= 0.1 or amount == 0
+        else f"{sign}${significant(amount)}"
+    )
 
 
 def percent(share: float) -> str:
@@ -58,6 +93,17 @@ def percent(share: float) -> str:
     ('3.1 %', '150 %')
     """
     return f"{significant(share * 100)} %"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """
+    >>> signed(3.14159), signed(-0.5), signed(0.0), signed(float("inf"))
+    ('+3.14', '−0.5', '0', '∞')
+    """
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = significant(abs(value), digits)
+    return text if text == "0" else f"{'+' if value > 0 else '−'}{text}"
 
 
 def count(value: float) -> str:

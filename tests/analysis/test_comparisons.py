@@ -15,6 +15,7 @@ from assay.analysis.comparable import comparable
 from assay.analysis.compare import compare_reports, compare_trials
 from assay.errors import LookupFailed
 from assay.model import Better, Comparison, Kind, Metric, Report, Series, Verdict
+from assay.report.change import change_text
 
 
 def one(comparisons: Sequence[Comparison]) -> Any:
@@ -334,3 +335,27 @@ def test_a_percentile_of_too_few_executions_is_unsure(lab) -> None:
     assert comparison.reason == (
         "Not enough data: ten executions must lie beyond P99, which takes 1,000 a side instead of 50."
     )
+
+
+def test_scores_that_differ_by_a_rounding_error_differ_by_exactly_nothing(lab) -> None:
+    """The mean of 0.1, 0.2 and 0.3 is not quite 0.2 in floating point."""
+    sides = {0: [0.1, 0.2, 0.3] * 4, 100: [0.2] * 12}
+    a, b = (
+        lab.trial(more={"score": Series([first + n for n in range(12)], [0] * 12, scores, unit="case")})
+        for first, scores in sides.items()
+    )
+    found = one(compare_trials(a, b))
+    assert found.value_a != found.value_b
+    assert found.difference == 0.0
+    assert change_text(found).startswith("0 points")
+
+
+def test_ratios_that_differ_by_a_rounding_error_are_exactly_one(lab) -> None:
+    times = [0.1 * n + 1 for n in range(12)]
+    a, b = (
+        lab.trial(seconds=lab.series(side, 12))
+        for side in (times, [t * 3 / 3.0000000000000004 for t in times])
+    )
+    found = one(compare_trials(a, b))
+    assert (found.ratio, found.low, found.high) == (1.0, 1.0, 1.0)
+    assert change_text(found) == "0 % [0, 0]"

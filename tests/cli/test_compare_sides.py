@@ -252,3 +252,41 @@ def test_result_files_tell_agents_apart_by_the_cases_in_them(assay_inline: Assay
     (found,) = assay_inline("compare", "none/result.json", "good/result.json", "--json").json["agents"]
     assert (found["winners"]["accuracy"], len(found["flips"][0]["won"])) == ("good", 30)
     assert found["recommendations"][0].startswith("Neither is certainly better overall: 'good' is better in")
+
+
+FEW = """
+suite: few
+agents: [{name: poor, type: stub, answer: "1"}]
+benchmarks:
+  - id: sums
+    cases: [{id: a, input: "1", expected: "1"}, {id: b, input: "2", expected: "2"}]
+    scorer: exact
+    iterations: {warmup: 0, measured: 2}
+"""
+
+
+def test_a_run_compared_with_itself_is_the_same_however_few_its_cases(assay_inline: AssayInline) -> None:
+    assay_inline.write("few.yaml", FEW)
+    assert assay_inline("run", "few.yaml", "-q").code == 0
+    found = assay_inline("compare", "last", "last", "--json").json["comparisons"]
+    assert {one["metric"] for one in found} >= {"score", "seconds"}
+    assert {one["verdict"] for one in found} == {"same"}
+
+
+def test_two_runs_with_the_same_scores_have_the_same_score(assay_inline: AssayInline) -> None:
+    assay_inline.write("few.yaml", FEW)
+    for _ in range(2):
+        assert assay_inline("run", "few.yaml", "-q").code == 0
+    first, second = (run["id"] for run in assay_inline("runs", "list", "--json").json)
+    (score,) = assay_inline("compare", first, second, "--metric", "score", "--json").json["comparisons"]
+    assert (score["a"], score["verdict"], score["difference_interval"]) == (0.5, "same", [0.0, 0.0])
+
+
+def test_a_simulated_agent_in_one_of_two_runs_makes_no_warning_about_the_others(mixed: AssayInline) -> None:
+    assert mixed("run", "mixed.yaml", "--agent", "real", "--repetitions", "2", "-q").code == 0
+    first, second = (run["id"] for run in mixed("runs", "list", "--json").json)
+    found = mixed("compare", second, first, "--json").json
+    assert {one["trial_a"] for one in found["comparisons"]} == {
+        one["trial_b"] for one in found["comparisons"]
+    }
+    assert "kind" not in {one["code"] for one in found["warnings"]}

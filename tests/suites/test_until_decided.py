@@ -128,6 +128,14 @@ def test_a_comparison_says_that_the_run_had_ended_when_it_was_decided(project: A
     assert "ended-when-decided" in {doubt["code"] for doubt in result.json["warnings"]}
 
 
+def test_a_run_that_stayed_undecided_is_not_said_to_have_ended_when_decided(project: AssayInline) -> None:
+    write(project, "right", "often")
+    run = project("run", "s.yaml", "--json").json
+    assert "Not decided" in run["question"]["summary"]
+    for shown in (project("show", "last", "--json"), project("compare", "right", "often", "--json")):
+        assert "ended-when-decided" not in {doubt["code"] for doubt in shown.json["warnings"]}
+
+
 def test_a_decided_run_that_is_resumed_asks_nobody_anything(project: AssayInline) -> None:
     write(project, "wrong", "right")
     project("run", "s.yaml")

@@ -41,7 +41,7 @@ def comparable(a: Report, b: Report) -> tuple[Doubt, ...]:
 def _early_ends(a: Report, b: Report) -> Iterator[Doubt]:
     """A test for a fixed number of pairs, of pairs that were made until one liked what one saw, finds too much."""
     for question in dict.fromkeys(side.run.question for side in (a, b)):
-        if question is not None and question.ruling is not None:
+        if question is not None and question.is_decided:
             yield early_end(question)
 
 
@@ -60,21 +60,21 @@ def _fact(environment: Environment, path: tuple[str, ...]) -> object:
 
 
 def _kinds(a: Report, b: Report) -> Iterator[Doubt]:
-    first, second = _kinds_by_metric(a), _kinds_by_metric(b)
-    differing = [name for name in first if name in second and first[name] != second[name]]
+    """Of trials that are compared with each other: what else is in the runs does not matter."""
+    differing: dict[str, tuple[Kind, Kind]] = {}
+    for first, second in matching_trials(a, b):
+        kinds = {estimate.metric.name: estimate.metric.kind for estimate in second.estimates}
+        for metric in (estimate.metric for estimate in first.estimates):
+            if kinds.get(metric.name, metric.kind) is not metric.kind:
+                differing[metric.name] = metric.kind, kinds[metric.name]
     hint = "Numbers that came about in different ways do not compare."
-    for side, kinds in (("A", first), ("B", second)):
-        if made_up := [f"'{name}'" for name in differing if kinds[name] == Kind.SIMULATED]:
+    for side, letter in enumerate("AB"):
+        if made_up := [f"'{name}'" for name, kinds in differing.items() if kinds[side] is Kind.SIMULATED]:
             are = "is" if len(made_up) == 1 else "are"
-            yield Doubt("kind", f"{', '.join(made_up)} {are} simulated for {side} only.", hint)
-    for name in differing:
-        if Kind.SIMULATED not in (first[name], second[name]):
-            yield Doubt("kind", f"'{name}' is {first[name]} for A, but {second[name]} for B.", hint)
-
-
-def _kinds_by_metric(report: Report) -> dict[str, str]:
-    metrics = (estimate.metric for trial in report.trials for estimate in trial.estimates)
-    return {metric.name: metric.kind.value for metric in metrics}
+            yield Doubt("kind", f"{', '.join(made_up)} {are} simulated for {letter} only.", hint)
+    for name, (first_kind, second_kind) in differing.items():
+        if Kind.SIMULATED not in (first_kind, second_kind):
+            yield Doubt("kind", f"'{name}' is {first_kind} for A, but {second_kind} for B.", hint)
 
 
 def _params(a: Report, b: Report) -> Iterator[Doubt]:

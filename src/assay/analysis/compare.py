@@ -9,7 +9,15 @@ from dataclasses import dataclass, replace
 from assay.analysis.replication import Observed, observed
 from assay.analysis.same import same_value
 from assay.analysis.treatment import redefined, treatment_failure
-from assay.analysis.verdict import FEWEST_PAIRS, FEWEST_UNITS, Contrast, Floors, judged
+from assay.analysis.verdict import (
+    FEWEST_PAIRS,
+    FEWEST_UNITS,
+    Contrast,
+    Floors,
+    judged,
+    no_effect,
+    without_rounding,
+)
 from assay.errors import LookupFailed, no_such
 from assay.model import Comparison, Metric, Report, TrialReport
 from assay.model.metric import is_score
@@ -133,15 +141,19 @@ def _contrast(metric: Metric, a: TrialReport, b: TrialReport, interleaved: bool,
     first, second = observed(a.series[metric.name]), observed(b.series[metric.name])
     are_scores = is_score(metric)
     sides = _scores(first, second) if are_scores else _sides(first, second, interleaved or unit == "case")
+    value_a = _mean(sides.a) if are_scores else percentile(first.units, 50)
+    value_b = _mean(sides.b) if are_scores else percentile(second.units, 50)
     return Contrast(
         metric=metric,
         trial_a=a.name,
         trial_b=b.name,
-        value_a=_mean(sides.a) if are_scores else percentile(first.units, 50),
-        value_b=_mean(sides.b) if are_scores else percentile(second.units, 50),
+        value_a=value_a,
+        value_b=value_b,
         units_a=len(sides.a),
         units_b=len(sides.b),
-        effect=sides.effect(),
+        effect=no_effect(metric, value_a)
+        if first.has_same_values_as(second)
+        else without_rounding(sides.effect(), value_a, value_b),
         is_paired=sides.is_paired,
         refusal=refusal,
         unit=unit,
@@ -161,17 +173,22 @@ class _Tail:
         first, second = (observed(side.series[self.metric.name]) for side in (a, b))
         is_paired = (interleaved or unit == "case") and first.by_process.keys() == second.by_process.keys()
         sides = ((first.values, first.processes), (second.values, second.processes))
+        value_a = percentile(first.values, self.q)
+        is_identical = first.has_same_values_as(second)
         return Contrast(
             metric=replace(self.metric, name=self.name),
             trial_a=a.name,
             trial_b=b.name,
-            value_a=percentile(first.values, self.q),
+            value_a=value_a,
             value_b=percentile(second.values, self.q),
             units_a=first.process_count,
             units_b=second.process_count,
-            effect=tail_effect(*sides, self.q, is_paired=is_paired),
+            effect=no_effect(self.metric, value_a)
+            if is_identical
+            else tail_effect(*sides, self.q, is_paired=is_paired),
             is_paired=is_paired,
-            refusal=refusal or self._too_few(min(first.values.size, second.values.size)),
+            refusal=refusal
+            or ("" if is_identical else self._too_few(min(first.values.size, second.values.size))),
             unit=unit,
         )
 

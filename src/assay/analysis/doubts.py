@@ -108,10 +108,11 @@ def _outliers(estimate: Estimate) -> list[str]:
     without, whole = (
         show(value, estimate.metric.unit) for value in (estimate.median_without_outliers, estimate.median)
     )
-    told = f"the median is {without} instead of {whole}" if without != whole else f"the median stays {whole}"
+    if without == whole:
+        return []
     return [
         f"{percent(share)} of the executions are outliers ({number(estimate.outliers)} of {number(estimate.n)}); without "
-        f"them {told}."
+        f"them the median is {without} instead of {whole}."
     ]
 
 

@@ -64,7 +64,7 @@ def _about_run(run: Run) -> Iterator[Doubt]:
             f"{run.parallelism} executions at a time shared the machine, so they slowed each other.",
             "Run with parallelism: 1 where times matter.",
         )
-    if run.question is not None and run.question.ruling is not None:
+    if run.question is not None and run.question.is_decided:
         yield early_end(run.question)
     for instrument, reason in run.unmeasured.items():
         yield Doubt("unmeasured", f"The instrument '{instrument}' measured nothing: {reason}")
@@ -73,8 +73,8 @@ def _about_run(run: Run) -> Iterator[Doubt]:
 def early_end(question: Question) -> Doubt:
     return Doubt(
         "ended-when-decided",
-        f"The run ended as soon as '{question.metric}' was decided: that verdict holds what it promises; other intervals of "
-        f"'{question.metric}' are a little too narrow, being made for a number of pairs that was fixed before.",
+        f"The run ended as soon as '{question.metric}' was decided. That verdict accounts for it; other intervals of "
+        f"'{question.metric}' assume a fixed number of pairs, so they are a little too narrow.",
     )
 
 

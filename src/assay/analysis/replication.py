@@ -53,6 +53,15 @@ class Observed:
     def _medians(self) -> tuple[NDArray[np.int64], Array]:
         return group_medians(self.values, self.processes)
 
+    def has_same_values_as(self, other: Observed) -> bool:
+        """Whether each process, or case, has the same values on both sides, in whatever order."""
+        if self.unit != other.unit or self.values.size != other.values.size:
+            return False
+        mine, theirs = (np.lexsort((side.values, side.processes)) for side in (self, other))
+        return np.array_equal(self.processes[mine], other.processes[theirs]) and np.array_equal(
+            self.values[mine], other.values[theirs]
+        )
+
     def thinned(self, most: int) -> Observed:
         """Evenly, to no more than so many executions: shape and drift of a large series are seen in a part of it."""
         step = -(-self.values.size // most)

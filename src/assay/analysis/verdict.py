@@ -14,7 +14,7 @@ from assay.stats.correction import benjamini_hochberg, holm
 from assay.stats.effect import Effect
 from assay.stats.nulls import fewest_units
 from assay.stats.sample import Scale, quantile
-from assay.units import percent, show, significant
+from assay.units import percent, show, significant, without_dust
 
 FEWEST_UNITS = 5
 FEWEST_PAIRS = 6
@@ -53,6 +53,26 @@ class Contrast:
     def can_be_claimed(self) -> bool:
         """Then it belongs to the family that p values are corrected for."""
         return self.effect is not None and not self.refusal and self.metric.better is not Better.UNKNOWN
+
+
+def no_effect(metric: Metric, value: float) -> Effect:
+    """Of two sides with identical values: there is nothing to test, however few they are."""
+    scale = Scale.DIFFERENCE if is_score(metric) or value <= 0 else Scale.RATIO
+    neutral = 0.0 if scale is Scale.DIFFERENCE else 1.0
+    return Effect(scale, neutral, neutral, neutral, 1.0, "identical values")
+
+
+def without_rounding(effect: Effect | None, *values: float) -> Effect | None:
+    """The effect with exactly no difference where there is only the rounding error of both sides' `values`."""
+    if effect is None:
+        return None
+    neutral = effect.neutral
+    operands = (neutral,) if effect.scale is Scale.RATIO else (*values, effect.low, effect.high)
+    value, low, high = (
+        neutral + without_dust(number - neutral, *operands)
+        for number in (effect.value, effect.low, effect.high)
+    )
+    return replace(effect, value=value, low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,11 @@ class Question:
     ruling: Ruling | None = None
     """None while the run goes on."""
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether the run ended because the answer was clear, not because it ran out of pairs."""
+        return self.ruling is not None and self.ruling.decision != "open"
+
 
 @dataclass(frozen=True, slots=True)
 class Iterations:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 from assay.model import Comparison, Metric
 from assay.report.figures import NOTHING
-from assay.units import percent, show, significant
+from assay.units import percent, show, signed, significant, without_dust
 
 
 def change_text(comparison: Comparison) -> str:
@@ -25,18 +23,7 @@ def percent_change(ratio: float) -> str:
     >>> percent_change(1.254), percent_change(0.5), percent_change(1.0), percent_change(37.2)
     ('+25.4', '−50', '0', '+3,620')
     """
-    return signed((ratio - 1) * 100)
-
-
-def signed(value: float, digits: int = 3) -> str:
-    """
-    >>> signed(3.14159), signed(-0.5), signed(0.0), signed(float("inf"))
-    ('+3.14', '−0.5', '0', '∞')
-    """
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    text = significant(abs(value), digits)
-    return text if text == "0" else f"{'+' if value > 0 else '−'}{text}"
+    return signed(without_dust(ratio - 1, 1.0) * 100)
 
 
 def in_points(metric: Metric) -> bool:
@@ -56,5 +43,10 @@ def _difference(comparison: Comparison) -> str:
     metric = comparison.metric
     if in_points(metric):
         return f"{signed(value * 100)} points [{signed(low * 100)}, {signed(high * 100)}]"
-    sign = "+" if value > 0 else ""
-    return f"{sign}{show(value, metric.unit)} [{show(low, metric.unit)}, {show(high, metric.unit)}]"
+    value_text, *ends = (_signed_amount(number, metric.unit) for number in (value, low, high))
+    return f"{value_text} [{', '.join(ends)}]"
+
+
+def _signed_amount(value: float, unit: str) -> str:
+    text = show(abs(value), unit)
+    return text if text == show(0.0, unit) else f"{'+' if value > 0 else '−'}{text}"

@@ -26,14 +26,12 @@ from assay.model import (
     metric_named,
 )
 from assay.model.metric import is_score
-from assay.units import count, percent, show, significant, size, usd
+from assay.units import SIZES, TIMES, Steps, count, percent, show, signed, significant, size, step_for, usd
 
 NOTHING = "–"
 
-_STEPS: Mapping[str, tuple[tuple[float, str], ...]] = {
-    "s": ((3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
-    "bytes": ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")),
-}
+_STEPS: Mapping[str, Steps] = {"s": TIMES, "bytes": SIZES}
+_LONG_TIMES: Steps = ((3600, "h"), (60, "min"))
 _TURN = {"min": 600, "h": 3 * 3600}
 """Minutes and hours begin late, for 90 s is easier to read on an axis than 1.5 min."""
 
@@ -57,10 +55,10 @@ def scale_for(unit: str, magnitude: float) -> Scale:
     steps = _STEPS.get(unit)
     if steps is None:
         return Scale(1.0, {"1/s": "per second", "usd": "USD"}.get(unit, unit))
-    for factor, label in steps:
-        if abs(magnitude) >= _TURN.get(label, factor):
-            return Scale(factor, label)
-    return Scale(*steps[-1]) if magnitude else Scale(1, steps[-1][1] if unit == "bytes" else "s")
+    if not magnitude:
+        return Scale(1, "B" if unit == "bytes" else "s")
+    long = [step for step in _LONG_TIMES if unit == "s" and abs(magnitude) >= _TURN[step[1]]]
+    return Scale(*long[0]) if long else Scale(*step_for(magnitude, steps))
 
 
 def with_interval(estimate: Estimate) -> str:
@@ -80,7 +78,7 @@ def interval_text(middle: float, low: float | None, high: float | None, unit: st
     if unit == "s" and abs(middle) >= 60:
         return f"{show(middle, unit)} [{show(low, unit)}, {show(high, unit)}]"
     digits = _telling_digits(low, high)
-    scale = scale_for(unit, middle) if unit in _STEPS else Scale(1.0, unit)
+    scale = scale_for(unit, middle or max(abs(low), abs(high))) if unit in _STEPS else Scale(1.0, unit)
     shown = [significant(scale.of(value), digits) for value in (middle, low, high)]
     return f"{_written(shown[0], unit, scale)} [{shown[1]}, {shown[2]}]"
 
@@ -101,8 +99,10 @@ def ratio_text(comparison: Comparison) -> str:
     The ratio B ÷ A with its interval: `1.08 [1.05, 1.12]`.
     """
     if comparison.difference is not None:
-        ends = f"{comparison.difference_low:+.3g}, {comparison.difference_high:+.3g}"
-        return f"{comparison.difference:+.3g} [{ends}]"
+        ends = ", ".join(
+            signed(end or 0.0) for end in (comparison.difference_low, comparison.difference_high)
+        )
+        return f"{signed(comparison.difference)} [{ends}]"
     if comparison.ratio is None:
         return NOTHING
     return interval_text(comparison.ratio, comparison.low, comparison.high, "")
