@@ -103,11 +103,22 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     return f"Did you mean '{near[0]}'?" if near else ""
 
 
+_MOST_LISTED = 30
+
+
 def no_such(wrong: str, kind: str, known: Iterable[str]) -> str:
-    """The message for an unknown name: what there is, and the nearest.
+    """The message for an unknown name: what there is, and the nearest; of many names only the nearest ones.
 
     >>> no_such("stubb", "agents", ["stub", "http"])
     "There is no 'stubb' among the agents (http, stub). Did you mean 'stub'?"
+    >>> no_such("c7", "cases", [f"c{n}" for n in range(10, 99)])
+    "There is no 'c7' among the cases (c97, c87, c79, c78, c77 and 84 more). Did you mean 'c97'?"
     """
     names = sorted(known)
-    return f"There is no '{wrong}' among the {kind} ({', '.join(names) or 'none'}). {did_you_mean(wrong, names)}".strip()
+    listed = ", ".join(names) or "none"
+    if len(names) > _MOST_LISTED:
+        import difflib
+
+        near = difflib.get_close_matches(wrong, names, n=5, cutoff=0.0)
+        listed = f"{', '.join(near)} and {len(names) - len(near):,} more"
+    return f"There is no '{wrong}' among the {kind} ({listed}). {did_you_mean(wrong, names)}".strip()

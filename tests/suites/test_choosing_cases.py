@@ -52,7 +52,7 @@ def test_nothing_is_left_of_a_run_in_which_all_was_passed(puzzles: AssayInline) 
 
 def test_a_choice_that_leaves_no_case_is_refused(puzzles: AssayInline) -> None:
     refusal = puzzles("run", "s.yaml", "--tag", "nothing").refusal
-    assert "No case of suite 's' is left" in refusal
+    assert "'nothing' among the tags of suite 's' (easy, hard, new)" in refusal
 
 
 def test_options_of_suites_are_refused_for_experiments(puzzles: AssayInline) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,6 +31,7 @@ class Session:
     db: str | None
     is_json: bool
     is_quiet: bool
+    _redirection: contextlib.ExitStack | None = None
 
     @property
     def settings(self) -> Settings:
@@ -42,11 +44,38 @@ class Session:
 
         return Store.open(self.db or self.settings.db)
 
+    @contextlib.contextmanager
+    def output_reserved(self) -> Iterator[None]:
+        """With --json, whatever is printed goes to standard error, except what `emit` writes."""
+        if not self.is_json:
+            yield
+            return
+        self._reserve_output()
+        try:
+            yield
+        finally:
+            self._release_output()
+
+    def _reserve_output(self) -> None:
+        from assay.plugin.output import printing_to_stderr
+
+        self._redirection = contextlib.ExitStack()
+        self._redirection.enter_context(printing_to_stderr())
+
+    def _release_output(self) -> bool:
+        redirection, self._redirection = self._redirection, None
+        if redirection is not None:
+            redirection.close()
+        return redirection is not None
+
     def emit(self, document: Any) -> None:
         """The one JSON document of a command with --json."""
+        was_reserved = self._release_output()
         click.echo(
             json.dumps(document, indent=2 if sys.stdout.isatty() else None, allow_nan=False, default=str)
         )
+        if was_reserved:
+            self._reserve_output()
 
     def say(self, text: str) -> None:
         """A message for people, on standard error so that it never mixes with results."""
@@ -90,6 +119,9 @@ def common(command: Command) -> Command:
         logging.basicConfig(
             stream=sys.stderr, level=getattr(logging, level, logging.WARNING), format="%(name)s: %(message)s"
         )
-        return command(Session(db, is_json, is_quiet), *args, **kwargs)
+        session = Session(db, is_json, is_quiet)
+        # With --lines a command answers line by line, on standard output itself.
+        with contextlib.nullcontext() if kwargs.get("lines") else session.output_reserved():
+            return command(session, *args, **kwargs)
 
     return wrapped  # type: ignore[return-value]

@@ -26,8 +26,15 @@ from assay.execute.runner import interruptible
 from assay.model import AgentUse, Batch, Execution, Phase, Plan, RunState, Status
 from assay.model.load import LoadResult
 from assay.pipeline.ownership import owner
-from assay.plan.target import Registry, Request, checked_suite, known_agents, plan_target
-from assay.plugin import lookup
+from assay.plan.suite import function_agent
+from assay.plan.target import (
+    Registry,
+    Request,
+    checked_suite,
+    known_agents,
+    load_project_files,
+    plan_target,
+)
 from assay.report.load import load_document, load_metrics
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -50,9 +57,7 @@ def prepare_load(options: LoadOptions, settings: Settings, store: Store) -> Prep
     use = agent_named(options.target, settings, store)
     if use.type in KINDS:
         return prepared(options, target_of_agent(use, options, os.environ), data)
-    files = [str(file.resolve()) for file in settings.loaded_files()]
-    for file in files:
-        lookup.load_file(Path(file))
+    files = load_project_files(settings)
     make_agent(use)
     return prepared_agent(options, use, files, data)
 
@@ -75,6 +80,9 @@ def suite_data(options: LoadOptions, settings: Settings, store: Store) -> Data |
 def agent_named(name: str, settings: Settings, store: Store) -> AgentUse:
     known = known_agents(settings, Registry(store.agents()))
     if name not in known:
+        load_project_files(settings)
+        if (use := function_agent(name)) is not None:
+            return use
         hint = did_you_mean(name, known) or "See: assay agent list"
         raise LookupFailed(f"'{name}' is neither a URL nor an agent. {hint}")
     return known[name]

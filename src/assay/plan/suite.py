@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from assay.model import (
     Trial,
 )
 from assay.model.secret import plain_secrets
+from assay.plan.overrides import options_for
 from assay.plan.sweep import points
 from assay.plugin import lookup
 from assay.spec.agents import INSTEAD, WRITTEN_OUT
@@ -40,6 +41,28 @@ class CaseFilter:
     tags: frozenset[str] = frozenset()
     failed: Mapping[str, frozenset[str]] | None = None
     """Benchmark to ids of cases that were not passed before."""
+
+    def problems(self, suite: Suite) -> list[str]:
+        """Cases and tags that were asked for and are in no benchmark of the suite."""
+        cases = [case for benchmark in suite.benchmarks for case in benchmark.cases]
+        asked = {
+            "cases": (self.ids, {case.id for case in cases}),
+            "tags": (self.tags, {tag for case in cases for tag in case.tags}),
+        }
+        return [
+            no_such(name, f"{kind} of suite '{suite.name}'", known)
+            for kind, (names, known) in asked.items()
+            for name in sorted(names - known)
+        ]
+
+    @property
+    def options(self) -> list[str]:
+        """The options that select cases, as far as they were given."""
+        given = {"--limit": self.limit, "--case": self.ids, "--tag": self.tags}
+        return [
+            *(name for name, value in given.items() if value),
+            *(["--failed"] if self.failed is not None else []),
+        ]
 
     def chosen(self, benchmark: Benchmark) -> tuple[str, ...]:
         cases = [case for case in benchmark.cases if not self.ids or case.id in self.ids]
@@ -77,12 +100,16 @@ class SuiteOptions:
 def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions) -> Plan:
     """All trials; PlanError when no case is left, or for options that an agent does not have."""
     variants = _variants(agents, options)
-    if problems := dict.fromkeys(problem for use, _ in variants for problem in given_problems(use)):
-        raise PlanError("\n".join(problems))
+    problems = [problem for use, _ in variants for problem in given_problems(use)]
+    problems += options.cases.problems(suite)
+    if problems:
+        raise PlanError("\n".join(dict.fromkeys(problems)))
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
     chosen = {benchmark.id: options.cases.chosen(benchmark) for benchmark in suite.benchmarks}
     if not any(chosen.values()):
-        raise PlanError(f"No case of suite '{suite.name}' is left by --limit, --case, --tag and --failed.")
+        raise PlanError(
+            f"{' and '.join(options.cases.options)} leave no case of suite '{suite.name}' to run."
+        )
     trials: list[Trial] = []
     for benchmark in suite.benchmarks:
         for use, point in variants:
@@ -107,14 +134,17 @@ def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions
     )
 
 
-def _variants(agents: Iterable[AgentUse], options: SuiteOptions) -> list[tuple[AgentUse, dict[str, Any]]]:
-    """Each agent, with the options set on the command line, at each point of the sweep."""
-    axes = {name: list(values) for name, values in options.axes.items()}
+def _variants(agents: Sequence[AgentUse], options: SuiteOptions) -> list[tuple[AgentUse, dict[str, Any]]]:
+    """Each agent, with the options set for it, at each point of its sweep."""
     return [
-        (laid_over(use, {**options.agent_options, **point}), point)
+        (laid_over(use, {**options_for(use, agents, options.agent_options), **point}), point)
         for use in agents
-        for point in points(axes, "cartesian", None, 0)
+        for point in points(_axes(use, agents, options), "cartesian", None, 0)
     ]
+
+
+def _axes(use: AgentUse, agents: Sequence[AgentUse], options: SuiteOptions) -> dict[str, list[Any]]:
+    return {name: list(values) for name, values in options_for(use, agents, options.axes).items()}
 
 
 def laid_over(use: AgentUse, given: Mapping[str, object]) -> AgentUse:
@@ -251,16 +281,22 @@ class Agents:
     mistakes: list[Mistake] = field(default_factory=list)
 
     def named(self, name: str, written: Written) -> AgentUse | None:
-        """The agent of that name; a type that needs no options may be named directly."""
-        if (use := self.defined.get(name)) is None:
-            if name not in lookup.known("agents"):
-                self.mistakes.append(
-                    written.mistake(no_such(name, "agents", {*self.defined, *lookup.known("agents")}))
-                )
-                return None
+        """The agent of that name: defined, a type that needs no options, or a function of a loaded file."""
+        use = self.defined.get(name)
+        if use is None and lookup.is_known("agents", name):
             use = AgentUse(name, name)
+        if use is None and (use := function_agent(name)) is None:
+            known = {*self.defined, *lookup.known("agents")}
+            self.mistakes.append(written.mistake(no_such(name, "agents", known)))
+            return None
         self.mistakes += [written.mistake(problem) for problem in agent_problems(use)]
         return use
+
+
+def function_agent(name: str) -> AgentUse | None:
+    """The agent that a plain function of a loaded file is."""
+    file = lookup.function_in_loaded_file(name)
+    return AgentUse(name, "python", {"target": f"{file}:{name}"}) if file is not None else None
 
 
 def with_judges(suite: Suite, agents: Agents, places: Sequence[Written]) -> Suite:

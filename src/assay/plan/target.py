@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from assay.errors import LookupFailed, Mistake, PlanError, SpecError, no_such
+from assay.errors import AssayError, LookupFailed, Mistake, PlanError, SpecError, no_such
 from assay.model import AgentUse, Budget, Isolation, Order, Plan, Suite
 from assay.plan.expand import expand
+from assay.plan.overrides import SECTIONS, assign_overrides
 from assay.plan.question import asking, question_problems
 from assay.plan.suite import (
     Agents,
@@ -54,11 +57,35 @@ class Registry:
 
 def plan_target(request: Request, settings: Settings, registry: Registry) -> Plan:
     """Read what the target names and plan it; nothing has run yet, and every name is known to exist."""
-    for file in settings.loaded_files():
-        lookup.load_file(file)
+    own = load_project_files(settings)
+    # Before anything is looked up: the target, agents and scorers may be defined there.
+    given = _load_given(request.changes.get("load"))
     plan = _planned(request, settings, registry)
-    own = tuple(str(file.resolve()) for file in settings.loaded_files())
-    return replace(plan, load=tuple(dict.fromkeys((*plan.load, *own))))
+    return replace(plan, load=tuple(dict.fromkeys((*plan.load, *given, *own))))
+
+
+def load_project_files(settings: Settings) -> list[str]:
+    """What the files under `load` in assay.toml define is known by name from now on."""
+    files = [str(file.resolve()) for file in settings.loaded_files()]
+    for file in files:
+        lookup.load_file(Path(file))
+    return files
+
+
+def _load_given(patterns: Any) -> tuple[str, ...]:
+    """Load the files that are named beside the target; all that is wrong with them is told at once."""
+    files: list[str] = []
+    mistakes: list[Mistake] = []
+    for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
+        try:
+            files += _loaded(Path.cwd(), [pattern])
+        except PlanError:
+            mistakes.append(Mistake(REQUEST, None, "load", f"There is no file '{pattern}'."))
+        except LookupFailed as error:
+            mistakes.append(Mistake(REQUEST, None, "load", str(error)))
+    if mistakes:
+        raise SpecError(mistakes)
+    return tuple(files)
 
 
 def _planned(request: Request, settings: Settings, registry: Registry) -> Plan:
@@ -67,10 +94,12 @@ def _planned(request: Request, settings: Settings, registry: Registry) -> Plan:
         return _planned_from_document(read_document(path), path.resolve().parent, request, settings, registry)
     if path.suffix == ".py" or ".py::" in target:
         return _planned_from_python(request, settings, registry)
-    if target in lookup.known("experiments") or ":" in target:
-        return _expanded(spec_of([target], Path.cwd(), _of_experiment(request)), request, settings, registry)
+    if lookup.is_known("experiments", target) or ":" in target:
+        return _expanded(
+            _with_overrides(partial(spec_of, [target], Path.cwd()), request), request, settings, registry
+        )
     if target in shipped_specs():
-        spec = load_spec(shipped_specs()[target], _of_experiment(request))
+        spec = _with_overrides(partial(load_spec, shipped_specs()[target]), request)
         plan = _expanded(spec, request, settings, registry)
         return replace(plan, output_dir=_here(request.changes.get("output_dir")))
     if target in shipped_teams():
@@ -96,7 +125,8 @@ def _planned_from_document(
         return _planned_suite_spec(document, folder, request, settings, registry)
     if "team" in value or "teams" in value:
         return _planned_team(document, folder, request, settings, registry)
-    return _expanded(load_spec(Path(request.target), _of_experiment(request)), request, settings, registry)
+    spec = _with_overrides(partial(load_spec, Path(request.target)), request)
+    return _expanded(spec, request, settings, registry)
 
 
 def _planned_team(
@@ -114,7 +144,7 @@ def _planned_team(
             "--executor": changes.get("executor", "local") != "local",
         }
     )
-    load = (*_loaded(spec.folder, spec.run.load), *_loaded(Path.cwd(), changes.get("load")))
+    load = _loaded(spec.folder, spec.run.load)
     plan = expand_teams(spec, known_agents(settings, registry), changes)
     return replace(plan, load=load, budget=request.budget)
 
@@ -155,10 +185,16 @@ def _tested(spec: Spec, request: Request, settings: Settings, registry: Registry
     return uses
 
 
-def _of_experiment(request: Request) -> dict[str, Any]:
-    """What is given beside the file; `agent.num_ctx` means the param that an agent's option stands for."""
-    changes = dict(request.changes)
-    return changes | {key: _of_agent(changes[key]) for key in ("params", "sweep") if key in changes}
+def _with_overrides(read: Callable[..., Spec], request: Request) -> Spec:
+    """The spec with what is given beside it; params and axes reach the experiments that they are meant for."""
+    changes = {key: value for key, value in request.changes.items() if key not in SECTIONS}
+    spec = read(changes)
+    if not request.changes.keys() & set(SECTIONS):
+        return spec
+    with contextlib.suppress(AssayError):  # Planning tells of files that cannot be loaded, with their lines.
+        _loaded(spec.folder, spec.run.load)
+    agents = [*request.agents, *map(_name_of, spec.run.agents)]
+    return read(changes, assign_overrides(spec, request.changes, agents))
 
 
 def _here(output_dir: str | None) -> str | None:
@@ -177,7 +213,8 @@ def _planned_from_python(request: Request, settings: Settings, registry: Registr
         raise PlanError(
             f"'{file}' defines no experiment. Mark one with @benchmark or @register_experiment(\"name\")."
         )
-    plan = _expanded(spec_of(names, Path.cwd(), _of_experiment(request)), request, settings, registry)
+    spec = _with_overrides(partial(spec_of, names, Path.cwd()), request)
+    plan = _expanded(spec, request, settings, registry)
     return replace(plan, load=tuple(dict.fromkeys((str(path.resolve()), *plan.load))))
 
 
@@ -232,6 +269,7 @@ def contents_of(path: Path) -> str:
 
 def checked_suite(target: str, settings: Settings) -> Suite:
     """A suite by file or by name, without an agent; SpecError with every mistake in it."""
+    load_project_files(settings)
     read = find_suite(target, settings)
     mistakes = list(read.mistakes)
     inline = agents_in(read.document, ("agents",), read.file.agents, read.folder, mistakes)
@@ -381,17 +419,11 @@ def _asked_for(options: SuiteOptions, request: Request) -> SuiteOptions:
         "cases": request.cases,
     }
     merged: dict[str, Any] = {
-        "agent_options": {**options.agent_options, **_of_agent(changes.get("params", {}))},
-        "axes": {**options.axes, **_of_agent(changes.get("sweep", {}))},
-        "load": (*options.load, *_loaded(Path.cwd(), changes.get("load"))),
+        "agent_options": {**options.agent_options, **changes.get("params", {})},
+        "axes": {**options.axes, **changes.get("sweep", {})},
         "tags": (*options.tags, *changes.get("tags", ())),
     }
     return replace(options, **{key: value for key, value in given.items() if value is not None}, **merged)
-
-
-def _of_agent(options: Mapping[str, Any]) -> dict[str, Any]:
-    """`agent.num_ctx` and `num_ctx` both mean the agent's option."""
-    return {name.removeprefix("agent."): value for name, value in options.items()}
 
 
 def _loaded(folder: Path, patterns: Any) -> tuple[str, ...]:

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from assay.errors import AssayError, LookupFailed, MissingExtra, no_such
 from assay.plugin.installed import EntryPoint, entry_points
+from assay.plugin.output import printing_to_stderr
 
 KINDS = ("agents", "experiments", "instruments", "scorers", "executors", "reporters", "scenarios")
 
@@ -72,17 +73,42 @@ def find(kind: str, name: str) -> Any:
         return _in_file(kind, name)
     if ":" in name:
         return _import(name, kind, name)
-    if (plain := _plain_function(kind, name)) is not None:
-        return plain
+    if (member := _defined_in_loaded_file(kind, name)) is not None:
+        return member
     raise LookupFailed(no_such(name, kind, known(kind)))
 
 
-def _plain_function(kind: str, name: str) -> Any:
-    """Instruments, reporters and scorers may be plain functions of a loaded file, known by their own names."""
-    if kind not in ("instruments", "reporters", "scorers"):
-        return None
+def is_known(kind: str, name: str) -> bool:
+    """Whether `find` would find it, without importing anything."""
+    return name in known(kind) or _defined_in_loaded_file(kind, name) is not None
+
+
+def _defined_in_loaded_file(kind: str, name: str) -> Any:
+    """What a loaded file defines is known by its own name, also without a decorator."""
     found = (getattr(module, name, None) for module in reversed(_loaded.values()))
-    return next((function for function in found if callable(function)), None)
+    return next((member for member in found if _is_of_kind(kind, member)), None)
+
+
+def _is_of_kind(kind: str, member: Any) -> bool:
+    if kind == "experiments":
+        is_class = isinstance(member, type) and callable(getattr(member, "execute_once", None))
+        return is_class or hasattr(member, "bound")
+    if kind == "agents":
+        return isinstance(member, type) and callable(getattr(member, "answer", None))
+    return kind in ("instruments", "reporters", "scorers") and callable(member)
+
+
+def function_in_loaded_file(name: str) -> Path | None:
+    """The latest loaded file that defines a plain function of that name."""
+    return next(
+        (
+            path
+            for path, module in reversed(_loaded.items())
+            if isinstance(function := getattr(module, name, None), FunctionType)
+            and function.__module__ == module.__name__
+        ),
+        None,
+    )
 
 
 def known(kind: str) -> list[str]:
@@ -138,7 +164,8 @@ def _execute_file(module_name: str, path: Path) -> ModuleType:
     module = module_from_spec(spec)
     sys.modules[module_name] = module
     try:
-        spec.loader.exec_module(module)
+        with printing_to_stderr():
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[module_name]
         raise LookupFailed(f"'{path}' cannot be loaded: {_told(error, str(path))}") from error
@@ -202,7 +229,8 @@ def _module(module_name: str, kind: str, name: str) -> ModuleType:
     if not all(part.isidentifier() for part in module_name.split(".")):
         raise LookupFailed(f"'{name}' is not a name, module:attribute or file.py::name among the {kind}.")
     try:
-        return importlib.import_module(module_name)
+        with printing_to_stderr():
+            return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise _missing(error, kind, name, module_name) from error
     except (Exception, SystemExit) as error:

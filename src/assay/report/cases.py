@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from assay.errors import LookupFailed, did_you_mean
+from assay.errors import LookupFailed, no_such
 from assay.model import Case, CaseTable, Execution, Phase, Report, Status, TrialReport
 from assay.report.contests import Contest, Entry, as_text, benchmark_of, contests
 
@@ -182,7 +182,7 @@ def answers_to(report: Report, case: str) -> list[Asked]:
         if any(done for _, done in answers):
             found.append(Asked(contest, cases_of(report, contest).get(case), tuple(answers)))
     if not found:
-        raise LookupFailed(f"No case '{case}' was done in this run. {did_you_mean(case, others)}".strip())
+        raise LookupFailed(no_such(case, "cases of this run", others))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,25 +68,35 @@ class Spec:
     mistakes: tuple[Mistake, ...] = ()
 
 
-def load_spec(path: Path, changes: Mapping[str, Any] | None = None) -> Spec:
-    """Read a spec file; `changes` are laid over its keys, mapping by mapping."""
+OwnChanges = Mapping[int, Mapping[str, Any]]
+"""Keys that are laid over one of the experiments only, by its place in the file."""
+_NONE: OwnChanges = {}
+
+
+def load_spec(path: Path, changes: Mapping[str, Any] | None = None, own: OwnChanges = _NONE) -> Spec:
+    """Read a spec file; `changes` are laid over its keys, mapping by mapping, then those of each experiment's `own`."""
     document = read_document(path)
     if not isinstance(document.value, dict):
         problem = "holds no keys. A spec is a mapping that begins: experiment: NAME"
         raise SpecError([*document.mistakes, Mistake(str(path), 1, "", problem)])
-    return _spec(document, path.resolve().parent, changes or {})
+    return _spec(document, path.resolve().parent, changes or {}, own)
 
 
-def spec_of(experiments: Iterable[str], folder: Path, changes: Mapping[str, Any] | None = None) -> Spec:
+def spec_of(
+    experiments: Iterable[str],
+    folder: Path,
+    changes: Mapping[str, Any] | None = None,
+    own: OwnChanges = _NONE,
+) -> Spec:
     """The spec that a bare list of experiments stands for."""
     names = list(experiments)
     value: dict[str, Any] = (
         {"experiment": names[0]} if len(names) == 1 else {"experiments": [{"experiment": n} for n in names]}
     )
-    return _spec(Document(REQUEST, value), folder, changes or {})
+    return _spec(Document(REQUEST, value), folder, changes or {}, own)
 
 
-def _spec(document: Document, folder: Path, changes: Mapping[str, Any]) -> Spec:
+def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_changes: OwnChanges) -> Spec:
     changes = _from_here(changes)
     origin = Origin(document, (), changes)
     file = _given(document.value)
@@ -95,12 +105,27 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any]) -> Spec:
     run = _validated(RunSection, _only(source, RUN_KEYS), origin, mistakes)
     entries = []
     for own, place in _own_parts(source, origin, mistakes):
-        keys = laid_over(laid_over(_only(file, ENTRY_KEYS), own), _only(changes, ENTRY_KEYS))
+        given = {**changes, **own_changes.get(int(place.prefix[1]) if place.prefix else 0, {})}
+        keys = laid_over(laid_over(_only(file, ENTRY_KEYS), own), _only(given, ENTRY_KEYS))
+        place = replace(place, changes=given)
         entry = _validated(Entry, keys, place, mistakes)
         if entry is not None:
             entries.append(Located(entry, place))
     run = run or RunSection.model_validate({})
-    return Spec(run, tuple(entries), source, folder, origin, tuple(mistakes))
+    return Spec(run, tuple(entries), _stored(source, own_changes), folder, origin, tuple(mistakes))
+
+
+def _stored(source: dict[str, Any], own_changes: OwnChanges) -> dict[str, Any]:
+    """The keys as they are kept with the run: with what was given for single experiments."""
+    if "experiments" not in source:
+        return laid_over(source, own_changes.get(0, {}))
+    if not isinstance(source["experiments"], list):
+        return source
+    parts = [
+        laid_over(part, own_changes.get(index, {})) if isinstance(part, dict) else part
+        for index, part in enumerate(source["experiments"])
+    ]
+    return {**source, "experiments": parts}
 
 
 def _added(file: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import select
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic, sleep
 from typing import Self
@@ -16,6 +14,7 @@ from assay.execute.patience import Patience, patience_for
 from assay.execute.supervise import Worker
 from assay.model import Batch, Isolation, Job, Status
 from assay.plugin.executor import Attempt
+from assay.plugin.output import printing_to_stderr
 
 POLL_SECONDS = 0.02
 REST_SECONDS = 0.004
@@ -184,22 +183,8 @@ def _not_begun(job: Job, error: OSError) -> Batch:
 
 
 def _inline(attempt: Attempt, job: Job, stop: Callable[[], bool]) -> Iterator[Batch]:
-    with _printing_to_standard_error(), contextlib.closing(attempt(job)) as batches:  # type: ignore[type-var]
+    with printing_to_stderr(), contextlib.closing(attempt(job)) as batches:  # type: ignore[type-var]
         for batch in batches:
             yield batch
             if stop():
                 return
-
-
-@contextlib.contextmanager
-def _printing_to_standard_error() -> Iterator[None]:
-    """Standard output is for the one result; what an experiment prints, or a process that it starts, is none."""
-    sys.stdout.flush()
-    with contextlib.redirect_stdout(sys.stderr):
-        kept = os.dup(1)
-        os.dup2(2, 1)
-        try:
-            yield
-        finally:
-            os.dup2(kept, 1)
-            os.close(kept)

@@ -1,0 +1,116 @@
+"""Which experiments or agents a `--set` or `--sweep` reaches.
+
+`KEY` reaches every experiment of a spec that has such a param, `EXPERIMENT.KEY` one of them, `agent.KEY` means an
+option of the agent under test. In a suite, `KEY` and `agent.KEY` reach every agent, `AGENT.KEY` one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.errors import AssayError, Mistake, PlanError, SpecError, did_you_mean, no_such
+from assay.model import AgentUse
+from assay.plugin import lookup
+from assay.plugin.params import param_model
+from assay.spec.load import REQUEST, Located, OwnChanges, Spec
+
+SECTIONS = ("params", "sweep")
+_AGENT = "agent"
+
+
+def assign_overrides(spec: Spec, changes: Mapping[str, Any], agents: Iterable[str]) -> OwnChanges:
+    """What of `params` and `sweep` in the request is meant for each experiment; SpecError for what none has."""
+    targets = [_target(located, spec.folder) for located in spec.entries]
+    own: dict[int, dict[str, Any]] = {target.index: {} for target in targets}
+    mistakes: list[Mistake] = []
+    for section in SECTIONS:
+        for key, value in changes.get(section, {}).items():
+            try:
+                name, reached = _reached(key, targets, {_AGENT, *agents})
+            except PlanError as error:
+                mistakes.append(Mistake(REQUEST, None, section, str(error)))
+                continue
+            for target in reached:
+                own[target.index].setdefault(section, {})[name] = value
+    if mistakes:
+        raise SpecError([*spec.mistakes, *mistakes])
+    return own
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """An experiment of a spec: the names that it goes by, and its params; None where any name is taken."""
+
+    index: int
+    names: frozenset[str]
+    params: frozenset[str] | None
+
+    def has(self, param: str) -> bool:
+        return self.params is None or param in self.params
+
+
+def _target(located: Located, folder: Path) -> _Target:
+    written, prefix = located.entry.experiment, located.origin.prefix
+    index = int(prefix[1]) if prefix else 0
+    names = {written, written.split("::")[-1], written.rpartition(":")[-1]}
+    file, separator, name = written.partition("::")
+    reference = f"{(folder / file).resolve()}::{name}" if separator else written
+    try:
+        member = lookup.find("experiments", reference)
+        model = param_model(member)
+    except AssayError:  # Planning tells what is wrong with it.
+        return _Target(index, frozenset(names), None)
+    names.add(str(getattr(member, "slug", None) or written))
+    is_open = model.model_config.get("extra") == "allow"
+    return _Target(index, frozenset(names), None if is_open else frozenset(model.model_fields))
+
+
+def _reached(key: str, targets: Sequence[_Target], agents: set[str]) -> tuple[str, list[_Target]]:
+    """The param that a key names, and the experiments it is meant for."""
+    experiments = {name for target in targets for name in target.names}
+    scopes = sorted((name for name in experiments if key.startswith(f"{name}.")), key=len)
+    if scopes:
+        scope = scopes[-1]
+        if scope in agents:
+            raise PlanError(
+                f"'{key}' is ambiguous: '{scope}' is the name of an experiment and of an agent. Give one another name."
+            )
+        return key.removeprefix(f"{scope}."), [target for target in targets if scope in target.names]
+    name = key.removeprefix(f"{_AGENT}.")
+    reached = [target for target in targets if target.has(name)]
+    if not reached and len(targets) == 1 and "." not in name:
+        return name, list(targets)  # Planning says what it has instead.
+    if not reached and targets:
+        raise PlanError(_unknown(name, targets))
+    return name, reached
+
+
+def _unknown(name: str, targets: Sequence[_Target]) -> str:
+    scope, dot, _ = name.partition(".")
+    if dot:
+        return no_such(
+            scope, "experiments of this spec", {name for target in targets for name in target.names}
+        )
+    known = {param for target in targets for param in target.params or ()}
+    has = "; ".join(
+        f"{min(target.names, key=len)} has {', '.join(sorted(target.params or ())) or 'none'}"
+        for target in targets
+    )
+    return f"'{name}' is a param of none of the experiments: {has}. {did_you_mean(name, known)}".strip()
+
+
+def options_for(use: AgentUse, agents: Sequence[AgentUse], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are meant for one of the agents of a suite; PlanError for a name that no agent has."""
+    found: dict[str, Any] = {}
+    names = sorted({agent.name for agent in agents}, key=len, reverse=True)
+    for key, value in given.items():
+        scope = next((name for name in names if key.startswith(f"{name}.")), None)
+        option = key.removeprefix(f"{scope}.") if scope is not None else key.removeprefix(f"{_AGENT}.")
+        if scope is None and "." in option:
+            raise PlanError(no_such(option.partition(".")[0], "agents of this run", names))
+        if scope in (None, use.name):
+            found[option] = value
+    return found

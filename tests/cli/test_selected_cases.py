@@ -1,0 +1,60 @@
+"""What selects cases, agents or trials is known, or it is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+SUITE = """
+suite: desk
+benchmarks:
+  - id: b
+    cases:
+      - {id: faq-01, input: a, expected: a, tags: [easy]}
+      - {id: faq-02, input: b, expected: b, tags: [hard]}
+    scorer: exact
+    iterations: {warmup: 0, measured: 1}
+agents: [oracle, nop]
+"""
+
+
+@pytest.fixture
+def desk(assay_inline):
+    assay_inline.write("suite.yaml", SUITE)
+    return assay_inline
+
+
+@pytest.mark.parametrize(
+    ("options", "unknown", "nearest"),
+    [
+        (("--case", "faq-01", "--case", "faq-20"), "'faq-20'", "faq-02"),
+        (("--tag", "easy", "--tag", "hrad"), "'hrad'", "hard"),
+        (("--agent", "nop", "--agent", "orcale"), "'orcale'", "oracle"),
+    ],
+)
+def test_one_unknown_name_among_known_ones_is_refused_with_the_nearest(desk, options, unknown, nearest):
+    refusal = desk("run", "suite.yaml", *options).refusal
+    assert unknown in refusal
+    assert f"Did you mean '{nearest}'?" in refusal
+
+
+def test_every_unknown_case_and_tag_is_told_at_once(desk):
+    refusal = desk("run", "suite.yaml", "--case", "x", "--case", "y", "--tag", "z").refusal
+    assert all(f"'{name}'" in refusal for name in "xyz")
+
+
+def test_known_names_that_leave_no_case_name_the_options(desk):
+    refusal = desk("run", "suite.yaml", "--case", "faq-01", "--tag", "hard").refusal
+    assert "--case and --tag" in refusal
+    assert "--limit" not in refusal
+
+
+def test_failed_cases_of_a_run_without_any_are_refused(desk):
+    run = desk("run", "suite.yaml", "--agent", "oracle", "--json").json["run_id"]
+    assert run in desk("run", "suite.yaml", "--failed", run).refusal
+
+
+def test_showing_a_case_or_trial_that_the_run_does_not_have_is_refused(desk):
+    desk("run", "suite.yaml", "--json")
+    assert "Did you mean 'faq-02'?" in desk("show", "last", "--case", "faq-20").refusal
+    assert "faq-01" in desk("show", "last", "--case", "zzz").refusal
+    assert "b · nop" in desk("show", "last", "--trial", "b · nope").refusal
