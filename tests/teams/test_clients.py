@@ -69,7 +69,7 @@ def test_what_is_asked_arrives_and_what_is_answered_comes_back(client: Client) -
 
 @pytest.mark.parametrize("runtime", EACH)
 def test_a_server_that_is_not_there_is_a_failure_of_the_answer(runtime: str) -> None:
-    agent = Client("m", runtime=runtime, base_url="http://127.0.0.1:9/v1")
+    agent = Client("m", runtime=runtime, base_url="http://127.0.0.1:9/v1")  # type: ignore[arg-type]
     agent.open()
     with pytest.raises(AgentError, match=r"refused|failed|reached"):
         agent.answer(Request("1", "hello"))
@@ -78,7 +78,7 @@ def test_a_server_that_is_not_there_is_a_failure_of_the_answer(runtime: str) -> 
 
 def test_a_runtime_that_there_is_not_is_told() -> None:
     with pytest.raises(BadAgent, match="no runtime 'trio'"):
-        Client("m", runtime="trio")
+        Client("m", runtime="trio")  # type: ignore[arg-type]
     with pytest.raises(BadAgent, match="must begin with http://"):
         Client("m", base_url="https://example.org/v1")
 
@@ -201,7 +201,7 @@ def test_an_answer_that_is_broken_off_or_tells_an_error_is_a_failure(runtime: st
         return False
 
     with faulty(talk) as server:
-        agent = Client("m", runtime=runtime, base_url=server.url)
+        agent = Client("m", runtime=runtime, base_url=server.url)  # type: ignore[arg-type]
         agent.open()
         with pytest.raises(AgentError, match=r"ended before|told of an error"):
             agent.answer(Request("1", "hello"))
@@ -215,7 +215,7 @@ def test_tokens_that_the_server_does_not_tell_are_not_known(runtime: str) -> Non
         return False
 
     with faulty(talk) as server:
-        agent = Client("m", runtime=runtime, base_url=server.url)
+        agent = Client("m", runtime=runtime, base_url=server.url)  # type: ignore[arg-type]
         agent.open()
         answer = agent.answer(Request("1", "hello"))
         agent.close()

@@ -10,15 +10,25 @@ from assay.cli.session import Session, common
 from assay.plugin.lookup import KINDS
 
 WHATS = (*KINDS, "specs", "teams", "runs")
+_LONGEST_DEFAULT = 60
 
 
 @click.command("list")
 @click.argument("what", required=False, type=click.Choice(WHATS))
-@click.option("--params", is_flag=True, help="Params of experiments, too (this imports them).")
-@click.option("--load", metavar="FILE.py", multiple=True, help="Make what this file defines known by name.")
+@click.option(
+    "--params",
+    is_flag=True,
+    help="Also options with types and defaults (this imports the plug-ins).",
+)
+@click.option("--load", metavar="FILE.py", multiple=True, help="Also list what this file defines.")
 @common
 def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...]) -> None:
-    """Experiments, instruments, executors, reporters, specs, runs, and what plug-ins add to them."""
+    """List experiments, agents, scorers, instruments and other plug-ins, specs, teams or runs.
+
+    \b
+    assay list
+    assay list scorers --params
+    """
     if what == "runs":
         from assay.cli.runs import print_list
 
@@ -30,7 +40,10 @@ def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...
         session.emit(listed if what is None else listed[what])
         return
     for kind, entries in listed.items():
-        if entries or what:
+        if what is None and kind == "teams":
+            click.echo(click.style(kind, bold=True))
+            click.echo(f"  {len(entries)}: assay list teams")
+        elif entries or what:
             click.echo(click.style(kind, bold=True))
             _print_entries(entries)
     session.next(*_next(what, params))
@@ -63,14 +76,14 @@ def _load_files(session: Session, load: tuple[str, ...]) -> None:
 
 
 def _entries(kind: str, with_params: bool) -> list[dict[str, Any]]:
-    if kind == "specs":
-        from assay.spec.shipped import shipped_specs
+    if kind in ("specs", "teams"):
+        from assay.spec import shipped
 
-        return [{"name": name, "source": "assay"} for name in shipped_specs()]
-    if kind == "teams":
-        from assay.spec.shipped import shipped_teams
-
-        return [{"name": name, "source": "assay"} for name in shipped_teams()]
+        files = shipped.shipped_specs() if kind == "specs" else shipped.shipped_teams()
+        return [
+            {"name": name, "source": "assay", "description": shipped.description_of(file)}
+            for name, file in files.items()
+        ]
     from assay.plugin.lookup import sources
 
     return [
@@ -80,27 +93,28 @@ def _entries(kind: str, with_params: bool) -> list[dict[str, Any]]:
 
 
 def _params(kind: str, name: str) -> dict[str, Any]:
+    """What it is for, and its options as far as files can set them."""
     from assay.errors import AssayError
+    from assay.plugin.documentation import documentation_of
     from assay.plugin.lookup import find
+    from assay.plugin.options import KINDS, option_schema
 
-    if kind != "experiments":
+    if kind not in KINDS:
         return {}
-    from assay.plugin.params import param_schema
-
     try:
-        properties = param_schema(find(kind, name)).get("properties", {})
+        member = find(kind, name)
+        schema = option_schema(kind, member)
     except AssayError as error:
         return {"error": str(error)}
-    return {"params": {key: _param(field) for key, field in properties.items()}}
+    needed = schema.get("required", ())
+    params = {key: _param(field, key in needed) for key, field in schema.get("properties", {}).items()}
+    return {"description": documentation_of(member).summary, "params": params}
 
 
-def _param(field: dict[str, Any]) -> dict[str, Any]:
-    known = {**_told_by_parts(field), **field}
-    return {
-        key: known[key]
-        for key in ("type", "enum", "default", "minimum", "exclusiveMinimum", "description")
-        if key in known
-    }
+def _param(field: dict[str, Any], is_required: bool) -> dict[str, Any]:
+    known = {**_told_by_parts(field), **field, **({"required": True} if is_required else {})}
+    names = ("type", "enum", "default", "minimum", "exclusiveMinimum", "description", "required")
+    return {key: known[key] for key in names if key in known}
 
 
 def _told_by_parts(field: dict[str, Any]) -> dict[str, Any]:
@@ -111,30 +125,41 @@ def _told_by_parts(field: dict[str, Any]) -> dict[str, Any]:
     return {**merged, "type": " or ".join(types)} if types else {}
 
 
-def _fact(key: str, value: Any) -> str:
-    match key:
-        case "type":
-            return str(value)
-        case "enum":
-            return f"one of {', '.join(map(str, value))}"
-        case "minimum":
-            return f"at least {value}"
-        case "exclusiveMinimum":
-            return f"more than {value}"
-        case "description":
-            return str(value)
-        case _:
-            return f"{key} {value}"
+def _facts(field: dict[str, Any]) -> str:
+    """Type, limits and default of an option, on one line."""
+    facts = [str(field["type"])] if "type" in field else []
+    if "enum" in field:
+        facts.append(f"one of {', '.join(map(str, field['enum']))}")
+    if "minimum" in field:
+        facts.append(f"at least {field['minimum']}")
+    if "exclusiveMinimum" in field:
+        facts.append(f"more than {field['exclusiveMinimum']}")
+    if field.get("required"):
+        facts.append("required")
+    elif field.get("default") not in (None, "", [], {}) and len(str(field["default"])) <= _LONGEST_DEFAULT:
+        facts.append(f"default {_yaml(field['default'])}")
+    return ", ".join(facts)
+
+
+def _yaml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _print_entries(entries: list[dict[str, Any]]) -> None:
     width = max((len(entry["name"]) for entry in entries), default=0)
     for entry in entries:
         click.echo(f"  {entry['name']:<{width}}  " + click.style(entry["source"], dim=True))
+        _print_indented(entry.get("description", ""), 4)
         for name, field in entry.get("params", {}).items():
-            told = ", ".join(_fact(key, value) for key, value in field.items() if value is not None)
-            click.echo(f"  {'':<{width}}    {name}: " + click.style(told, dim=True))
+            click.echo(f"    {name}: " + click.style(_facts(field), dim=True))
+            _print_indented(field.get("description", ""), 8)
         if "error" in entry:
             click.echo(f"  {'':<{width}}    {entry['error']}")
     if not entries:
         click.echo("  none")
+
+
+def _print_indented(text: str, columns: int) -> None:
+    if text:
+        indent = " " * columns
+        click.echo(click.wrap_text(text, 80, initial_indent=indent, subsequent_indent=indent))

@@ -8,20 +8,21 @@ from assay.cli.session import Session, common
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["spec", "team", "result"]))
+@click.argument("what", type=click.Choice(["spec", "suite", "agents", "team", "result"]))
 @common
 def schema(session: Session, what: str) -> None:
-    """Print the JSON schema of a spec file, a team file or a result document."""
-    if what == "spec":
-        from assay.spec.schema import SpecFile
+    """Print the JSON schema of a spec, suite, agents or team file, or of a result document.
 
-        document = SpecFile.model_json_schema()
-    elif what == "team":
-        from assay.spec.team import TeamFile
-
-        document = TeamFile.model_json_schema()
-    else:
+    \b
+    assay schema suite > suite.schema.json
+    In VS Code, the first line of a suite: # yaml-language-server: $schema=suite.schema.json
+    """
+    if what == "result":
         from assay.report.document import result_schema
 
         document = result_schema()
+    else:
+        from assay.spec.json_schema import file_schema
+
+        document = file_schema(what)
     session.emit({"$schema": "https://json-schema.org/draft/2020-12/schema", **document})

@@ -29,39 +29,47 @@ class BenchmarkResult:
 
     @property
     def total_time_ms(self) -> float:
+        """All measured executions together."""
         return sum(self.times_s) * 1e3
 
     @property
     def avg_time_ms(self) -> float:
+        """Mean."""
         return statistics.fmean(self.times_s) * 1e3
 
     @property
     def min_time_ms(self) -> float:
+        """Fastest."""
         return min(self.times_s) * 1e3
 
     @property
     def max_time_ms(self) -> float:
+        """Slowest."""
         return max(self.times_s) * 1e3
 
     @property
     def std_dev_ms(self) -> float:
+        """Standard deviation; 0 for one execution."""
         return statistics.stdev(self.times_s) * 1e3 if len(self.times_s) > 1 else 0.0
 
     @property
     def p50_ms(self) -> float:
+        """Median."""
         return self._percentile(0.50)
 
     @property
     def p95_ms(self) -> float:
+        """95th percentile."""
         return self._percentile(0.95)
 
     @property
     def p99_ms(self) -> float:
+        """99th percentile."""
         return self._percentile(0.99)
 
     @property
     def throughput(self) -> float:
-        """Calls a second, one after the other."""
+        """Calls per second, one after the other."""
         return len(self.times_s) / sum(self.times_s) if sum(self.times_s) else float("inf")
 
     def _percentile(self, share: float) -> float:

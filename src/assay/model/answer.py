@@ -9,7 +9,9 @@ class ToolCall:
     """A tool that the agent called, or asked to have called."""
 
     name: str
+    """Name of the tool."""
     arguments: Mapping[str, object] = field(default_factory=dict)
+    """Its arguments by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +19,15 @@ class Usage:
     """What an answer used up; None where nobody said."""
 
     input_tokens: int | None = None
+    """Tokens of the prompt."""
     output_tokens: int | None = None
+    """Tokens of the answer, reasoning included."""
     cached_tokens: int | None = None
+    """The part of the input that came from a cache."""
     reasoning_tokens: int | None = None
+    """The part of the output that was reasoning."""
     api_calls: int | None = None
+    """Calls of a model."""
 
     @property
     def tokens(self) -> int | None:
@@ -35,10 +42,13 @@ class Span:
     """One part of where an execution's time went; kind is llm, tool, agent, queue or harness."""
 
     name: str
+    """What is shown in the profile."""
     kind: str
+    """llm, tool, agent, queue or harness."""
     start: float
     """Seconds after the execution began."""
     seconds: float
+    """How long it took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +56,11 @@ class Request:
     """What an agent is asked: one case, or one turn of it."""
 
     id: str
+    """Id of the case."""
     input: object
     """Text, or whatever structure the case holds."""
     params: Mapping[str, object] = field(default_factory=dict)
+    """The agent's `params`, and the metadata of the case."""
     history: Sequence[Mapping[str, object]] = ()
     """Earlier turns as {"role": …, "content": …}, oldest first."""
     tools: Sequence[Mapping[str, object]] = ()
@@ -60,9 +72,9 @@ class Request:
     max_tokens: int | None = None
     """From the limits, for agents that can pass it on."""
     repetition: int = 0
-    """How often the case was asked before in this run; with `seed`, what agents that draw by chance draw from."""
+    """How often the case was asked before in this run; use it with `seed` for random numbers."""
     seed: int = 0
-    """Of the run."""
+    """Seed of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +82,27 @@ class Answer:
     """What came back from an agent."""
 
     output: object
+    """Text, or any structure."""
     tool_calls: tuple[ToolCall, ...] = ()
+    """Tools that it called, in order."""
     usage: Usage = field(default_factory=Usage)
+    """Tokens and calls."""
     usd: float | None = None
     """Cost as the provider reported it; otherwise the price list decides."""
     first_token_seconds: float | None = None
     """From sending the request to the first content; None where the answer was not streamed."""
     spans: tuple[Span, ...] = ()
+    """Parts of its time, for the profile."""
     model: str | None = None
-    """The model id that really answered."""
+    """The model that really answered."""
     durations: Mapping[str, float] = field(default_factory=dict)
     """Seconds as the server reports them, e.g. load, prompt_eval, eval."""
     attempts: tuple[Mapping[str, object], ...] = ()
     """Earlier tries of the same request: {"error": …, "seconds": …}."""
     is_simulated: bool = False
+    """Whether its figures are made up; then they are marked, and ranked apart."""
     log: str | None = None
+    """What it wrote beside the answer, kept with the execution."""
     content_seconds: tuple[float, ...] = ()
     """When each piece of content came, after sending; empty where the answer was not streamed."""
     seconds: float | None = None

@@ -29,6 +29,7 @@ class ExperimentContext:
 
     @property
     def output_dir(self) -> Path:
+        """The folder above `run_dir`, which all trials of the run share."""
         return self.run_dir.parent
 
     def read_back(self, **settings: Any) -> None:

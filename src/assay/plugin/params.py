@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Field,
     PydanticSchemaGenerationError,
     TypeAdapter,
     ValidationError,
@@ -21,6 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError
 
 from assay.errors import PlanError, did_you_mean
+from assay.plugin.documentation import documentation_of
 from assay.plugin.faults import problem_and_hint
 
 
@@ -73,7 +75,7 @@ def param_schema(member: Any) -> dict[str, Any]:
 def param_model(member: Any) -> type[BaseModel]:
     experiment, declared = experiment_class(member), _declared(member)
     if declared is None:
-        return _from_signature(experiment)
+        return signature_model(experiment)
     if not _is_model(declared):
         raise PlanError(
             f"Params of '{experiment.__name__}' must be a pydantic model: class Params(BaseModel)."
@@ -105,14 +107,21 @@ def _closed(declared: type[BaseModel]) -> type[BaseModel]:
     return Closed
 
 
-def _from_signature(experiment: Any) -> type[BaseModel]:
-    callable_ = experiment.__init__ if inspect.isclass(experiment) else experiment
-    hints = _hints(callable_)
+def signature_model(member: Any, without: Collection[str] = ()) -> type[BaseModel]:
+    """A model of the arguments of a class or function, each described as its docstring does under `Args:`."""
+    callable_ = member.__init__ if inspect.isclass(member) else member
     parameters = inspect.signature(callable_).parameters
+    described = documentation_of(member).arguments
     fields: dict[str, Any] = {
-        name: (hints.get(name, Any), ... if parameter.default is parameter.empty else parameter.default)
+        name: (
+            _hint(callable_, parameter),
+            Field(
+                ... if parameter.default is parameter.empty else parameter.default,
+                description=described.get(name),
+            ),
+        )
         for name, parameter in parameters.items()
-        if _is_param(name, parameter)
+        if _is_param(name, parameter) and name not in without
     }
     is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     config = ConfigDict(
@@ -129,12 +138,14 @@ def _is_param(name: str, parameter: inspect.Parameter) -> bool:
     return can_be_named and name != "self" and not name.startswith("_")
 
 
-def _hints(callable_: Any) -> dict[str, Any]:
+def _hint(callable_: Any, parameter: inspect.Parameter) -> Any:
+    """The type of a parameter; anything where its annotation stands under `if TYPE_CHECKING` and cannot be resolved."""
+    if not isinstance(parameter.annotation, str):
+        return Any if parameter.annotation is parameter.empty else parameter.annotation
     try:
-        return inspect.get_annotations(callable_, eval_str=True)
+        return eval(parameter.annotation, getattr(callable_, "__globals__", {}))  # noqa: S307
     except Exception:
-        # Annotations under `if TYPE_CHECKING` cannot be resolved: such params go unchecked.
-        return {}
+        return Any
 
 
 def _plain(params: BaseModel, is_declared: bool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from assay.errors import Mistake, SpecError
 from assay.model import AgentUse
@@ -31,6 +31,28 @@ class PriceSection(Section):
     request: Annotated[float, Field(ge=0)] = Field(0.0, description="Usd per request.", examples=[0.001])
 
 
+Cassette = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {
+                        "path": {"type": "string"},
+                        "match": {"enum": ["strict", "lenient"]},
+                        "delays": {"anyOf": [{"type": "string"}, {"type": "number"}]},
+                    },
+                    "required": ["path"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+
+
 class AgentSection(Section):
     """Keys of every agent; the other keys of a definition are options of its type."""
 
@@ -50,6 +72,11 @@ class AgentSection(Section):
         None,
         description="What it costs, where the answers and the public price list do not say.",
         examples=[{"input": 0.15, "output": 0.6}],
+    )
+    cassette: Cassette = Field(
+        None,
+        description="Answer its calls of a model from this recording (`assay record`): a file, or {path, match, delays}.",
+        examples=["calls.jsonl"],
     )
 
 
@@ -109,6 +136,7 @@ def secret_mistakes(options: Mapping[str, Any], document: Document, place: Place
 
 def agent_use(section: AgentSection, folder: Path) -> AgentUse:
     price = {k: v for k, v in section.price.model_dump().items() if v is not None} if section.price else None
-    return AgentUse(
-        section.name, section.type, dict(section.model_extra or {}), section.version, price, str(folder)
-    )
+    options = dict(section.model_extra or {})
+    if section.cassette is not None:
+        options["cassette"] = section.cassette
+    return AgentUse(section.name, section.type, options, section.version, price, str(folder))

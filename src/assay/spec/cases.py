@@ -16,13 +16,16 @@ from pydantic import ValidationError
 
 from assay.errors import Mistake, SpecError
 from assay.model import Case, Turn
+from assay.model.tool import read_tools
 from assay.spec import scorers
+from assay.spec.case_keys import CaseSection, TurnSection, keys_of, names_of
 from assay.spec.document import Document, Place, read_document, read_text
 from assay.spec.scorers import ScorerSection, as_list, as_scorer, scorer_use
 
-_INPUT = ("input", "question", "prompt")
-_EXPECTED = ("expected", "answer", "target", "ideal")
-_OWN = frozenset({"id", *_INPUT, *_EXPECTED, "turns", "tools", "files", "tags"})
+_INPUT = names_of(CaseSection, "input")
+_EXPECTED = names_of(CaseSection, "expected")
+_INPUT_OF_TURN = names_of(TurnSection, "input")
+_OWN = keys_of(CaseSection)
 _LARGEST_CELL = 2**31 - 1
 
 
@@ -175,7 +178,7 @@ def _case(row: Any, number: int, expected: Any, root: Path) -> Case:
         input=found,
         expected=expected if own_expected is None else own_expected,
         turns=tuple(_turn(turn, place, root) for place, turn in enumerate(turns, 1)) if turns else (),
-        tools=_tools(row["tools"]) if row.get("tools") else (),
+        tools=read_tools(row["tools"]) if row.get("tools") else (),
         files=_files(row["files"], root) if row.get("files") else {},
         tags=_tags(row["tags"]) if row.get("tags") else (),
         metadata={key: value for key, value in row.items() if key not in _OWN},
@@ -196,12 +199,6 @@ def _id(value: Any, number: int) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)) or value == "":
         raise ValueError(f"'id' must be text or a number, not {value!r}.")
     return str(value)
-
-
-def _tools(value: Any) -> tuple[Mapping[str, object], ...]:
-    if not isinstance(value, list) or not all(isinstance(tool, dict) and tool.get("name") for tool in value):
-        raise ValueError("'tools' must be a list of tools, each with a 'name'.")
-    return tuple(value)
 
 
 def _tags(value: Any) -> tuple[str, ...]:
@@ -229,7 +226,7 @@ def _named(value: Any) -> Iterator[tuple[Any, Any]]:
 def _turn(turn: Any, number: int, root: Path) -> Turn:
     if not isinstance(turn, dict):
         return Turn(turn)
-    found = _first(turn, (*_INPUT, "user", "content"))
+    found = _first(turn, _INPUT_OF_TURN)
     if found is None:
         raise ValueError(f"turn {number} has no 'input'.")
     try:

@@ -62,19 +62,30 @@ class UntilSection(Section):
     """When `measured: auto` has seen enough."""
 
     interval: Share = Field(
-        0.05, description="Half the width of the 95 % interval of the median, relative to it."
+        0.05,
+        description="Half the width of the 95 % interval of the median, relative to it.",
+        examples=["2%"],
     )
-    max: Number = Field(50, description="Executions at the most.")
-    metric: str = Field("seconds", description="The metric whose interval is watched.")
+    max: Number = Field(50, description="The most executions.", examples=[200])
+    metric: str = Field("seconds", description="The metric whose interval is watched.", examples=["seconds"])
 
 
 class IterationsSection(Section):
-    warmup: Count = Field(0, description="Executions in each process before anything counts.")
-    measured: Number | Literal["auto"] = Field(1, description="Executions in each process; auto: see until.")
-    until: UntilSection | None = Field(None, description="With `measured: auto`: when to stop.")
+    """Warm-ups and measured executions."""
+
+    warmup: Count = Field(
+        0, description="Executions of each process that are run first and not counted.", examples=[1]
+    )
+    measured: Number | Literal["auto"] = Field(
+        1, description="Measured executions of each process; auto: see until.", examples=[5]
+    )
+    until: UntilSection | None = Field(
+        None, description="With `measured: auto`: when to stop.", examples=[{"interval": "5%", "max": 50}]
+    )
     loops: Number | Literal["auto"] | None = Field(
         None,
         description="Calls within one execution; auto finds as many as the clock needs. Default: 1, for functions auto.",
+        examples=["auto"],
     )
 
 
@@ -82,27 +93,32 @@ class UntilDecidedSection(Section):
     """When a run of two arms may end: as soon as it is decided whether the second is better than the first."""
 
     decided: str = Field(
-        description="The metric to decide by: `seconds`, `score`, `usd`, `tokens` or one of the experiment's own."
+        description="The metric to decide by: `seconds`, `score`, `usd`, `tokens` or one of the experiment's own.",
+        examples=["score"],
     )
     tolerance: Share | None = Field(
         None,
         description="Differences within it count as none. Default: 3 %, for scores one point of a hundred.",
+        examples=["5%"],
     )
     max: Annotated[int, Field(ge=10, le=100_000)] | None = Field(
         None,
-        description="Pairs at the most. Default: 60 processes a side, or of a suite all of its cases.",
+        description="The most pairs. Default: 60 processes a side, or all cases of a suite.",
+        examples=[100],
     )
 
 
 class LimitsSection(Section):
-    """Ceilings for one execution."""
+    """Limits of time, memory, tokens and cost."""
 
     seconds: PositiveFloat | None = Field(
-        None, description="It is killed when it takes longer. Default: 600."
+        None, description="An execution that takes longer is stopped. Default: 600.", examples=[20]
     )
-    memory_mb: PositiveFloat | None = Field(None, description="Memory of its whole process tree.")
-    tokens: PositiveFloat | None = Field(None, description="Tokens it may report to have used.")
-    usd: PositiveFloat | None = Field(None, description="Money it may report to have spent.")
+    memory_mb: PositiveFloat | None = Field(
+        None, description="Memory of its whole process tree.", examples=[512]
+    )
+    tokens: PositiveFloat | None = Field(None, description="Tokens that it uses.", examples=[1000])
+    usd: PositiveFloat | None = Field(None, description="What it costs.", examples=[0.01])
 
 
 class InstrumentSection(BaseModel):
@@ -110,7 +126,9 @@ class InstrumentSection(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
-    name: str
+    name: str = Field(
+        description="Name of the instrument; see the reference of instruments.", examples=["psutil"]
+    )
 
 
 def _instrument(value: Any) -> Any:
@@ -134,49 +152,81 @@ Instrument = Annotated[
 class Entry(Section):
     """One experiment and how to run it."""
 
-    experiment: str = Field(description="A name, `module:attribute` or `file.py::name`.")
-    params: dict[str, Any] = Field(default_factory=dict, description="Settings of the experiment.")
-    sweep: dict[str, list[Any]] = Field(default_factory=dict, description="Axes: each name with its values.")
-    strategy: Literal["cartesian", "random", "zip"] = Field("cartesian", description="How axes make points.")
-    samples: Number | None = Field(None, description="With `strategy: random`: how many points to draw.")
+    experiment: str = Field(
+        description="A name, `module:attribute` or `file.py::name`.", examples=["pragma_profile"]
+    )
+    params: dict[str, Any] = Field(
+        default_factory=dict, description="Params of the experiment.", examples=[{"num_records": 10000}]
+    )
+    sweep: dict[str, list[Any]] = Field(
+        default_factory=dict,
+        description="Params with the values to try.",
+        examples=[{"profile": ["balanced", "performance"]}],
+    )
+    strategy: Literal["cartesian", "random", "zip"] = Field(
+        "cartesian",
+        description="All combinations of the sweep, some of them at random, or the first with the first and so on.",
+        examples=["zip"],
+    )
+    samples: Number | None = Field(
+        None, description="With `strategy: random`: how many points to draw.", examples=[10]
+    )
     iterations: IterationsSection = Field(
         default_factory=lambda: IterationsSection.model_validate({}),
         description="How often each process does it.",
+        examples=[{"warmup": 1, "measured": 5}],
     )
-    processes: Number = Field(1, description="Fresh processes, the unit of comparison.")
+    processes: Number = Field(1, description="Fresh processes, the unit of comparison.", examples=[10])
     instrumentation: list[Instrument] = Field(
-        default_factory=lambda: [InstrumentSection(name="timing")], description="Instruments, with options."
+        default_factory=lambda: [InstrumentSection(name="timing")],
+        description="Instruments, each a name or a mapping with options. Default: timing.",
+        examples=[["timing", {"name": "psutil", "interval_ms": 100}]],
     )
     isolation: Literal["process", "cold", "inline"] = Field(
-        "process", description="One supervised worker, a process an execution, or in the runner itself."
+        "process",
+        description="In one supervised worker, in a fresh process for each execution, or in the runner itself.",
+        examples=["cold"],
     )
     limits: LimitsSection = Field(
         default_factory=lambda: LimitsSection.model_validate({}),
-        description="What one execution may take at the most.",
+        description="Upper limits of one execution.",
+        examples=[{"seconds": 30, "memory_mb": 512}],
     )
 
 
 class RunSection(Section):
     """What holds for the whole run."""
 
-    name: str | None = Field(None, description="What the run is called; default: the experiment.")
-    agents: list[Any] = Field(
-        default_factory=list, description="Of experiments that test agents: their names or definitions."
+    name: str | None = Field(
+        None, description="Name of the run. Default: the experiment.", examples=["nightly"]
     )
-    load: Names = Field(default_factory=list, description="Python files whose experiments are made known.")
-    order: Literal["interleaved", "sequential"] = Field("interleaved", description="Order of the trials.")
-    executor: str = Field("local", description="Where workers live.")
-    parallelism: Number = Field(1, description="Workers at a time.")
+    agents: list[Any] = Field(
+        default_factory=list,
+        description="For experiments that test agents: their names or definitions.",
+        examples=[["fast", "careful"]],
+    )
+    load: Names = Field(
+        default_factory=list,
+        description="Python files that define experiments of your own.",
+        examples=["experiments/*.py"],
+    )
+    order: Literal["interleaved", "sequential"] = Field(
+        "interleaved", description="Order of the trials.", examples=["sequential"]
+    )
+    executor: str = Field("local", description="Where workers run.", examples=["local"])
+    parallelism: Number = Field(1, description="Workers at the same time.", examples=[2])
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = Field(
-        None, description="Seed of order and experiments."
+        None, description="Seed of the order of trials and of experiments.", examples=[42]
     )
     output_dir: str | None = Field(
-        None, description="Folder that receives the JSON result and the Markdown report."
+        None, description="Folder for the JSON result and the Markdown report.", examples=["results"]
     )
-    tags: Names = Field(default_factory=list, description="Words to find the run by.")
-    notes: str = Field("", description="Why it is run, for whoever reads the report.")
+    tags: Names = Field(default_factory=list, description="Tags of the run.", examples=["nightly"])
+    notes: str = Field("", description="Notes for the report.", examples=["before the release"])
     until: UntilDecidedSection | None = Field(
-        None, description="With two arms: end as soon as it is decided which of them is better."
+        None,
+        description="With two arms: stop as soon as it is decided which one is better.",
+        examples=[{"decided": "seconds"}],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, PositiveFloat
+from pydantic import BeforeValidator, ConfigDict, Field, PositiveFloat, WithJsonSchema
 
 from assay.model import ScorerUse
 from assay.spec.schema import Section
@@ -44,6 +44,7 @@ def as_list(value: Any) -> list[Any]:
 Scorers = Annotated[
     list[Annotated[ScorerSection, BeforeValidator(as_scorer)]],
     BeforeValidator(as_list),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "array"}]}),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from pathlib import Path
 
 _BUILTIN = Path(__file__).parent.parent / "builtin"
@@ -17,3 +18,10 @@ def shipped_suites() -> dict[str, Path]:
 
 def shipped_teams() -> dict[str, Path]:
     return {path.stem: path for path in sorted((_BUILTIN / "teams").glob("*.yaml"))}
+
+
+def description_of(file: Path) -> str:
+    """What a shipped file is for: the comment at its beginning."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    comment = list(takewhile(lambda line: line.startswith("#"), lines))
+    return " ".join(line.lstrip("# ") for line in comment)

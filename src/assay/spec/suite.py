@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -12,6 +13,7 @@ from pydantic import AliasChoices, Field, PositiveFloat, PositiveInt
 
 from assay.errors import Mistake, SpecError
 from assay.model import Benchmark, Case, Iterations, Limits, Rubric, ScorerUse, Suite
+from assay.model.tool import read_tools
 from assay.spec import cases, scorers
 from assay.spec.agents import secret_mistakes
 from assay.spec.document import Document, Place, read_document
@@ -21,7 +23,7 @@ from assay.spec.scorers import Scorers, scorer_use
 
 
 class SuiteIterationsSection(Section):
-    """How often each case is asked."""
+    """Warm-ups and repetitions of cases."""
 
     warmup: Count = Field(
         3, description="Executions of a trial that are run first and not counted.", examples=[1]
@@ -98,6 +100,11 @@ class BenchmarkSection(Section):
         None,
         description="Right outputs in the order of the cases, for cases without `expected`.",
         examples=[["12.50", "0"]],
+    )
+    tools: list[Any] | None = Field(
+        None,
+        description="Tools for the cases that have none of their own; see Tool.",
+        examples=[[{"name": "lookup_order", "parameters": {"type": "object"}}]],
     )
     scorer: Scorers = Field(
         default_factory=list,
@@ -434,10 +441,24 @@ def _cases(
     if rows and outputs is not None and len(outputs) != len(rows):
         problem = f"There are {len(outputs)} right outputs for {len(rows)} cases."
         mistakes.append(document.mistake((*place, "expected_outputs"), problem))
-    found = cases.cases_of(rows, outputs, root, mistakes)
+    found = _with_tools(cases.cases_of(rows, outputs, root, mistakes), section, document, place, mistakes)
     if not found and before == len(mistakes):
         mistakes.append(document.mistake(here, "holds no case."))
     return found
+
+
+def _with_tools(
+    found: list[Case], section: BenchmarkSection, document: Document, place: Place, mistakes: list[Mistake]
+) -> list[Case]:
+    """Cases without tools of their own get those of the benchmark."""
+    if section.tools is None:
+        return found
+    try:
+        tools = read_tools(section.tools)
+    except ValueError as problem:
+        mistakes.append(document.mistake((*place, "tools"), str(problem)))
+        return found
+    return [case if case.tools else replace(case, tools=tools) for case in found]
 
 
 def _hash(value: Any) -> str:

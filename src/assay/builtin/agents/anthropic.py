@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.builtin.agents.calling import Caller, assembled, is_json, whole_text
@@ -22,7 +22,16 @@ MAX_TOKENS = 4096
 
 
 class Anthropic(ChatAgent):
-    """`params` go into the request as they are; `max_tokens`, which the server demands, has a default."""
+    """A model behind Anthropic's messages API.
+
+    Args:
+        base_url: Address of the server up to, but without, /v1/messages. Default: ${ANTHROPIC_BASE_URL}, else Anthropic itself.
+        api_key: Key of the server. Default: ${ANTHROPIC_API_KEY}; only Anthropic itself demands one.
+        params: Parameters of the request, sent as they are; `max_tokens` is 4096 unless this or the limits of the suite say otherwise.
+
+    Example:
+        - {name: claude, type: anthropic, model: claude-sonnet-4-5, params: {temperature: 0}}
+    """
 
     def __init__(
         self,
@@ -36,6 +45,7 @@ class Anthropic(ChatAgent):
         retries: int = 3,
         backoff: float = 0.5,
         concurrency: int = 1,
+        tools: Sequence[object] | None = None,
     ) -> None:
         base_url = base_url or os.environ.get("ANTHROPIC_BASE_URL") or PUBLIC_URL
         base_url = base_url.rstrip("/").removesuffix("/v1")
@@ -44,7 +54,7 @@ class Anthropic(ChatAgent):
         key = key_for("ANTHROPIC_API_KEY", api_key, PUBLIC_URL if is_public else None)
         sent = {"anthropic-version": VERSION, **({"x-api-key": key} if key else {}), **(headers or {})}
         super().__init__(
-            model, system, Caller(f"{base_url}/v1/messages", sent, retries, backoff, concurrency)
+            model, system, Caller(f"{base_url}/v1/messages", sent, retries, backoff, concurrency), tools
         )
         self._is_streamed = stream
         self._fixed: dict[str, object] = {"model": model, "stream": stream, **(params or {})}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from assay.builtin.agents.calling import Caller
@@ -11,19 +13,42 @@ from assay.builtin.agents.messages import Message, chat_messages
 from assay.builtin.agents.protocol import excerpt, json_bytes
 from assay.execute.http import HttpClient, Stream
 from assay.model import Answer, Request
+from assay.model.tool import read_tools
 from assay.plugin.agent import BadAgent, InvalidAnswer
 
 
 class ChatAgent(ABC):
-    """A member says how its protocol writes a request and reads an answer."""
+    """Base of the agents that call a chat model behind a server.
+
+    A subclass says how its protocol writes a request and reads an answer.
+
+    Args:
+        model: Name of the model, as the server knows it.
+        base_url: Address of the server.
+        api_key: Key of the server; write it as ${NAME} so that it is read from the environment.
+        system: Instructions that come first in every conversation.
+        params: Parameters of the request, sent as they are, such as temperature.
+        stream: Whether answers are streamed; without it there is no time to first token.
+        headers: Further HTTP headers.
+        retries: How often a request is sent again after a refusal, a server error or a lost connection.
+        backoff: Seconds before the first retry; each further one waits twice as long.
+        concurrency: Requests at the same time. Default: the concurrency of the run.
+        tools: Tools that the model may call in every case, besides those of the case; OpenAI's and Anthropic's form are read.
+    """
 
     is_simulated: ClassVar[bool] = False
     is_free: ClassVar[bool] = False
     provider: str | None = None
     """Whose price list holds; None for a server that is not the public one."""
 
-    def __init__(self, model: str, system: str | None, caller: Caller) -> None:
+    def __init__(
+        self, model: str, system: str | None, caller: Caller, tools: Sequence[object] | None = None
+    ) -> None:
         self._model, self._system, self._caller = model, system, caller
+        try:
+            self._tools = read_tools(tools or ())
+        except ValueError as problem:
+            raise BadAgent(str(problem)) from None
         self._answered_by = ""
 
     def call_through(self, client: HttpClient) -> None:
@@ -40,6 +65,8 @@ class ChatAgent(ABC):
         return self._answered_by or self._model
 
     async def answer(self, request: Request) -> Answer:
+        if self._tools:
+            request = replace(request, tools=(*self._tools, *request.tools))
         body = self._body(request, chat_messages(request, self._system))
         answer = await self._caller.ask(json_bytes(body), self._read, self._model)
         if not isinstance(answer.model, str | None):

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from assay.builtin.agents.command import Command
@@ -20,15 +21,25 @@ _PROGRAMS = Path(__file__).parent / "runtimes"
 
 
 class Client(Command):
-    """Puts the prompts of a case, one or a list of them, to an OpenAI-compatible server at once, and streams.
+    """A client program of ours that sends the prompts of a case at the same time to an OpenAI-compatible server.
 
-    A program that stays up and speaks JSON lines. `compiled` is made with the C compiler that is here, once for each version.
+    The program keeps running and speaks JSON lines.
+
+    Args:
+        model: Name of the model, as the server knows it.
+        runtime: What the program runs on; compiled builds a C program with the compiler of this machine.
+        base_url: Address of the server up to, but without, /chat/completions; http only.
+        params: Parameters of the request, sent as they are.
+        concurrency: Processes at the same time. Default: the concurrency of the run.
+
+    Example:
+        - {name: threaded, type: client, model: "gemma3:latest", runtime: threads}
     """
 
     def __init__(
         self,
         model: str,
-        runtime: str = "asyncio",
+        runtime: Literal["asyncio", "uvloop", "threads", "compiled"] = "asyncio",
         base_url: str = "http://127.0.0.1:11434/v1",
         params: Mapping[str, object] | None = None,
         concurrency: int = 1,

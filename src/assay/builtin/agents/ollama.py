@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from assay.builtin.agents.calling import Caller, assembled
@@ -21,7 +21,16 @@ _NANO = 1e-9
 
 
 class Ollama(ChatAgent):
-    """`params` are Ollama's options, such as num_ctx; `keep_alive` says how long the model stays loaded."""
+    """A model served by Ollama; the durations that the server reports are kept.
+
+    Args:
+        base_url: Address of the server. Default: ${OLLAMA_HOST}, else http://127.0.0.1:11434.
+        params: Options of the model, such as num_ctx, num_gpu and temperature.
+        keep_alive: How long the model stays loaded after a request, such as 5m; 0 unloads it at once.
+
+    Example:
+        - {name: gemma, type: ollama, model: "gemma3:latest", params: {num_ctx: 512}}
+    """
 
     is_free: ClassVar[bool] = True
 
@@ -37,10 +46,11 @@ class Ollama(ChatAgent):
         retries: int = 3,
         backoff: float = 0.5,
         concurrency: int = 1,
+        tools: Sequence[object] | None = None,
     ) -> None:
         base_url = base_url.rstrip("/") if base_url else local_url(os.environ.get("OLLAMA_HOST"))
         super().__init__(
-            model, system, Caller(f"{base_url}/api/chat", headers or {}, retries, backoff, concurrency)
+            model, system, Caller(f"{base_url}/api/chat", headers or {}, retries, backoff, concurrency), tools
         )
         self._is_streamed = stream
         self._options = dict(params or {})

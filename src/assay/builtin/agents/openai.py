@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.builtin.agents.calling import Caller, assembled, is_json, whole_text
@@ -19,7 +19,16 @@ PUBLIC_URL = "https://api.openai.com/v1"
 
 
 class OpenAI(ChatAgent):
-    """`base_url` ends before /chat/completions; `params` go into the request as they are."""
+    """A model behind OpenAI's chat completions API, or any server that speaks it: vLLM, llama.cpp, OpenRouter, LM Studio.
+
+    Args:
+        base_url: Address of the server up to, but without, /chat/completions. Default: ${OPENAI_BASE_URL}, else OpenAI itself.
+        api_key: Key of the server. Default: ${OPENAI_API_KEY}; only OpenAI itself demands one.
+
+    Example:
+        - {name: gpt, type: openai, model: gpt-4o-mini, params: {temperature: 0}}
+        - {name: local, type: openai, model: qwen3, base_url: "http://127.0.0.1:8000/v1"}
+    """
 
     def __init__(
         self,
@@ -33,6 +42,7 @@ class OpenAI(ChatAgent):
         retries: int = 3,
         backoff: float = 0.5,
         concurrency: int = 1,
+        tools: Sequence[object] | None = None,
     ) -> None:
         base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or PUBLIC_URL).rstrip("/")
         is_public = base_url == PUBLIC_URL
@@ -40,7 +50,7 @@ class OpenAI(ChatAgent):
         key = key_for("OPENAI_API_KEY", api_key, PUBLIC_URL if is_public else None)
         sent = {**({"authorization": f"Bearer {key}"} if key else {}), **(headers or {})}
         super().__init__(
-            model, system, Caller(f"{base_url}/chat/completions", sent, retries, backoff, concurrency)
+            model, system, Caller(f"{base_url}/chat/completions", sent, retries, backoff, concurrency), tools
         )
         self._is_streamed = stream
         self._fixed: dict[str, object] = {"model": model, **(params or {})}

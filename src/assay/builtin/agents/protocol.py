@@ -1,4 +1,41 @@
-"""The JSON that agents in any language speak: one object in, one object or several lines out."""
+"""The JSON that agents in any language speak.
+
+## What a program or an HTTP endpoint receives and answers
+
+A `command` agent reads one JSON object a line from standard input and writes one a line to standard output; an `http`
+agent gets the same object by POST and answers with it.
+
+```text
+in   {"id": "1", "input": "What is 2 + 2?", "params": {}}
+out  {"id": "1", "output": "4", "usage": {"input_tokens": 8, "output_tokens": 1}}
+```
+
+| request | meaning |
+|---|---|
+| `id` | number of the request, to be repeated in the answer |
+| `input` | the input of the case: text, or whatever structure the case holds |
+| `params` | the agent's `params`, and the metadata of the case |
+| `history` | earlier turns of a conversation, `{"role": …, "content": …}`, oldest first |
+| `tools` | tools that may be called, each `{"name", "description", "parameters"}` |
+| `files` | name and absolute path of files that belong to the case |
+| `max_tokens` | the most tokens of the answer, where the benchmark limits them |
+
+| answer | meaning |
+|---|---|
+| `output` | text, or any structure |
+| `usage` | `input_tokens`, `output_tokens`, `cached_tokens`, `reasoning_tokens`, `api_calls` |
+| `tool_calls` | tools that were called, each `{"name", "arguments"}` |
+| `spans` | parts of the time, each `{"name", "kind", "start", "seconds"}`; kind is llm, tool, agent, queue or harness |
+| `usd` | what the answer cost |
+| `model` | the model that answered |
+| `durations` | seconds by name, as a server reports them |
+| `log` | text that is kept with the execution |
+| `simulated` | true: the figures are made up and are marked so |
+| `error` | text: the execution has failed |
+
+Lines `{"id": "1", "delta": "…"}` before the answer stream the output; the time to the first one is measured. What a
+program writes to standard error is kept as the log of the execution.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,57 @@
-"""An agent that is a Python function: plain, async, or a generator that streams its text."""
+"""An agent that is a Python function.
+
+## What a Python agent receives
+
+The function is called once for each case, or once for each turn of a conversation. Its first parameter decides what it
+gets:
+
+| signature | what the function receives |
+|---|---|
+| `def ask(question)` | the input of the case: text, or whatever structure the case holds |
+| `def ask(question, attempts=1, lang="en")` | further parameters get values by name: first from the metadata of the case, then from the agent's `params`, else their defaults |
+| `def ask(question, **settings)` | all params and all metadata of the case |
+| `def ask(request)` or `def ask(anything: Request)` | the whole request, a `Request` (below) |
+
+A `params` key for which the function has no parameter is a mistake and is reported before the run. The right output is
+never shown: `request.expected` is None, and metadata that holds answers (such as `expected_calls` and `tests`) is left
+out. An earlier turn of a conversation is in `request.history`, a list of `{"role": "user" | "assistant", "content": …}`.
+
+## What it may return
+
+| return | meaning |
+|---|---|
+| `"42"` | the output |
+| any other value, such as a list or a dict with keys of its own | the output, as that value |
+| `{"output": "42", "usage": {"input_tokens": 8, "output_tokens": 1}}` | output and facts about the answer; the keys are `output`, `usage`, `tool_calls`, `spans`, `usd`, `model`, `durations`, `log`, `simulated` and `error`, and `output` or `tool_calls` is there |
+| an `Answer` (below) | the same, typed |
+| `yield "4"`, then `yield "2"` | a generator streams its output; the time to the first piece is measured. A last `yield {"usage": {…}}` adds facts |
+| `async def` | any of these, awaited; async functions and async generators are asked several cases at the same time |
+| `raise` | the execution has failed, with the text of the exception; the run goes on |
+
+```python
+from assay.model import Answer, Request, Span, ToolCall, Usage
+
+
+def plain(question):
+    return question.upper()
+
+
+def measured(question, attempts=1):
+    return {"output": question.upper(), "usage": {"input_tokens": 8, "output_tokens": attempts}}
+
+
+def typed(request: Request):
+    calls = tuple(ToolCall(str(tool["name"]), {"id": 7}) for tool in request.tools)
+    spans = (Span("think", "agent", start=0.0, seconds=0.001),)
+    return Answer(f"turn {len(request.history) // 2 + 1}", calls, Usage(8, 2), usd=0.001, spans=spans)
+
+
+def streamed(question):
+    for word in question.split():
+        yield word + " "
+    yield {"usage": {"input_tokens": 8, "output_tokens": 2}, "model": "small-1"}
+```
+"""
 
 from __future__ import annotations
 
@@ -22,10 +75,17 @@ Call = Callable[[Request], Any]
 
 
 class Python:
-    """`target` is "file.py:function" or "module:function".
+    """A Python function: sync, async, or a generator that streams its answer.
 
-    The function takes the input, or the whole request if its parameter is called or annotated so. Further parameters
-    get the params of their names.
+    See *What a Python agent receives* and *What it may return*.
+
+    Args:
+        target: The function, as file.py:function (counted from the folder of the file that defines the agent) or module:function.
+        params: Values for the further parameters of the function, by name.
+
+    Example:
+        - {name: fast, type: python, target: "agents.py:fast"}
+        - {name: careful, type: python, target: "agents.py:ask", params: {attempts: 3}}
     """
 
     is_simulated: ClassVar[bool] = False

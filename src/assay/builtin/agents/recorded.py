@@ -14,9 +14,16 @@ _TOLD = 20
 
 
 class Recorded:
-    """`answers` is a file of lines {"id", "output", "seconds"?, "usage"?, "error"?, "usd"?, "model"?, "tool_calls"?}.
+    """Answers that were made earlier, by any program.
 
-    The time that an answer took then is kept as a duration called `recorded`; the time measured here is the reading.
+    Each line of the file is {"id", "output", "seconds"?, "usage"?, "error"?, "usd"?, "model"?, "tool_calls"?}. The recorded
+    time is kept as a duration called `recorded`; the time measured now is that of reading the answer.
+
+    Args:
+        answers: File of JSON lines, each with the id of a case and its output.
+
+    Example:
+        - {name: past, type: recorded, answers: answers.jsonl}
     """
 
     is_simulated: ClassVar[bool] = False

@@ -14,10 +14,22 @@ WRONG = "I do not know."
 
 
 class Simulated:
-    """Right with probability `quality`, after about `seconds`, unless it fails, which it does at `failure_rate`.
+    """An agent of known quality, speed, price and reliability, to see whether a measurement finds them.
 
-    What happens follows from its seed, the seed of the run, the case's id and the number of the repetition, in whatever
-    order and process: a run with the same seed repeats itself, its repetitions of a case do not.
+    What it does follows from its seed, the seed of the run, the case and the repetition: a run with the same seed repeats
+    exactly, while the repetitions of a case differ.
+
+    Args:
+        quality: Probability of a right answer.
+        seconds: Mean time of an answer.
+        jitter: How far times vary around the mean, as a share of it.
+        tokens: Output tokens of an answer.
+        usd: Cost of an answer.
+        failure_rate: Probability that a request fails.
+        seed: Seed of its random numbers.
+
+    Example:
+        - {name: good, type: simulated, quality: 0.9, seconds: 0.02, usd: 0.001}
     """
 
     is_simulated: ClassVar[bool] = True

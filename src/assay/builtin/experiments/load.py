@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from assay.analysis.load import judged
 from assay.errors import AssayError
@@ -29,32 +29,42 @@ class Load(Experiment):
     """One execution is one load; what it showed is its output."""
 
     class Params(BaseModel):
-        """See `assay load --help`; times as text with a unit."""
+        """Options of `assay load`; times are text with a unit, such as 10s or 200ms."""
 
         model_config = ConfigDict(extra="forbid")
 
-        target: str
-        model: str | None = None
-        prompt: str | None = None
-        dataset: str | None = None
-        concurrency: int | None = None
-        rate: float | None = None
-        arrivals: str | None = None
-        stages: str | None = None
-        duration: str | float | None = None
-        requests: int | None = None
-        warmup: str | float | None = None
-        max_tokens: int | None = None
-        stream: bool = True
-        think: str | float | None = None
-        timeout: str | float | None = None
-        workers: int = 1
-        slo: str | None = None
-        allow_host: list[str] = []
-        header: list[str] = []
-        insecure: bool = False
-        ca_file: str | None = None
-        seed: int = 1
+        target: str = Field(description="A URL, or the name of an agent.")
+        model: str | None = Field(None, description="The model to ask for.")
+        prompt: str | None = Field(None, description="Text that every request sends.")
+        dataset: str | None = Field(None, description="File of prompts, one a line, or a suite.")
+        concurrency: int | None = Field(
+            None, description="Concurrent requests (closed loop); with rate, the maximum in flight."
+        )
+        rate: float | None = Field(None, description="Requests per second (open loop).")
+        arrivals: str | None = Field(
+            None, description="With rate: constant (default), poisson, or trace:FILE.csv."
+        )
+        stages: str | None = Field(None, description="Rates one after the other, such as 10s@50,20s@50..200.")
+        duration: str | float | None = Field(None, description="How long requests are sent.")
+        requests: int | None = Field(None, description="How many requests are sent, instead of duration.")
+        warmup: str | float | None = Field(
+            None, description="Time at the beginning that is not counted. Default: found from the data."
+        )
+        max_tokens: int | None = Field(None, description="The most tokens of an answer.")
+        stream: bool = Field(True, description="Whether answers are streamed.")
+        think: str | float | None = Field(None, description="Pause of a virtual user between two requests.")
+        timeout: str | float | None = Field(
+            None, description="A request that takes longer has failed. Default: 60s."
+        )
+        workers: int = Field(1, description="Processes that send requests.")
+        slo: str | None = Field(None, description="Objectives, such as ttft_p95<200ms,error_rate<1%.")
+        allow_host: list[str] = Field(
+            default_factory=list, description="Hosts other than this machine that may be loaded."
+        )
+        header: list[str] = Field(default_factory=list, description="HTTP headers, as NAME: VALUE.")
+        insecure: bool = Field(False, description="Accept any TLS certificate.")
+        ca_file: str | None = Field(None, description="File of certificates to trust.")
+        seed: int = Field(1, description="Seed of random arrivals.")
 
         @field_validator("target")
         @classmethod

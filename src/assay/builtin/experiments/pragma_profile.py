@@ -71,8 +71,12 @@ class PragmaProfile(Experiment):
     """
 
     class Params(BaseModel):
-        profile: Literal["balanced", "performance", "safety", "memory"] = "balanced"
-        workload: Literal["write_heavy", "read_heavy", "mixed"] = "write_heavy"
+        profile: Literal["balanced", "performance", "safety", "memory"] = Field(
+            default="balanced", description="A set of SQLite settings by name."
+        )
+        workload: Literal["write_heavy", "read_heavy", "mixed"] = Field(
+            default="write_heavy", description="What is done with the database."
+        )
         num_records: int = Field(
             default=100_000, ge=1, description="Rows to write; when mixed, a tenth of them."
         )

@@ -48,9 +48,9 @@ class ServingParams(BaseModel):
     api: Literal["ollama", "openai"] | None = Field(
         default=None, description="Default: openai for a URL that ends in /v1, else ollama."
     )
-    model: str = Field(min_length=1)
-    prompt: str = Field(default=PROMPT, min_length=1)
-    system: str | None = None
+    model: str = Field(min_length=1, description="Name of the model, as the server knows it.")
+    prompt: str = Field(default=PROMPT, min_length=1, description="The question.")
+    system: str | None = Field(default=None, description="Instructions before the question.")
     max_tokens: int = Field(default=128, ge=1, description="Asked of the model for each answer.")
     start: Literal["warm", "cold"] = Field(
         default="warm", description="cold: the model is unloaded before each execution (Ollama only)."
@@ -58,12 +58,16 @@ class ServingParams(BaseModel):
     profile: Literal["server", "baseline", "chimera"] = Field(
         default="server", description="A set of options by name; server: none, the server decides."
     )
-    num_gpu: int | None = Field(default=None, ge=-1)
-    num_ctx: int | None = Field(default=None, ge=1)
-    temperature: float | None = Field(default=None, ge=0)
-    top_p: float | None = Field(default=None, ge=0, le=1)
-    top_k: int | None = Field(default=None, ge=0)
-    repeat_penalty: float | None = Field(default=None, ge=0)
+    num_gpu: int | None = Field(default=None, ge=-1, description="Layers of the model on the GPU; -1: all.")
+    num_ctx: int | None = Field(default=None, ge=1, description="Size of the context, in tokens.")
+    temperature: float | None = Field(default=None, ge=0, description="Randomness of the answer.")
+    top_p: float | None = Field(
+        default=None, ge=0, le=1, description="Sample from the likeliest tokens that make up this share."
+    )
+    top_k: int | None = Field(default=None, ge=0, description="Sample from this many likeliest tokens.")
+    repeat_penalty: float | None = Field(
+        default=None, ge=0, description="Penalty of repeated tokens; 1 is none."
+    )
     options: dict[str, Any] = Field(default_factory=dict, description="Further options, sent as they are.")
     keep_alive: str | float | None = Field(
         default=None, description="How long Ollama keeps the model loaded."
@@ -72,7 +76,7 @@ class ServingParams(BaseModel):
         default=False, description="The same text each time, so that the server may answer from its cache."
     )
     api_key: str | None = Field(default=None, description="As ${NAME}, read from the environment.")
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: dict[str, str] = Field(default_factory=dict, description="Further HTTP headers.")
     allow_host: Annotated[list[str], BeforeValidator(_listed)] = Field(
         default_factory=list, description="Hosts other than this machine that may be asked."
     )

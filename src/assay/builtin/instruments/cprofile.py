@@ -24,9 +24,15 @@ _OWN = "_lsprof.Profiler"
 
 
 class CProfile:
-    """Where the time of the thread that executes went, function by function.
+    """Where the time of the executing thread went, function by function.
 
-    The .prof file opens in pstats, snakeviz and the like.
+    The .prof file opens in pstats, snakeviz and similar programs.
+
+    Args:
+        top_n: How many functions are listed.
+
+    Example:
+        instrumentation: [timing, {name: cprofile, top_n: 20}]
     """
 
     slows: ClassVar[bool] = True

@@ -13,7 +13,15 @@ from assay.plugin.instrument import File, NotMeasurable, Reading
 
 
 class Gpu:
-    """Utilisation and memory of all NVIDIA devices of the machine, whoever uses them, sampled in a thread."""
+    """Utilisation and memory of all NVIDIA devices of the machine, whoever uses them, sampled in a thread. Needs the extra `gpu`.
+
+    Args:
+        interval_ms: Milliseconds between two samples.
+        max_samples: The most samples of one execution; beyond it they are taken less often.
+
+    Example:
+        instrumentation: [timing, {name: gpu, interval_ms: 100}]
+    """
 
     slows: ClassVar[bool] = False
     metrics: ClassVar[Mapping[str, Metric]] = {

@@ -14,7 +14,14 @@ from assay.plugin.instrument import File, Reading
 
 
 class Memory:
-    """Memory that Python allocated: the highest sum during the execution, and what it left behind, line by line."""
+    """Memory that Python allocated: the highest sum during the execution, and what it left behind, line by line.
+
+    Args:
+        top_n: How many lines of code are listed.
+
+    Example:
+        instrumentation: [timing, {name: memory, top_n: 20}]
+    """
 
     slows: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, Metric]] = {

@@ -22,6 +22,13 @@ class Psutil:
     """CPU, resident memory and I/O of the process and all its descendants, sampled in a thread.
 
     Memory that processes share counts once for each of them. I/O is what reached the storage, not the page cache.
+
+    Args:
+        interval_ms: Milliseconds between two samples.
+        max_samples: The most samples of one execution; beyond it they are taken less often.
+
+    Example:
+        instrumentation: [timing, {name: psutil, interval_ms: 100}]
     """
 
     slows: ClassVar[bool] = False

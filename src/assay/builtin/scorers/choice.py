@@ -24,12 +24,18 @@ _SPACES = re.compile(r"\s+")
 
 
 class Choice:
-    """The letter that the output chooses is the expected one, however it is put; an unclear choice is wrong.
+    """The letter that the output chooses is the expected one, however it is phrased; an unclear choice is wrong.
 
-    The expected output is a letter, the number of a choice counted from 0, or a choice's text.
+    The expected output is a letter, the number of a choice counted from 0, or the text of a choice.
+
+    Args:
+        choices: The choices, as a list or a mapping from letter to text. Default: the key `choices` of the case, else A to E.
+
+    Example:
+        scorer: {name: choice, choices: [A, B, C, D]}
     """
 
-    def __init__(self, *, choices: object = None) -> None:
+    def __init__(self, *, choices: Sequence[object] | Mapping[str, object] | str | None = None) -> None:
         self._choices = None
         if choices is not None:
             self._choices = _choices(choices)

@@ -32,11 +32,20 @@ Test = Mapping[str, Any]
 
 
 class Code:
-    """The Python code that an output holds passes the tests of the case; with `partial`, the share it passes.
+    """The Python code in the output passes the tests of the case.
 
-    It runs in a process group of its own with limits on time, memory and files, an empty environment and an empty
-    folder, and is ended with all it started. That keeps mistakes in; it is no wall against hostile code, and
-    nothing here promises that code cannot reach the network.
+    Tests stand under `tests` of the case, or else under `expected`: Python source with asserts or test functions, or a list
+    of {call, expected}. The code runs in a process group of its own with limits on time, memory and files, in an empty
+    folder and with an empty environment. This contains mistakes; it is not a sandbox against hostile code, and the network
+    is reachable.
+
+    Args:
+        seconds: The most time that the tests of a case may take.
+        memory_mb: The most memory that the code may use.
+        partial: Whether the score is the share of tests that pass, instead of 0 or 1.
+
+    Example:
+        scorer: {name: code, seconds: 5, partial: true}
     """
 
     def __init__(self, *, seconds: float = 10.0, memory_mb: float = 512.0, partial: bool = False) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from typing import Literal
 
 from assay.builtin.scorers.options import flag, one_of, texts
 from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, alternatives, is_missing, text_of
@@ -9,9 +10,24 @@ from assay.plugin.scorer import Judged, Judgement
 
 
 class Contains:
-    """The output holds all, or any, of the texts: those of the option, else the expected ones."""
+    """The output contains the texts of the option `texts`, or else the expected ones.
 
-    def __init__(self, *, mode: str = "all", texts: object = None, case_sensitive: bool = False) -> None:
+    Args:
+        mode: Whether all of the texts are needed, or any one of them.
+        texts: One text or a list of texts. Default: the expected output of the case.
+        case_sensitive: Whether capitals matter.
+
+    Example:
+        scorer: {name: contains, texts: [refund, "14 days"], mode: all}
+    """
+
+    def __init__(
+        self,
+        *,
+        mode: Literal["all", "any"] = "all",
+        texts: str | Sequence[str] | None = None,
+        case_sensitive: bool = False,
+    ) -> None:
         self._mode = one_of("contains", "mode", mode, ("all", "any"))
         self._case_sensitive = flag("contains", "case_sensitive", case_sensitive)
         self._texts = None if texts is None else _checked(texts)

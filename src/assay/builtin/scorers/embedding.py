@@ -19,9 +19,14 @@ _threshold = threshold
 
 
 class Embedding:
-    """Cosine similarity of the output's and the expected text's vectors; opposite meanings count as 0.
+    """Similarity in meaning: the cosine between the embeddings of output and expected text; opposite meanings count as 0.
 
-    `model` is `minilm`, or `module:function` of a function that takes a list of texts and gives a vector for each.
+    Args:
+        model: minilm (all-MiniLM-L6-v2), or module:function of a function from a list of texts to a vector for each.
+        threshold: With it, the score is 1 from this similarity on and 0 below. Default: the similarity is the score.
+
+    Example:
+        scorer: {name: embedding, threshold: 0.7}
     """
 
     def __init__(self, *, model: str = "minilm", threshold: float | None = None) -> None:

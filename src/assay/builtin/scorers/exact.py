@@ -9,7 +9,14 @@ _PLAIN = Likeness()
 
 
 class Exact:
-    """Equal to the expected output, or to one of them: texts without white space around, other values as values."""
+    """The output equals the expected output, or one of several: text without surrounding white space, other values as values.
+
+    Args:
+        case_sensitive: Whether capitals matter.
+
+    Example:
+        scorer: {name: exact, case_sensitive: false}
+    """
 
     def __init__(self, *, case_sensitive: bool = True) -> None:
         self._case_sensitive = flag("exact", "case_sensitive", case_sensitive)

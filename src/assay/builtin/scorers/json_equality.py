@@ -13,7 +13,17 @@ _TOO_DEEP = Judgement(0.0, "the output is nested too deeply")
 
 
 class JsonEquality:
-    """The output, read as JSON, is the expected value; with `partial`, the share of its leaves that are right."""
+    """The output, read as JSON, is the expected value.
+
+    Args:
+        ignore_order: Whether lists may be in any order.
+        tolerance: The largest difference between two numbers that counts as none.
+        subset: Whether objects may have further keys.
+        partial: Whether the score is the share of values that are right, instead of 0 or 1.
+
+    Example:
+        scorer: {name: json, ignore_order: true, partial: true}
+    """
 
     def __init__(
         self,

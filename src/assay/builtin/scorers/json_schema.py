@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -11,9 +12,16 @@ from assay.plugin.scorer import Judged, Judgement
 
 
 class JsonSchema:
-    """The output, read as JSON, obeys the schema of the option, else the expected one."""
+    """The output, read as JSON, is valid under a JSON schema. Needs the extra `json`.
 
-    def __init__(self, *, schema: object = None) -> None:
+    Args:
+        schema: The schema. Default: the expected output of the case.
+
+    Example:
+        scorer: {name: json_schema, schema: {type: object, required: [amount]}}
+    """
+
+    def __init__(self, *, schema: Mapping[str, object] | bool | None = None) -> None:
         self._jsonschema = _jsonschema()
         self._validator = None
         if schema is not None:

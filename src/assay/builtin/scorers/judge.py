@@ -56,20 +56,31 @@ class _Hearing:
 
 
 class Judge:
-    """Any agent as the judge: it is shown task, expected output, output and rubric, and gives marks on a scale.
+    """An agent as the judge: it is shown task, expected output, output and rubric, and gives marks on a scale.
 
-    A share of the outputs, chosen by hash, is judged twice, so that the judge's disagreement with itself is known:
-    the part `judge_disagreement` of those judgements, and `disagreement()` over all of them. What it is asked is spending
-    of the harness: it is told with each judgement, and is no part of the cost of the agent that is judged.
+    A share of the outputs, chosen by hash, is judged twice, so that the judge's disagreement with itself is known
+    (`judge_disagreement`). What judging costs is reported apart and is no part of the cost of the agent under test.
+
+    Args:
+        agent: Name or definition of the agent that judges.
+        rubric: What a good answer is, in words.
+        criteria: Criteria that are marked one by one: a list of names, or of {name, description, weight}.
+        scale: Lowest and highest mark.
+        instructions: The prompt, with {input}, {expected}, {output} and {rubric} in it. Default: a prompt of ours.
+        repeat: How often each output is judged; the score is the mean.
+        disagreement_sample: Share of the outputs that are judged twice.
+
+    Example:
+        scorer: {name: judge, agent: gpt, rubric: "Correct, and no longer than needed.", scale: [1, 5]}
     """
 
     def __init__(
         self,
         *,
-        agent: object,
+        agent: str | Mapping[str, object],
         rubric: str = "",
-        criteria: object = None,
-        scale: object = (1, 5),
+        criteria: Sequence[object] | None = None,
+        scale: Sequence[float] = (1, 5),
         instructions: str = USUAL_INSTRUCTIONS,
         repeat: int = 1,
         disagreement_sample: float = 0.1,

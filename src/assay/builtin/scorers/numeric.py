@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 from assay.builtin.scorers.numbers import Number, number_in
 from assay.builtin.scorers.options import number, one_of
@@ -18,12 +19,26 @@ _RELATIVE = 1e-6
 
 
 class Numeric:
-    """The number that the output gives is the expected one.
+    """The number in the output is the expected one.
 
     Two whole numbers must be equal unless a tolerance is given; others may differ by a millionth of their size.
+
+    Args:
+        tolerance: The largest difference that counts as right.
+        relative: The same as a share of the expected number; 0.01 is one per cent.
+        which: Which number of an output with several counts.
+
+    Example:
+        scorer: {name: numeric, relative: 0.01}
     """
 
-    def __init__(self, *, tolerance: float = 0.0, relative: float | None = None, which: str = "last") -> None:
+    def __init__(
+        self,
+        *,
+        tolerance: float = 0.0,
+        relative: float | None = None,
+        which: Literal["last", "first"] = "last",
+    ) -> None:
         self._tolerance = number("numeric", "tolerance", tolerance)
         self._relative = None if relative is None else number("numeric", "relative", relative)
         self._which = one_of("numeric", "which", which, ("last", "first"))

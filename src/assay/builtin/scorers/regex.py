@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from assay.builtin.scorers.options import flag, number, one_of, refused
 from assay.builtin.scorers.pattern_watch import PatternWatch, TooSlow
@@ -13,16 +14,26 @@ _REPEATED_GROUP = re.compile(r"\)[*+?{]|\\[1-9]|\(\?P=|\(\?\(")
 
 
 class Regex:
-    """The output matches the pattern of the option, else the expected one; a match that takes too long is unscored.
+    """The output matches a regular expression: that of the option, or else the expected output.
 
-    What may take long runs in a process of its own, which can be ended: a match within this one cannot.
+    A match that takes too long leaves the case unscored. It runs in a process of its own, because a match in this one
+    could not be stopped.
+
+    Args:
+        pattern: Python regular expression. Default: the expected output of the case.
+        mode: Whether the pattern may match anywhere, or must match the whole output.
+        ignorecase: Whether capitals are ignored.
+        seconds: The most time that a match may take.
+
+    Example:
+        scorer: {name: regex, pattern: '\\d{4}-\\d{2}-\\d{2}', mode: fullmatch}
     """
 
     def __init__(
         self,
         *,
         pattern: str | None = None,
-        mode: str = "search",
+        mode: Literal["search", "fullmatch"] = "search",
         ignorecase: bool = False,
         seconds: float = 1.0,
     ) -> None:

@@ -35,13 +35,18 @@ class _Criterion:
 
 
 class Rubric:
-    """A weighted mean of criteria, each judged by a scorer and shown under its own name, e.g. completeness.
+    """A weighted mean of criteria, each scored by a scorer of its own and shown under its own name.
 
-    A criterion is written {name, weight, scorer: {name, …options}}, or with a scorer's name as the key:
-    {name, weight, contains: […]}. Criteria that cannot be judged are left out of the mean.
+    Criteria that cannot be scored are left out of the mean.
+
+    Args:
+        criteria: A list of {name, weight, scorer: {name, …options}}, or shorter {name, weight, contains: […]} with the scorer as key.
+
+    Example:
+        scorer: {name: rubric, criteria: [{name: polite, weight: 1, contains: [please]}, {name: right, weight: 3, scorer: numeric}]}
     """
 
-    def __init__(self, *, criteria: object, stable: Stable | None = None) -> None:
+    def __init__(self, *, criteria: Sequence[object], stable: Stable | None = None) -> None:
         if not isinstance(criteria, list | tuple) or not criteria:
             raise _refused(f"must be a list of criteria, not {criteria!r}.")
         self._criteria = [_criterion(one, stable) for one in criteria]

@@ -14,7 +14,14 @@ _MOST_WORDS = 10_000
 
 
 class F1:
-    """Harmonic mean of precision and recall over words, as the SQuAD evaluation counts them."""
+    """F1 over words, as the SQuAD evaluation computes it.
+
+    Args:
+        threshold: With it, the score is 1 from this similarity on and 0 below. Default: the similarity is the score.
+
+    Example:
+        scorer: {name: f1, threshold: 0.8}
+    """
 
     def __init__(self, *, threshold: float | None = None) -> None:
         self._threshold = _threshold("f1", threshold)
@@ -24,7 +31,14 @@ class F1:
 
 
 class RougeL:
-    """F-measure of the longest common subsequence of words."""
+    """ROUGE-L: F-measure of the longest common subsequence of words.
+
+    Args:
+        threshold: With it, the score is 1 from this similarity on and 0 below. Default: the similarity is the score.
+
+    Example:
+        scorer: {name: rouge_l, threshold: 0.8}
+    """
 
     def __init__(self, *, threshold: float | None = None) -> None:
         self._threshold = _threshold("rouge_l", threshold)
@@ -34,7 +48,14 @@ class RougeL:
 
 
 class Edit:
-    """1 − edits ÷ length of the longer text (Levenshtein)."""
+    """Edit similarity: 1 − Levenshtein distance ÷ length of the longer text.
+
+    Args:
+        threshold: With it, the score is 1 from this similarity on and 0 below. Default: the similarity is the score.
+
+    Example:
+        scorer: {name: edit, threshold: 0.8}
+    """
 
     def __init__(self, *, threshold: float | None = None) -> None:
         self._threshold = _threshold("edit", threshold)

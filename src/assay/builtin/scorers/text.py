@@ -6,7 +6,14 @@ from assay.plugin.scorer import Judged, Judgement
 
 
 class Text:
-    """The same words, whatever their case, punctuation, articles and spacing."""
+    """The same words, whatever their capitals, punctuation, articles and spacing.
+
+    Args:
+        drop_articles: Whether a, an and the are ignored.
+
+    Example:
+        scorer: {name: text, drop_articles: false}
+    """
 
     def __init__(self, *, drop_articles: bool = True) -> None:
         self._drop_articles = flag("text", "drop_articles", drop_articles)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from assay.builtin.scorers.matching import common_in_order, placements
 from assay.builtin.scorers.options import flag, number, one_of
@@ -21,10 +21,27 @@ class _Wanted:
 
 
 class ToolCalls:
-    """The calls made are the expected ones: all of them and no others; with `partial`, their F1."""
+    """The agent made the expected calls of tools, all of them and no others.
+
+    Expected calls stand under `expected_calls` of the case, or else under `expected`: a list of {name, arguments}.
+
+    Args:
+        order: Whether the calls must come in the expected order.
+        arguments: How arguments are compared; subset allows further ones, ignore compares names only.
+        partial: Whether the score is the F1 of the calls, instead of 0 or 1.
+        tolerance: The largest difference between two numbers that counts as none.
+
+    Example:
+        scorer: {name: tool_calls, arguments: subset}
+    """
 
     def __init__(
-        self, *, order: str = "any", arguments: str = "exact", partial: bool = False, tolerance: float = 0.0
+        self,
+        *,
+        order: Literal["strict", "any"] = "any",
+        arguments: Literal["exact", "subset", "ignore"] = "exact",
+        partial: bool = False,
+        tolerance: float = 0.0,
     ) -> None:
         self._in_order = one_of("tool_calls", "order", order, ("strict", "any")) == "strict"
         self._arguments = one_of("tool_calls", "arguments", arguments, ("exact", "subset", "ignore"))

@@ -1,0 +1,101 @@
+"""The keys of a case, as people write it; what is read and what is documented both come from here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+
+from assay.spec.schema import Names
+from assay.spec.scorers import Scorers
+
+
+class ToolSection(BaseModel):
+    """A tool that the agent may call; OpenAI's `{type: function, function: {…}}` and Anthropic's `input_schema` are read, too."""
+
+    model_config = ConfigDict(extra="allow", defer_build=True)
+
+    name: str = Field(description="Name of the tool.", examples=["lookup_order"])
+    description: str = Field("", description="What it does, for the model.", examples=["Find an order."])
+    parameters: dict[str, Any] = Field(
+        default_factory=dict,
+        description="JSON schema of the arguments.",
+        examples=[{"type": "object", "properties": {"id": {"type": "string"}}}],
+    )
+
+
+class TurnSection(BaseModel):
+    """One turn of a conversation; a turn that is plain text is its input."""
+
+    model_config = ConfigDict(extra="allow", defer_build=True)
+
+    input: Any = Field(
+        validation_alias=AliasChoices("input", "question", "prompt", "user", "content"),
+        description="What the agent is asked.",
+        examples=["And by when?"],
+    )
+    expected: Any = Field(
+        None,
+        validation_alias=AliasChoices("expected", "answer", "target", "ideal"),
+        description="The right output of this turn.",
+        examples=["14 days"],
+    )
+    scorer: Scorers = Field(
+        default_factory=list,
+        description="Scorers of this turn. Default: those of the benchmark.",
+        examples=["contains"],
+    )
+
+
+class CaseSection(BaseModel):
+    """One input and its right output. Further keys are metadata: the agent receives them as params, scorers may read them."""
+
+    model_config = ConfigDict(extra="allow", defer_build=True)
+
+    id: str | float | None = Field(
+        None, description="Unique in the benchmark. Default: the number of the case.", examples=["refund-17"]
+    )
+    input: Any = Field(
+        None,
+        validation_alias=AliasChoices("input", "question", "prompt"),
+        description="What the agent is asked: text, or any structure. Needed unless there are `turns`.",
+        examples=["How much is refunded?"],
+    )
+    expected: Any = Field(
+        None,
+        validation_alias=AliasChoices("expected", "answer", "target", "ideal"),
+        description="The right output; a list of texts means that each of them is right.",
+        examples=["12.50"],
+    )
+    turns: list[Any] | None = Field(
+        None,
+        min_length=1,
+        description="A conversation: its turns one after the other; see Turn.",
+        examples=[["Hello", {"input": "And by when?", "expected": "14 days"}]],
+    )
+    tools: list[Any] | None = Field(
+        None,
+        description="Tools that the agent may call; see Tool.",
+        examples=[[{"name": "lookup_order", "parameters": {"type": "object"}}]],
+    )
+    files: str | list[str] | dict[str, str] | None = Field(
+        None,
+        description="Files that belong to the case, as paths or as name: path, from the folder of the cases. The agent receives absolute paths; chat agents put the text into the message.",
+        examples=[["invoice.txt"]],
+    )
+    tags: Names | None = Field(
+        None, description="Words by which `--tag` chooses cases.", examples=[["refund", "hard"]]
+    )
+
+
+def names_of(section: type[BaseModel], field: str) -> tuple[str, ...]:
+    """The names under which a field may be written, the usual one first."""
+    alias = section.model_fields[field].validation_alias
+    if isinstance(alias, AliasChoices):
+        return tuple(str(choice) for choice in alias.choices)
+    return (alias,) if isinstance(alias, str) else (field,)
+
+
+def keys_of(section: type[BaseModel]) -> frozenset[str]:
+    """Every name that a section gives a meaning."""
+    return frozenset(name for field in section.model_fields for name in names_of(section, field))
