@@ -83,7 +83,7 @@ FLAGS = {
     "--concurrency",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of a suite: cases put to an agent at a time.",
+    help="Of a suite: executions in flight per agent; sync Python functions run in threads.",
 )
 @click.option(
     "--limit",

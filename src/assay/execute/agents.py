@@ -29,7 +29,8 @@ def make_agent(use: AgentUse, concurrency: int = 1, environment: Mapping[str, st
     cassette = written.pop("cassette", None)
     known = environment if cassette is None else defaultdict(lambda: UNUSED, environment)
     options = filled_in(written, known, use.name)
-    given_by_us = {"folder": use.folder, "concurrency": concurrency}
+    most = options.pop("concurrency", concurrency)
+    given_by_us = {"folder": use.folder, "concurrency": min(concurrency, most)}
     if cassette is not None:
         given_by_us["api_key"] = UNUSED
     parameters = inspect.signature(member).parameters

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
+from time import perf_counter
 
 from assay.errors import AssayError
 from assay.execute.account import account_of
 from assay.execute.agents import Stable
 from assay.execute.asking import Asker
+from assay.execute.capture import telling_prints_apart
 from assay.execute.patience import patience_for
 from assay.execute.pulse import MANY, Pulse, Stage
 from assay.execute.subject import INTERRUPTED, Cancelled
 from assay.execute.told import told
-from assay.model import Batch, Execution, Job, Phase, Status
+from assay.model import Artifact, Batch, Execution, Isolation, Job, Phase, Status
 from assay.plugin import lookup
 
 LogReader = Callable[[], str | None]
@@ -28,16 +31,23 @@ def asked(job: Job, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
     """Carry out a job of a suite, yielding executions as they end; whatever happens, the agent is closed."""
     pulse.enter(Stage.SETUP)
     stable = Stable()
+    is_supervised = job.isolation is not Isolation.INLINE
+    needs_new_process = False
     try:
-        yield from _asked(job, stable, pulse, read_log)
+        with telling_prints_apart() if job.concurrency > 1 and is_supervised else nullcontext():
+            needs_new_process = yield from _asked(job, stable, pulse, read_log)
     finally:
         pulse.enter(Stage.TEARDOWN)
         stable.close()
         pulse.end()
-    yield Batch(settled=((job.trial, job.process),))
+    if needs_new_process and is_supervised:
+        pulse.enter(Stage.RENEWING)
+    else:
+        yield Batch(settled=((job.trial, job.process),))
 
 
-def _asked(job: Job, stable: Stable, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
+def _asked(job: Job, stable: Stable, pulse: Pulse, read_log: LogReader) -> Generator[Batch, None, bool]:
+    """Whether the rest of the job needs a new process."""
     try:
         for file in job.load:
             lookup.load_file(Path(file))
@@ -45,16 +55,29 @@ def _asked(job: Job, stable: Stable, pulse: Pulse, read_log: LogReader) -> Itera
         version = asker.version
     except BaseException as error:
         yield _unopened(job, error, read_log())
-        return
+        return False
     try:
         asker.call_scorers()
     except BaseException as error:
         yield _unjudged(job, error, read_log())
-        return
+        return False
     yield Batch(versions={job.trial: version} if version else {})
-    yield from _answered(job, asker, stable, pulse, read_log)
+    start = perf_counter()
+    has_given_up = yield from _answered(job, asker, stable, pulse, read_log)
+    yield Batch(artifacts=_about_concurrency(job, asker, perf_counter() - start, read_log))
     if asker.version != version:
         yield Batch(versions={job.trial: asker.version})
+    return asker.needs_new_process and not has_given_up
+
+
+def _about_concurrency(job: Job, asker: Asker, elapsed: float, read_log: LogReader) -> tuple[Artifact, ...]:
+    """A doubt about the figures, and what was printed that cannot be told apart by execution."""
+    doubt = asker.doubt_about_threads(elapsed) if job.process == 0 else None
+    log = read_log() if job.concurrency > 1 else None
+    return (
+        *([Artifact(job.trial, f"threads-p{job.process}.txt", "remark", doubt.encode())] if doubt else ()),
+        *([Artifact(job.trial, f"log-p{job.process}.txt", "log", log.encode())] if log else ()),
+    )
 
 
 def _unopened(job: Job, error: BaseException, log: str | None) -> Batch:
@@ -74,25 +97,29 @@ def _unjudged(job: Job, error: BaseException, log: str | None) -> Batch:
     return Batch((account_of(job).stand_in(Status.HARNESS_ERROR, text, log=log),))
 
 
-def _answered(job: Job, asker: Asker, stable: Stable, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
+def _answered(
+    job: Job, asker: Asker, stable: Stable, pulse: Pulse, read_log: LogReader
+) -> Generator[Batch, None, bool]:
+    """Whether it was given up: because it was cancelled, or failed too often."""
     warmups_kept = any(s.kept for s in job.stretches if s.phase == Phase.WARMUP)
     patience = patience_for(is_suite=True)
     for made in _executions(job, asker, stable, pulse, read_log):
         yield Batch(tuple(one for one in made if one.phase is Phase.MEASURED or warmups_kept))
         if any(one.status is Status.CANCELLED for one in made):
-            return
+            return True
         for one in made:
             if reason := patience.see(one):
                 yield Batch(stopped={job.trial: reason})
-                return
+                return True
+    return False
 
 
 def _executions(
     job: Job, asker: Asker, stable: Stable, pulse: Pulse, read_log: LogReader
 ) -> Iterator[list[Execution]]:
-    """A plain function is asked one thing at a time, whatever the concurrency: there is nothing to wait for in it."""
+    """Many at a time on the event loop, where that waits for an async agent or for threads; else one after the other."""
     numbers = _numbers(job)
-    if not asker.is_async:
+    if not (asker.is_async or asker.uses_threads):
         yield from ([one] for one in asker.one_by_one(numbers, pulse, read_log))
         return
     beating = stable.runner.get_loop().create_task(_beat(pulse, asker, job.limits.seconds))

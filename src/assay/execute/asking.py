@@ -8,10 +8,12 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 from assay.execute.agents import Stable
+from assay.execute.capture import Printed, capture_prints
 from assay.execute.judging import Panel, score_detail, score_measurements
 from assay.execute.outcome import plain
 from assay.execute.patience import DEFAULT_SECONDS
@@ -20,11 +22,13 @@ from assay.execute.price import Cost, Price
 from assay.execute.pulse import Pulse, Stage
 from assay.execute.spending import known_tokens
 from assay.execute.subject import INTERRUPTED, Cancelled
+from assay.execute.threads import CallingThread, describe_contention
 from assay.execute.told import told
 from assay.model import (
     Answer,
     Case,
     Execution,
+    Isolation,
     Job,
     Limits,
     Phase,
@@ -76,6 +80,11 @@ class Asker:
         self._seconds_allowed = job.limits.seconds or DEFAULT_SECONDS
         self._most_tokens = int(job.limits.tokens) if job.limits.tokens is not None else None
         self.is_async = inspect.iscoroutinefunction(self.agent.answer)
+        is_thread_safe = not self.is_async and getattr(self.agent, "is_thread_safe", False)
+        self.uses_threads = is_thread_safe and job.concurrency > 1
+        self.needs_new_process = False
+        """A thread does not end, so that the rest of the job is better done elsewhere."""
+        self._cpu_seconds = 0.0
         self._cpu_clock, self._peak = self._gauges()
         self._sees_answers = bool(getattr(self.agent, "sees_answers", False))
         self._seed = (job.seed - job.process) % 2**32
@@ -84,7 +93,12 @@ class Asker:
         self._last_breath = perf_counter()
 
     def _gauges(self) -> tuple[Callable[[], float] | None, Callable[[], int | None] | None]:
-        """CPU clock and peak memory, of the agent's own processes or of this one; several at a time share them."""
+        """CPU clock and peak memory, of the agent's own processes or of this one.
+
+        Executions at a time share them, so that both are unknown; but each thread has a CPU clock of its own.
+        """
+        if self.uses_threads:
+            return time.thread_time, None
         if self.is_async and self._job.concurrency > 1:
             return None, None
         is_local = getattr(self.agent, "is_local", False)
@@ -136,22 +150,36 @@ class Asker:
         self, numbers: Iterator[tuple[Phase, int]], ended: list[Execution], pulse: Pulse
     ) -> None:
         """One after the other; as many of these at a time as the trial allows share the numbers."""
+        thread = CallingThread() if self.uses_threads else None
         for phase, number in numbers:
             case, repetition = self._case(number)
-            started, talk = time.time(), Talk(repetition=repetition)
+            started, talk, printed = time.time(), Talk(repetition=repetition), Printed()
+            capture_prints(printed)
             try:
-                await self._converse_in_time(case, talk)
+                await self._converse_in_time(case, talk, thread)
                 ending = WELL
             except (Exception, SystemExit, KeyboardInterrupt) as error:
                 ending = _ending(error)
             if ending is WELL:
                 await self._panel.judged(case, talk.answers, talk.scores)
-            ended.append(self._execution(phase, case, repetition, started, talk, ending))
+            execution = self._execution(phase, case, repetition, started, talk, ending)
+            log = printed.text()
+            ended.append(replace(execution, log=log) if log else execution)
             pulse.again()
+            if self.needs_new_process and self._job.isolation is not Isolation.INLINE:
+                return
+            if self.needs_new_process:
+                thread, self.needs_new_process = CallingThread(), False
             if perf_counter() - self._last_breath > BREATH_SECONDS:
                 # An agent that never waits for anything would keep the loop from everything else.
                 await asyncio.sleep(0)
                 self._last_breath = perf_counter()
+        if thread is not None:
+            thread.close()
+
+    def doubt_about_threads(self, elapsed: float) -> str | None:
+        found = describe_contention(self._job.concurrency, self._cpu_seconds, elapsed)
+        return found if self.uses_threads else None
 
     def _case(self, number: int) -> tuple[Case, int]:
         repetition, index = divmod(number, len(self._job.cases))
@@ -202,12 +230,15 @@ class Asker:
     def _converse_on_loop(self, case: Case, talk: Talk) -> None:
         self._stable.runner.run(self._converse_in_time(case, talk))
 
-    async def _converse_in_time(self, case: Case, talk: Talk) -> None:
+    async def _converse_in_time(self, case: Case, talk: Talk, thread: CallingThread | None = None) -> None:
         """Cancelled when its time is up."""
         self._under_way[id(talk)] = perf_counter()
         try:
             async with asyncio.timeout(self._seconds_allowed) as deadline:
-                await self._converse_async(case, talk)
+                if thread is not None:
+                    await self._converse_in_thread(case, talk, thread)
+                else:
+                    await self._converse_async(case, talk)
         except TimeoutError as error:
             if deadline.expired():
                 how_far = getattr(error.__cause__, "__notes__", [])
@@ -216,6 +247,20 @@ class Asker:
             raise
         finally:
             del self._under_way[id(talk)]
+
+    async def _converse_in_thread(self, case: Case, talk: Talk, thread: CallingThread) -> None:
+        """The clocks run within the thread. What it does after its time is up is not taken notice of."""
+        own, start = Talk(repetition=talk.repetition), perf_counter()
+        try:
+            await thread.call(partial(self._gauged, self._converse, case, own))
+        except asyncio.CancelledError:
+            talk.seconds = perf_counter() - start
+            self.needs_new_process = True
+            raise
+        finally:
+            if not talk.seconds:
+                talk.answers, talk.seconds, talk.cpu_seconds = own.answers, own.seconds, own.cpu_seconds
+                self._cpu_seconds += own.cpu_seconds or 0.0
 
     async def _converse_async(self, case: Case, talk: Talk) -> None:
         for request in self._requests(case, talk):

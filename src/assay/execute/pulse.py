@@ -39,6 +39,8 @@ class Stage(IntEnum):
     """An answer has come and scorers are at work: what goes wrong now is not the agent's fault."""
     PREPARING = 8
     """What an execution needs is being made ready, untimed."""
+    RENEWING = 9
+    """The worker ends for the sake of the rest of its job: a thread of an execution that took too long goes on in it."""
 
 
 _STAGES = frozenset(map(int, Stage))

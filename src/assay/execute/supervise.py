@@ -206,8 +206,11 @@ class Worker:
         ending = self._ending or Ending(Status.CRASHED, died_of(code, beat.stage), beat, 0.0)
         if ending.status is Status.CANCELLED:
             return Remains([self._instead(ending)] if beat.stage is Stage.EXECUTING else [])
+        settled = ((self.job.trial, self.job.process),)
+        if beat.stage is Stage.RENEWING:
+            rest = self._account.rest(warm_up=False)
+            return Remains([], replace(rest, cautious=0)) if rest else Remains([Batch(settled=settled)])
         if beat.stage is Stage.TEARDOWN or self._account.is_closed():
-            settled = ((self.job.trial, self.job.process),)
             return Remains([Batch(artifacts=(teardown_failed(self.job, ending.text),), settled=settled)])
         if ending.status is Status.TIMEOUT and not _is_same(ending.beat, beat):
             # It ended at the very moment that it was to be killed for; the next one is innocent.

@@ -152,7 +152,8 @@ def laid_over(use: AgentUse, given: Mapping[str, object]) -> AgentUse:
     parameters = _parameters("agents", use.type)
     changed = dict(use.options)
     for name, value in given.items():
-        if name not in parameters and name not in changed and "params" in parameters:
+        is_own = name in parameters or name in changed or name in _OF_EVERY_AGENT
+        if not is_own and "params" in parameters:
             inner = changed.get("params")
             changed["params"] = {**(inner if isinstance(inner, Mapping) else {}), name: value}
         else:
@@ -189,8 +190,14 @@ def _trial(
         agent_use=use,
         suite=suite.name,
         cases=cases,
-        concurrency=options.concurrency,
+        concurrency=min(options.concurrency, most_at_once(use) or options.concurrency),
     )
+
+
+def most_at_once(use: AgentUse) -> int | None:
+    """How many executions of an agent its definition allows in flight; None where it does not say."""
+    most = use.options.get("concurrency")
+    return most if type(most) is int and most > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +247,12 @@ def agent_problems(use: AgentUse) -> list[str]:
 def given_problems(use: AgentUse) -> list[str]:
     """The same once params and what the command line sets lie over its options, which are stored: no secret among them."""
     found = [".".join(map(str, place)) for place in plain_secrets(use.options)]
+    if "concurrency" in use.options and most_at_once(use) is None:
+        return [f"Agent '{use.name}': 'concurrency' must be a whole number of at least 1."]
     return [*agent_problems(use), *(f"Agent '{use.name}': '{key}' {WRITTEN_OUT} {INSTEAD}" for key in found)]
 
 
-_OF_EVERY_AGENT = ("cassette",)
+_OF_EVERY_AGENT = ("cassette", "concurrency")
 _GIVEN_BY_THE_RUNNER = ("self", "stable", "folder")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, WithJsonSchema
+from pydantic import ConfigDict, Field, PositiveInt, WithJsonSchema
 
 from assay.errors import Mistake, SpecError
 from assay.model import AgentUse
@@ -78,6 +78,12 @@ class AgentSection(Section):
         description="Answer its calls of a model from this recording (`assay record`): a file, or {path, match, delays}.",
         examples=["calls.jsonl"],
     )
+    concurrency: PositiveInt | None = Field(
+        None,
+        description="Most executions in flight, whatever a run asks for. Say 1 for a Python function that must not be called "
+        "from several threads at a time.",
+        examples=[1],
+    )
 
 
 class AgentsFile(Section):
@@ -139,4 +145,6 @@ def agent_use(section: AgentSection, folder: Path) -> AgentUse:
     options = dict(section.model_extra or {})
     if section.cassette is not None:
         options["cassette"] = section.cassette
+    if section.concurrency is not None:
+        options["concurrency"] = section.concurrency
     return AgentUse(section.name, section.type, options, section.version, price, str(folder))

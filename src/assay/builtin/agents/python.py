@@ -92,6 +92,8 @@ class Python:
     is_free: ClassVar[bool] = True
     may_call_models: ClassVar[bool] = True
     is_local: ClassVar[bool] = True
+    is_thread_safe: ClassVar[bool] = True
+    """Whoever writes a function that is not, says `concurrency: 1` in the agent's definition."""
 
     answer: Callable[[Request], Awaitable[Answer] | Answer]
     """Async only where the function is: a plain function stays a plain call."""
