@@ -94,3 +94,20 @@ def test_every_example_shows_its_result(name: str) -> None:
     pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", (folder / "README.md").read_text())
     assert pictures
     assert all((folder / picture).stat().st_size > 1000 for picture in pictures)
+
+
+@pytest.mark.slow
+def test_every_example_of_the_page_about_python_works(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "python.md").read_text()
+    write_files(text, tmp_path)
+    done = run_in_one_shell(commands(text), tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "score 1.0 0.5" in done.stdout
+
+
+def test_the_page_about_python_names_every_keyword() -> None:
+    from assay import CompareOptions, GateOptions, LeaderboardOptions, RunOptions
+
+    text = (ROOT / "docs" / "python.md").read_text()
+    kinds = (CompareOptions, GateOptions, LeaderboardOptions, RunOptions)
+    assert [name for kind in kinds for name in kind.__annotations__ if f"`{name}`" not in text] == []

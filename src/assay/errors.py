@@ -5,6 +5,7 @@ AssayError
 ├── LookupFailed     a name that nobody registered
 ├── MissingExtra     a name that needs an optional package
 ├── PlanError        the request contradicts itself, or names params that an experiment does not have
+│   └── OptionError  a function of the Python API has no such keyword; also a TypeError
 ├── StoreError       the database cannot be reached, read or written
 │   ├── NewerSchema  written by a later Assay
 │   ├── StoreFull    no space left; what was stored before is kept
@@ -56,6 +57,10 @@ class MissingExtra(AssayError):
 
 
 class PlanError(AssayError):
+    pass
+
+
+class OptionError(PlanError, TypeError):
     pass
 
 

@@ -290,7 +290,7 @@ def test_an_experiment_registered_in_a_script_runs_from_it(assay: Assay) -> None
     script = assay.write(
         "script.py",
         BENCH + "\nif __name__ == '__main__':\n    import assay\n"
-        "    print(assay.run('script.py::sized', iterations={'measured': 2}).trials[0].counts)\n",
+        "    print(assay.run('script.py::sized', repetitions=2).trials[0].counts)\n",
     )
 
     done = subprocess.run(

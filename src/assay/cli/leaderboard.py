@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
     from assay.model import Leaderboard
-    from assay.store.standings import Filter
 
 
 @click.command()
@@ -42,7 +40,7 @@ def leaderboard(session: Session, metric: str, limit: int, **chosen: Any) -> Non
     from assay.pipeline import standing
 
     with session.store() as store:
-        found = standing.overview(store, filter_of(**chosen), metric)
+        found = standing.overview(store, standing.filter_of(**chosen), metric)
     boards = found.each
     if session.is_json:
         from assay.report.leaderboard_document import leaderboard_document
@@ -60,23 +58,6 @@ def leaderboard(session: Session, metric: str, limit: int, **chosen: Any) -> Non
         console.print()
         print_across(found.across, console, limit)
     _name_next(session, boards)
-
-
-def filter_of(
-    suite: str | None = None,
-    category: str | None = None,
-    days: int | None = None,
-    since: datetime | None = None,
-    tag: str | None = None,
-) -> Filter:
-    """Which trials to rank; of --days and --since the later goes."""
-    from assay.store.standings import Filter
-
-    begins = [
-        *([since.replace(tzinfo=UTC)] if since else []),
-        *([datetime.now(UTC) - timedelta(days=days)] if days else []),
-    ]
-    return Filter(suite, category, max(begins, default=None), tag)
 
 
 def _name_next(session: Session, boards: list[Leaderboard]) -> None:

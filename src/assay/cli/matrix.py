@@ -13,11 +13,10 @@ from assay.cli.session import Session, common
 @common
 def matrix(session: Session, suite: str | None, head_to_head: bool) -> None:
     """Every agent × five dimensions and overall; who shares a rank is not really apart."""
-    from assay.cli.leaderboard import filter_of
     from assay.pipeline import standing
 
     with session.store() as store:
-        made = standing.matrices(store, filter_of(suite))
+        made = standing.matrices(store, standing.filter_of(suite))
     if session.is_json:
         from assay.report.leaderboard_document import matrix_document
 

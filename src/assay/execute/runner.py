@@ -6,6 +6,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import monotonic
 from types import FrameType
@@ -53,6 +54,9 @@ class Interrupt:
             self._is_storing = False
         if self._is_urgent:
             raise KeyboardInterrupt
+
+
+_entered: ContextVar[Interrupt | None] = ContextVar("assay_interrupt", default=None)
 
 
 def carry_out(
@@ -158,14 +162,20 @@ class _Pending:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """While this is entered, Ctrl-C and SIGTERM ask the run to end; what is finished is kept."""
-    interrupt = Interrupt()
+    """While this is entered, Ctrl-C and SIGTERM ask the run to end; what is finished is kept.
+
+    Only the main thread can catch signals. A run in another thread listens to the one that the main thread has entered
+    for it, if the thread was started with a copy of its context.
+    """
+    interrupt = _entered.get() or Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
     before = {number: signal.signal(number, interrupt.request) for number in (signal.SIGINT, signal.SIGTERM)}
+    token = _entered.set(interrupt)
     try:
         yield interrupt
     finally:
+        _entered.reset(token)
         for number, previous in before.items():
             signal.signal(number, previous)

@@ -20,6 +20,7 @@ from assay.execute.pulse import CANCEL, MANY, Beat, Pulse, Stage, memory_file, s
 from assay.execute.subject import INTERRUPTED
 from assay.execute.tree import MARK, kill_all, tree_rss
 from assay.execute.wire import Garbled, decode_batches, encode_job
+from assay.execute.worker import MODULE_FOLDERS
 from assay.model import Batch, Job, Status
 from assay.units import size
 
@@ -92,7 +93,12 @@ class Worker:
                     stderr=log_fd,
                     pass_fds=inherited,
                     start_new_session=True,
-                    env={**os.environ, MARK: self._mark, "PYTHONHASHSEED": str(self.job.seed)},
+                    env={
+                        **os.environ,
+                        MARK: self._mark,
+                        MODULE_FOLDERS: os.pathsep.join(sys.path),
+                        "PYTHONHASHSEED": str(self.job.seed),
+                    },
                 )
         self._guardian.watch(self._process.pid)
         return read

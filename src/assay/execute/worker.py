@@ -23,6 +23,9 @@ from assay.execute.wire import decode_job, encode_batch
 HIGH = 900
 """Our file descriptors are moved up here, away from experiments that close or reuse all the low ones."""
 
+MODULE_FOLDERS = "ASSAY_MODULE_FOLDERS"
+"""Environment variable: where the runner finds modules, so that a worker finds whatever a script has imported."""
+
 
 def main() -> None:
     results, log_fd = (_moved_up(int(word)) for word in sys.argv[1:3])
@@ -53,6 +56,8 @@ def main() -> None:
 def _prepare() -> None:
     faulthandler.enable(2)
     sys.path.append(str(Path.cwd()))
+    given = os.environ.pop(MODULE_FOLDERS, "").split(os.pathsep)
+    sys.path += [folder for folder in given if folder and folder not in sys.path]
     with contextlib.suppress(OSError):
         # When memory runs out, the kernel is to choose the worker and not the runner.
         Path("/proc/self/oom_score_adj").write_text("800")

@@ -278,8 +278,12 @@ def _loading_ahead(plan: Plan) -> Iterator[None]:
     load = partial(import_module, "assay.pipeline.reporting")
     if plan.executor != "local" or any(trial.isolation == "inline" for trial in plan.trials):
         load()
+        before = gc.get_threshold()
         gc.set_threshold(*GC_THRESHOLD)
-        yield
+        try:
+            yield
+        finally:
+            gc.set_threshold(*before)
         return
     # A moment later, so that the worker is on its way before this process is busy.
     loading = Timer(_MOMENT, load)

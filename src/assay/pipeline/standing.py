@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from assay.analysis.across import across
 from assay.analysis.health import SuiteHealth, suite_health
@@ -55,6 +55,21 @@ class Boards:
     each: list[Leaderboard]
     across: Across | None
     """None where there are fewer than three benchmarks."""
+
+
+def filter_of(
+    suite: str | None = None,
+    category: str | None = None,
+    days: int | None = None,
+    since: datetime | None = None,
+    tag: str | None = None,
+) -> Filter:
+    """Which trials to rank; of `days` and `since`, the later counts."""
+    begins = [
+        *([since.replace(tzinfo=UTC)] if since else []),
+        *([datetime.now(UTC) - timedelta(days=days)] if days else []),
+    ]
+    return Filter(suite, category, max(begins, default=None), tag)
 
 
 def leaderboards(

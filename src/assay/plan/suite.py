@@ -104,6 +104,8 @@ def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions
     problems += options.cases.problems(suite)
     if problems:
         raise PlanError("\n".join(dict.fromkeys(problems)))
+    if options.isolation is Isolation.INLINE:
+        _refuse_unenforceable(suite)
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
     chosen = {benchmark.id: options.cases.chosen(benchmark) for benchmark in suite.benchmarks}
     if not any(chosen.values()):
@@ -132,6 +134,17 @@ def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions
         suite=suite,
         budget=options.budget,
     )
+
+
+def _refuse_unenforceable(suite: Suite) -> None:
+    """Only a process of its own can be ended when it takes too long or too much memory."""
+    for benchmark in suite.benchmarks:
+        ceilings = {"seconds": benchmark.limits.seconds, "memory_mb": benchmark.limits.memory_bytes}
+        if given := [name for name, ceiling in ceilings.items() if ceiling is not None]:
+            raise PlanError(
+                f"Benchmark '{benchmark.id}' limits {' and '.join(given)}, which isolation 'inline' cannot enforce. "
+                "Use isolation 'process', which needs functions that other processes can import, or remove the limits."
+            )
 
 
 def _variants(agents: Sequence[AgentUse], options: SuiteOptions) -> list[tuple[AgentUse, dict[str, Any]]]:

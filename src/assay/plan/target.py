@@ -41,10 +41,13 @@ class Request:
     target: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Keys of a spec, laid over those of the file."""
-    agents: tuple[str, ...] = ()
+    agents: tuple[str | AgentUse, ...] = ()
+    """Names of agents, or agents that were given as they are."""
     cases: CaseFilter = field(default_factory=CaseFilter)
     concurrency: int | None = None
     budget: Budget = field(default_factory=Budget)
+    suite: Document | None = None
+    """A suite that was given as data; then the target is only what messages call it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ def _load_given(patterns: Any) -> tuple[str, ...]:
 
 
 def _planned(request: Request, settings: Settings, registry: Registry) -> Plan:
+    if request.suite is not None:
+        return _planned_suite(_read(request.suite, Path.cwd()), request, settings, registry)
     target, path = request.target, Path(request.target)
     if path.suffix in (".yaml", ".yml", ".json") or path.is_dir():
         return _planned_from_document(read_document(path), path.resolve().parent, request, settings, registry)
@@ -386,7 +391,7 @@ def _wanted(request: Request, items: Iterable[Any], document: Document, agents: 
     """The agents asked for on the command line, else those that the file names."""
     if request.agents:
         written = Written(Document(REQUEST, {}), ("agent",))
-        found = [agents.named(name, written) for name in request.agents]
+        found = [one if isinstance(one, AgentUse) else agents.named(one, written) for one in request.agents]
     else:
         found = [
             agents.named(_name_of(item), Written(document, ("agents", index)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 from assay.errors import AssayError, LookupFailed, MissingExtra, no_such
 from assay.plugin.installed import EntryPoint, entry_points
 from assay.plugin.output import printing_to_stderr
+from assay.plugin.session import SESSION, find_function
 
 KINDS = ("agents", "experiments", "instruments", "scorers", "executors", "reporters", "scenarios")
 
@@ -40,6 +42,7 @@ class _Registered:
 _registered: dict[str, dict[str, _Registered]] = {kind: {} for kind in KINDS}
 _loaded: dict[Path, ModuleType] = {}
 _defined_in: dict[str, dict[tuple[str, str], _Registered]] = {}
+_importing: list[str] = []
 
 
 def register(kind: str, name: str, member: T) -> T:
@@ -71,6 +74,8 @@ def find(kind: str, name: str) -> Any:
         return _import(points[name].value, kind, name)
     if ".py::" in name:
         return _in_file(kind, name)
+    if name.startswith(f"{SESSION}:"):
+        return find_function(name.removeprefix(f"{SESSION}:"))
     if ":" in name:
         return _import(name, kind, name)
     if (member := _defined_in_loaded_file(kind, name)) is not None:
@@ -138,6 +143,20 @@ def load_file(path: Path) -> ModuleType:
     return _loaded[path]
 
 
+@contextmanager
+def importing(name: str) -> Iterator[None]:
+    """While user code is imported by Assay: a script without a `__main__` guard must not start another run."""
+    _importing.append(name)
+    try:
+        yield
+    finally:
+        _importing.pop()
+
+
+def file_being_imported() -> str | None:
+    return _importing[-1] if _importing else None
+
+
 def _imported_already(path: Path) -> ModuleType | None:
     """A file that another one has imported is not run a second time."""
     module = sys.modules.get(path.stem)
@@ -164,7 +183,7 @@ def _execute_file(module_name: str, path: Path) -> ModuleType:
     module = module_from_spec(spec)
     sys.modules[module_name] = module
     try:
-        with printing_to_stderr():
+        with printing_to_stderr(), importing(str(path)):
             spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[module_name]
@@ -229,7 +248,7 @@ def _module(module_name: str, kind: str, name: str) -> ModuleType:
     if not all(part.isidentifier() for part in module_name.split(".")):
         raise LookupFailed(f"'{name}' is not a name, module:attribute or file.py::name among the {kind}.")
     try:
-        with printing_to_stderr():
+        with printing_to_stderr(), importing(module_name):
             return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise _missing(error, kind, name, module_name) from error

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from assay.model import Execution, Phase, Report, TrialReport
 from assay.report.cases import outcome_of
@@ -21,19 +22,33 @@ class Csv:
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
         path = folder / "executions.csv"
-        columns = _columns(report)
+        table = execution_table(report)
         with path.open("w", encoding="utf-8", newline="") as stream:
-            table = csv.writer(stream)
-            table.writerow(cell(name) for name in columns.names())
-            for trial in report.trials:
-                table.writerows(_rows(report, trial, columns))
+            writer = csv.writer(stream)
+            writer.writerow(cell(name) for name in table.columns)
+            writer.writerows([cell(value) for value in row] for row in table.rows)
         return [path]
+
+
+class ExecutionTable(NamedTuple):
+    """Every execution of a run as a row of values."""
+
+    columns: Sequence[str]
+    rows: Iterator[list[object]]
+
+
+def execution_table(report: Report) -> ExecutionTable:
+    columns = _columns(report)
+    rows = (row for trial in report.trials for row in _rows(report, trial, columns))
+    return ExecutionTable(list(columns.names()), rows)
 
 
 def cell(value: object) -> object:
     """A text that a spreadsheet would take for a formula gets an apostrophe in front; numbers stay numbers."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, int | float):
         return value
     text = str(value)
@@ -73,10 +88,10 @@ def _union(mappings: Iterable[Iterable[str]]) -> list[str]:
 
 
 def _rows(report: Report, trial: TrialReport, columns: _Columns) -> Iterator[list[object]]:
-    head = [cell(value) for value in _fixed(report, trial, columns)]
+    head = list(_fixed(report, trial, columns))
     mark = pass_mark_of(report, trial.stored.trial.benchmark)
     for execution in trial.executions:
-        yield [*head, *(cell(value) for value in _measured(execution, columns, mark))]
+        yield [*head, *_measured(execution, columns, mark)]
 
 
 def _fixed(report: Report, trial: TrialReport, columns: _Columns) -> Iterator[object]:
@@ -84,7 +99,7 @@ def _fixed(report: Report, trial: TrialReport, columns: _Columns) -> Iterator[ob
     yield from (report.run.id, trial.stored.id, point.name, point.agent.name, point.agent.version)
     yield from (point.benchmark, point.experiment)
     if columns.of_suite:
-        yield from (point.suite, str(trial.is_simulated).lower())
+        yield from (point.suite, trial.is_simulated)
     yield from (point.params.get(name) for name in columns.params)
 
 

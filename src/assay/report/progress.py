@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.model import Batch, Plan, Status
 from assay.report.preview import executions_of
-from assay.units import count, seconds
+from assay.units import count, counted, seconds
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -31,6 +31,22 @@ def show_progress(plan: Plan, done: int = 0) -> Iterator[Watch]:
             yield watch
     else:
         yield _Plain(plan, done).watch
+
+
+@contextlib.contextmanager
+def show_all_progress(plan: Plan, done: int = 0) -> Iterator[Watch]:
+    """The same for somebody who asked for it: even the shortest run has a first and a last line."""
+    made, started = done, monotonic()
+    _say(f"{plan.name}: {counted(len(plan.trials), 'trial')}, {count(planned_executions(plan))} executions")
+    with show_progress(plan, done) as watch:
+
+        def watch_and_count(batch: Batch) -> None:
+            nonlocal made
+            made += len(batch.executions)
+            watch(batch)
+
+        yield watch_and_count
+    _say(f"{plan.name}: {count(made)} executions made in {seconds(monotonic() - started)}")
 
 
 class _Plain:

@@ -55,6 +55,7 @@ def streamed(question):
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import sys
@@ -62,6 +63,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
+from types import CodeType
 from typing import Any, ClassVar
 
 from assay.builtin.agents.protocol import ANSWER_KEYS, NO_USAGE, Pieces, answer_of
@@ -70,6 +72,7 @@ from assay.errors import AssayError
 from assay.model import Answer, Request
 from assay.plugin import lookup
 from assay.plugin.agent import BadAgent, InvalidAnswer
+from assay.plugin.session import SESSION, find_function
 
 Call = Callable[[Request], Any]
 
@@ -119,10 +122,14 @@ class Python:
         return None
 
     def found_version(self) -> str:
+        """Of the file that holds the function; of a notebook's function, which has no file, a hash of its code."""
+        function = inspect.unwrap(self._function)
         try:
-            return version_of([Path(inspect.getfile(inspect.unwrap(self._function)))])
+            found = version_of([Path(inspect.getfile(function))])
         except TypeError:
-            return ""
+            found = ""
+        code = getattr(function, "__code__", None)
+        return found or (_hash_of(code) if code is not None else "")
 
     def _answer(self, request: Request) -> Answer:
         value = self._call(request)
@@ -179,6 +186,8 @@ def _found(target: str, folder: Path) -> Callable[..., Any]:
     if not isinstance(target, str) or not all(target.rpartition(":")):
         raise BadAgent(f'the target {target!r} must be written "file.py:function" or "module:function".')
     place, _, name = target.rpartition(":")
+    if place == SESSION:
+        return _of_session(name)
     module = _file(folder / place) if place.endswith(".py") else _module(place, folder)
     function: Any = module
     for part in name.split("."):
@@ -186,6 +195,13 @@ def _found(target: str, folder: Path) -> Callable[..., Any]:
     if not callable(function) or inspect.isclass(function):
         raise BadAgent(f"'{place}' has no function '{name}'.")
     return function  # type: ignore[no-any-return]
+
+
+def _of_session(name: str) -> Callable[..., Any]:
+    try:
+        return find_function(name)
+    except AssayError as problem:
+        raise BadAgent(str(problem)) from None
 
 
 def _file(path: Path) -> object:
@@ -199,9 +215,19 @@ def _module(name: str, folder: Path) -> object:
     if (here := str(folder.resolve())) not in sys.path:
         sys.path.insert(0, here)
     try:
-        return importlib.import_module(name)
+        with lookup.importing(name):
+            return importlib.import_module(name)
     except (Exception, SystemExit) as error:
         raise BadAgent(f"module '{name}' cannot be loaded: {type(error).__name__}: {error}") from None
+
+
+def _hash_of(code: CodeType) -> str:
+    """The same for the same source, wherever it stands: nested functions count, line numbers do not."""
+    digest = hashlib.sha256(code.co_code)
+    for constant in code.co_consts:
+        digest.update((_hash_of(constant) if isinstance(constant, CodeType) else repr(constant)).encode())
+    digest.update(repr((code.co_names, code.co_varnames)).encode())
+    return digest.hexdigest()[:10]
 
 
 def _calling(function: Callable[..., Any], params: Mapping[str, object]) -> Call:

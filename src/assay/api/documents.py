@@ -1,0 +1,127 @@
+"""`assay.compare`, `assay.gate` and `assay.leaderboard`: the documents of the commands, from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.analysis.gate import Tolerances
+from assay.api.options import CompareOptions, GateOptions, LeaderboardOptions, as_list, check_options
+from assay.api.results import ComparisonResult, GateResult, LeaderboardResult
+from assay.api.running import open_store
+from assay.errors import PlanError
+from assay.pipeline import comparing, standing
+from assay.pipeline.gating import gated
+from assay.report.board import print_across, print_board, print_head_to_head, print_matrix
+from assay.report.comparison_document import comparison_document, gate_document, history_document
+from assay.report.console import print_comparisons
+from assay.report.console_showdown import print_courses, print_showdown
+from assay.report.gate import print_gate
+from assay.report.leaderboard_document import all_pairs_document, leaderboard_document
+from assay.spec.settings import find_settings
+from assay.store.store import Store
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from typing_extensions import Unpack
+
+ROWS = 20
+
+
+def compare(*sides: str | Path, **options: Unpack[CompareOptions]) -> ComparisonResult:
+    """Compare runs, agents (`name` or `name@version`) or result files; the first side is the reference.
+
+    The document of `assay compare --json`: *better* means that the second side is better.
+    """
+    given = check_options("compare", CompareOptions, options)
+    if len(sides) < 2:
+        raise PlanError("compare() needs two sides or more, as in: compare('fast', 'careful').")
+    kind = given.get("type") or ("head_to_head" if len(sides) == 2 else "multi_agent")
+    names = [str(side) for side in sides]
+    with _opened(given) as store:
+        if kind == "multi_agent":
+            return _all_pairs(store, names, given)
+        if kind == "time_series":
+            return _history(store, names, given)
+        if len(sides) != 2:
+            raise PlanError(f"head_to_head compares two sides, not {len(sides)}. Use: type='multi_agent'")
+        return _two(store, names, given)
+
+
+def _opened(given: Mapping[str, Any]) -> Store:
+    return open_store(given.get("db"), find_settings(Path.cwd()))
+
+
+def _two(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
+    found = comparing.compared(
+        store,
+        sides[0],
+        sides[1],
+        metrics=as_list(given.get("metrics")) or None,
+        tolerance=given.get("tolerance"),
+        suite=given.get("suite"),
+    )
+
+    def show(console: Console) -> None:
+        print_comparisons(found.comparisons, found.doubts, console)
+        for showdown in found.showdowns:
+            print_showdown(showdown, console)
+
+    return ComparisonResult(comparison_document(found), "comparisons", show)
+
+
+def _all_pairs(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
+    made = comparing.all_pairs(store, sides, given.get("suite"))
+
+    def show(console: Console) -> None:
+        print_matrix(made, console)
+        print_head_to_head(made, console)
+
+    return ComparisonResult(all_pairs_document(made), "agent_comparison_matrix", show)
+
+
+def _history(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
+    found = comparing.courses(store, sides, as_list(given.get("metrics")), given.get("suite"))
+    return ComparisonResult(
+        history_document(found, sides),
+        "courses",
+        lambda console: print_courses(found, tuple(sides), console),
+    )
+
+
+def gate(run: str | Path = "last", **options: Unpack[GateOptions]) -> GateResult:
+    """Hold a run against a baseline; `passed` says whether the evidence shows nothing worse.
+
+    The document of `assay gate --json`. `tolerance` is a share for all metrics, or a mapping of metrics to shares.
+    """
+    given = check_options("gate", GateOptions, options)
+    width = given.get("tolerance")
+    tolerances = Tolerances(None, width) if isinstance(width, Mapping) else Tolerances(width, {})
+    with _opened(given) as store:
+        found = gated(
+            store,
+            str(run),
+            given.get("baseline", "main"),
+            metrics=as_list(given.get("metrics")),
+            tolerances=tolerances,
+        )
+    return GateResult(gate_document(found), "comparisons", lambda console: print_gate(found, console))
+
+
+def leaderboard(**options: Unpack[LeaderboardOptions]) -> LeaderboardResult:
+    """Agents ranked by their latest results, a leaderboard for each suite: the document of `assay leaderboard --json`."""
+    given = check_options("leaderboard", LeaderboardOptions, options)
+    limit = given.pop("limit", ROWS)
+    metric = given.pop("metric", "overall")
+    with _opened(given) as store:
+        given.pop("db", None)
+        found = standing.overview(store, standing.filter_of(**given), metric)
+
+    def show(console: Console) -> None:
+        for board in found.each:
+            print_board(board, console, limit)
+        if found.across is not None:
+            print_across(found.across, console, limit)
+
+    return LeaderboardResult(leaderboard_document(found, limit), show)

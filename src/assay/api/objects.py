@@ -1,0 +1,150 @@
+"""Agents, scorers and cases that are given as Python objects become what a suite file would say."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from assay.api.options import as_list
+from assay.errors import Mistake, PlanError, SpecError
+from assay.model import AgentUse
+from assay.plugin.session import SESSION
+from assay.spec.agents import agents_in
+from assay.spec.document import Document
+
+CALL = "run()"
+"""Stands where messages about files have the file."""
+
+
+@dataclass(slots=True)
+class SessionFunctions:
+    """Functions that no other process can import, by the names they are found by during the run."""
+
+    agents: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    scorers: dict[str, Callable[..., Any]] = field(default_factory=dict)
+
+    @property
+    def all(self) -> dict[str, Callable[..., Any]]:
+        return {**self.scorers, **self.agents}
+
+    def explain(self) -> str:
+        names = ", ".join(f"'{name}'" for name in self.all)
+        return f"{names}: defined in this Python session, so no other process can import it."
+
+
+def given_agents(value: Any, session: SessionFunctions) -> tuple[str | AgentUse, ...]:
+    """Names stay names; functions and definitions become agents."""
+    if isinstance(value, Mapping):
+        return tuple(_agent(name, given, session) for name, given in value.items())
+    items = as_list(value)
+    return tuple(item if isinstance(item, str) else _agent(None, item, session) for item in items)
+
+
+def _agent(name: str | None, given: Any, session: SessionFunctions) -> AgentUse:
+    if isinstance(given, Mapping):
+        return _defined({"name": name, **given} if name is not None else given)
+    if not callable(given) or isinstance(given, type):
+        raise PlanError(
+            f"{CALL}: agent '{name}' must be a function or a definition with a type, not {given!r:.60}."
+        )
+    if name is None:
+        name = getattr(given, "__name__", "<lambda>")
+        if name == "<lambda>":
+            raise PlanError(f'{CALL}: an agent needs a name. Write: agents={{"mine": {given!r:.60}}}')
+    if (place := _importable(given)) is not None:
+        return AgentUse(name, "python", {"target": f"{place.module}:{place.name}"}, folder=str(place.root))
+    session.agents[name] = given
+    return AgentUse(name, "python", {"target": f"{SESSION}:{name}"}, folder=str(Path.cwd()))
+
+
+def _defined(definition: Mapping[str, Any]) -> AgentUse:
+    mistakes: list[Mistake] = []
+    found = agents_in(Document(CALL, {}), ("agents",), [dict(definition)], Path.cwd(), mistakes)
+    if mistakes:
+        raise SpecError(mistakes)
+    return next(iter(found.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a fresh process finds a function."""
+
+    module: str
+    name: str
+    root: Path
+    file: Path
+
+
+def _importable(function: Callable[..., Any]) -> _Place | None:
+    """None for lambdas, closures, bound methods, and whatever a script or a notebook defines itself.
+
+    Importing a script in order to find its function would run the script again.
+    """
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    name = getattr(function, "__qualname__", "")
+    file = Path(getattr(module, "__file__", None) or "")
+    if module is None or module.__name__ == "__main__" or file.suffix != ".py" or not file.is_file():
+        return None
+    if _attribute(module, name) is not function:
+        return None
+    levels = module.__name__.count(".") + (file.name == "__init__.py")
+    return _Place(module.__name__, name, file.resolve().parents[levels], file.resolve())
+
+
+def _attribute(module: ModuleType, name: str) -> object:
+    found: object = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def given_suite(options: Mapping[str, Any], session: SessionFunctions) -> Document:
+    """The suite that `cases`, `scorer`, `suite` and `limits` describe."""
+    name = options.get("suite", "cases")
+    benchmark: dict[str, Any] = {"id": name, "cases": _cases(options["cases"])}
+    if "scorer" in options:
+        benchmark["scorer"] = [_scorer(one, session) for one in as_list(options["scorer"])]
+    if "limits" in options:
+        benchmark["limits"] = dict(options["limits"])
+    return Document(CALL, {"suite": name, "benchmarks": [benchmark]})
+
+
+def _cases(given: str | Path | Sequence[Any]) -> str | list[Any]:
+    if isinstance(given, str | Path):
+        return str(given)
+    cases = [dict(case) if isinstance(case, Mapping) else case for case in given]
+    for index, case in enumerate(cases):
+        try:
+            json.dumps(case)
+        except (TypeError, ValueError) as error:
+            raise PlanError(f"{CALL}: cases.{index} must be data that JSON can hold: {error}.") from None
+    return cases
+
+
+def _scorer(given: Any, session: SessionFunctions) -> Any:
+    if isinstance(given, str | Mapping):
+        return dict(given) if isinstance(given, Mapping) else given
+    if not callable(given):
+        raise PlanError(f"{CALL}: a scorer must be a name, a definition or a function, not {given!r:.60}.")
+    place = _importable(given)
+    if place is not None and "." not in place.module:
+        return f"{place.file}::{place.name}"
+    if place is not None and str(place.root) in _searched_by_workers():
+        return f"{place.module}:{place.name}"
+    name = getattr(given, "__name__", type(given).__name__).strip("<>")
+    if name in session.all:
+        raise PlanError(f"{CALL}: two functions are called '{name}'. Rename one of them.")
+    session.scorers[name] = given
+    return f"{SESSION}:{name}"
+
+
+def _searched_by_workers() -> Iterable[str]:
+    """Where a fresh process finds modules without being told: installed packages and the current folder."""
+    import site
+
+    return {str(Path.cwd()), *site.getsitepackages(), site.getusersitepackages()}

@@ -1,0 +1,222 @@
+"""`assay.run`: what the command `assay run` does, from Python and with Python objects."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from assay.api.objects import CALL, SessionFunctions, given_agents, given_suite
+from assay.api.options import RunOptions, as_list, check_options
+from assay.api.results import RunResult
+from assay.errors import Mistake, PlanError, SpecError
+from assay.execute.runner import interruptible
+from assay.model import Budget, Isolation, Plan, Run, RunState
+from assay.pipeline import running
+from assay.pipeline.rating import failed_cases
+from assay.pipeline.reporting import report_of, write_reports
+from assay.plan.suite import CaseFilter
+from assay.plan.target import Request
+from assay.plugin import lookup
+from assay.plugin.session import session_functions
+from assay.report.progress import Watch, show_all_progress
+from assay.spec.load import REQUEST
+from assay.spec.settings import Settings, find_settings
+from assay.store.store import Store
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+T = TypeVar("T")
+_ONLY_WITH_CASES = ("scorer", "suite", "limits")
+_OF_RESUME = {"resume", "budget_usd", "budget_tokens", "report", "out", "progress", "db"}
+_KEYWORDS = {
+    "agent": "agents",
+    "iterations.measured": "repetitions",
+    "iterations.warmup": "warmup",
+    "output_dir": "out",
+    "tags": "group",
+    "until": "until_decided",
+    "benchmarks.0.cases": "cases",
+    "benchmarks.0.scorer": "scorer",
+    "benchmarks.0.limits": "limits",
+}
+"""Keys of specs and suites, and the keywords that set them."""
+
+
+def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunResult:
+    """Run a suite, a spec, a Python file or an experiment, or `cases` of your own, and return what was found.
+
+    >>> result = run("suite.yaml", agents=["fast"], repetitions=3)          # doctest: +SKIP
+    >>> result = run(cases=[{"input": "2+2", "expected": "4"}], agents={"mine": f}, scorer="exact")  # doctest: +SKIP
+
+    Takes the options of `assay run`. Functions that other processes can import run in a process of their own; lambdas,
+    closures and functions of the script or notebook itself run inline, which `result.isolation` says.
+    """
+    given = check_options("run", RunOptions, options)
+    if (file := lookup.file_being_imported()) is not None:
+        raise PlanError(
+            f"assay.run() was called while Assay imported '{file}', which would start runs without end. "
+            'Put the call below: if __name__ == "__main__":'
+        )
+    _check_combination(target, given)
+    return _off_the_loop(lambda: _run(None if target is None else str(target), given))
+
+
+def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> None:
+    if "resume" in given:
+        if target is not None or given.keys() - _OF_RESUME:
+            raise PlanError(
+                "run(resume=…) takes no target, and beside it only: "
+                f"{', '.join(sorted(_OF_RESUME - {'resume'}))}."
+            )
+        return
+    if target is None and "cases" not in given:
+        raise PlanError("run() needs something to run: a target such as 'suite.yaml', or cases=[…].")
+    if target is not None and (extra := [name for name in _ONLY_WITH_CASES if name in given]):
+        raise PlanError(
+            f"run(): {', '.join(extra)} belongs to cases of your own. '{target}' says that itself; leave one out."
+        )
+    if target is None and "agents" not in given:
+        raise PlanError('run(cases=…) needs agents to ask, such as agents={"mine": function}.')
+
+
+def _run(target: str | None, given: Mapping[str, Any]) -> RunResult:
+    settings = find_settings(Path.cwd())
+    formats = as_list(given.get("report"))
+    for name in formats:
+        lookup.find("reporters", name)
+    with open_store(given.get("db"), settings) as store:
+        done = _resume(given, store) if "resume" in given else _run_new(target, given, settings, store)
+        report = report_of(store, done.id)
+        folder = Path(given.get("out") or done.output_dir or f"report-{done.id}")
+        files = write_reports(report, formats, folder) if formats else []
+    if done.state is RunState.INTERRUPTED:
+        raise KeyboardInterrupt(f"Run '{done.id}' was interrupted. Go on with: run(resume='{done.id}')")
+    return RunResult(report, tuple(files))
+
+
+def _run_new(target: str | None, given: Mapping[str, Any], settings: Settings, store: Store) -> Run:
+    session = SessionFunctions()
+    request = _request(target, given, session, store)
+    with session_functions(session.all):
+        with _keywords_named():
+            plan = running.prepare(request, settings, store)
+        _check_session(plan, session)
+        with _watching(plan, given) as watch:
+            return running.run_plan(plan, store, watch)
+
+
+def _resume(given: Mapping[str, Any], store: Store) -> Run:
+    found = store.run(given["resume"])
+    done = sum(store.progress(found.id).values())
+    with _watching(running.plan_of(found, store), given, done) as watch:
+        return running.resume(found.id, store, watch, _budget(given))
+
+
+def open_store(db: str | Path | None, settings: Settings) -> Store:
+    return Store.open(f"sqlite:///{db}" if isinstance(db, Path) else db or settings.db)
+
+
+def _watching(plan: Plan, given: Mapping[str, Any], done: int = 0) -> AbstractContextManager[Watch]:
+    return show_all_progress(plan, done) if given.get("progress") else nullcontext(running.unwatched)
+
+
+def _request(
+    target: str | None, given: Mapping[str, Any], session: SessionFunctions, store: Store
+) -> Request:
+    agents = given_agents(given.get("agents"), session)
+    suite = given_suite(given, session) if target is None else None
+    ids = frozenset(as_list(given.get("cases"))) if target is not None else frozenset()
+    if not all(isinstance(case, str) for case in ids):
+        raise PlanError(f"run('{target}', cases=…) chooses cases of the suite by their ids, which are texts.")
+    failed = failed_cases(store, given["failed"]) if "failed" in given else None
+    return Request(
+        target or CALL,
+        _changes(given, session),
+        agents,
+        CaseFilter(given.get("limit"), ids, frozenset(as_list(given.get("tags"))), failed),
+        given.get("concurrency"),
+        _budget(given),
+        suite,
+    )
+
+
+def _budget(given: Mapping[str, Any]) -> Budget:
+    return Budget(given.get("budget_usd"), given.get("budget_tokens"))
+
+
+def _changes(given: Mapping[str, Any], session: SessionFunctions) -> dict[str, Any]:
+    """The keys of a spec that the options stand for."""
+    iterations = {"measured": given.get("repetitions"), "warmup": given.get("warmup")}
+    until = {
+        "decided": given.get("until_decided"),
+        "tolerance": given.get("tolerance"),
+        "max": given.get("max_pairs"),
+    }
+    changes = {
+        **{name: given.get(name) for name in ("processes", "seed", "isolation", "executor")},
+        "params": dict(given.get("params", {})),
+        "sweep": {name: list(values) for name, values in given.get("sweep", {}).items()},
+        "iterations": {key: value for key, value in iterations.items() if value is not None},
+        "until": {key: value for key, value in until.items() if value is not None},
+        "load": [str(file) for file in as_list(given.get("load"))],
+        "tags": as_list(given.get("group")),
+        "output_dir": str(given["out"]) if "out" in given else None,
+    }
+    if session.all:
+        changes["isolation"] = _inline(given, session)
+    return {key: value for key, value in changes.items() if value not in ({}, [], None)}
+
+
+def _inline(given: Mapping[str, Any], session: SessionFunctions) -> str:
+    """The one isolation that functions of this session can have; all agents of the run get it, to be comparable."""
+    if given.get("isolation", "inline") != "inline":
+        raise PlanError(
+            f"isolation='{given['isolation']}' is not possible: {session.explain()} "
+            "Move it to a module, or leave isolation out to run inline."
+        )
+    if given.get("executor", "local") != "local":
+        raise PlanError(f"executor='{given['executor']}' is not possible: {session.explain()}")
+    return Isolation.INLINE.value
+
+
+def _check_session(plan: Plan, session: SessionFunctions) -> None:
+    if session.all and plan.suite is None:
+        raise PlanError(
+            f"'{plan.name}' starts processes of its own, and these cannot use {session.explain()} "
+            "Move it to a module."
+        )
+
+
+@contextmanager
+def _keywords_named() -> Iterator[None]:
+    """Mistakes of what was given in the call name the keyword."""
+    try:
+        yield
+    except SpecError as error:
+        raise SpecError(map(_by_keyword, error.mistakes)) from None
+
+
+def _by_keyword(mistake: Mistake) -> Mistake:
+    if mistake.file not in (REQUEST, CALL):
+        return mistake
+    for key, keyword in _KEYWORDS.items():
+        if mistake.key == key or mistake.key.startswith(f"{key}."):
+            return replace(mistake, file=CALL, key=keyword + mistake.key[len(key) :])
+    return replace(mistake, file=CALL)
+
+
+def _off_the_loop(act: Callable[[], T]) -> T:
+    """Act at once or, where an event loop is running as in a notebook, in a thread: async agents need a loop of their own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return act()
+    with interruptible(), ThreadPoolExecutor(1, thread_name_prefix="assay-run") as pool:
+        return pool.submit(contextvars.copy_context().run, act).result()
