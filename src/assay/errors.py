@@ -43,57 +43,59 @@ class Mistake:
 
 
 class SpecError(AssayError):
+    """A file that says what to run is wrong; `mistakes` has every mistake found in it."""
+
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
         super().__init__("\n".join(str(mistake) for mistake in self.mistakes))
 
 
 class LookupFailed(AssayError):
-    pass
+    """A name that nobody registered; the message lists the known ones."""
 
 
 class MissingExtra(AssayError):
-    pass
+    """Something that needs an optional package; the message says which to install."""
 
 
 class PlanError(AssayError):
-    pass
+    """The request contradicts itself, or asks for what cannot be done."""
 
 
 class OptionError(PlanError, TypeError):
-    pass
+    """A function of the Python API has no such keyword; also a TypeError."""
 
 
 class StoreError(AssayError):
-    pass
+    """The database cannot be reached, read or written."""
 
 
 class NewerSchema(StoreError):
-    pass
+    """The database was written by a later Assay."""
 
 
 class StoreFull(StoreError):
-    pass
+    """No space is left; what was stored before is kept."""
 
 
 class SuiteNotFound(StoreError):
-    pass
+    """No suite was registered by that name."""
 
 
 class RunNotFound(AssayError):
-    pass
+    """No run, or several, by that id."""
 
 
 class Unlike(AssayError):
-    pass
+    """Two sides that cannot be compared."""
 
 
 class SeriesError(AssayError):
-    pass
+    """A list of numbers that cannot be read."""
 
 
 class ReportError(AssayError):
-    pass
+    """A document cannot be made from this run."""
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:

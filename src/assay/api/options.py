@@ -31,34 +31,63 @@ class RunOptions(TypedDict, total=False):
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
     agents: str | Function | Sequence[AgentGiven] | Mapping[str, Function | Mapping[str, Any]]
+    """Names, functions or definitions; or a mapping of names to functions or definitions. Default: all that the target names."""
     cases: str | Path | Sequence[str] | Sequence[CaseGiven]
+    """With a target: ids of the cases to run. Without one: the cases themselves, or a file of them."""
     scorer: ScorerGiven | Sequence[ScorerGiven]
+    """Of `cases` of your own: names of scorers, definitions, or functions of the output and the expected one."""
     suite: str
+    """Of `cases` of your own: the name under which leaderboards rank them."""
     limits: Mapping[str, float]
+    """Of `cases` of your own: `seconds`, `memory_mb`, `tokens` and `usd` that one execution may take."""
     limit: Count
+    """Only the first N cases of each benchmark."""
     tags: str | Sequence[str]
+    """Only cases with one of these tags."""
     failed: str
+    """A run: only cases that were not passed in it."""
     repetitions: Count
+    """Measured executions of each case, or in each process."""
     warmup: Annotated[int, Field(ge=0)]
+    """Warm-up executions."""
     processes: Count
+    """Fresh processes of an experiment."""
     concurrency: Count
+    """Cases put to an agent at a time."""
     isolation: Literal["process", "cold", "inline"]
+    """How far executions are kept apart; functions that only this process has run inline."""
     executor: str
+    """Where workers live."""
     seed: Annotated[int, Field(ge=0, lt=2**32)]
+    """Seed of order and experiments."""
     params: Mapping[str, Any]
+    """Params of the experiment, or options of the agents."""
     sweep: Mapping[str, Sequence[Any]]
+    """Axes: each name with its values."""
     budget_usd: Annotated[float, Field(gt=0)]
+    """End the run when it has cost this much."""
     budget_tokens: Count
+    """End the run when it has used this many tokens."""
     until_decided: str
+    """A metric: end as soon as it is decided which of two agents or trials is better."""
     tolerance: Share
+    """With `until_decided`: differences within it count as none."""
     max_pairs: Annotated[int, Field(ge=10, le=100_000)]
+    """With `until_decided`: pairs at the most."""
     group: str | Sequence[str]
+    """Tags of the run."""
     load: str | Path | Sequence[str | Path]
+    """Python files whose experiments, agents and scorers are made known by name."""
     report: str | Sequence[str]
+    """Formats of reports to write: html, md, json, csv, png, junit, or a plug-in's name."""
     out: str | Path
+    """Folder for the result and the reports."""
     resume: str
+    """Instead of a target: a run that was interrupted, to do what is missing of it."""
     progress: bool
+    """Show progress on standard error."""
     db: str | Path
+    """URL of the database, or the path of a SQLite file."""
 
 
 class CompareOptions(TypedDict, total=False):
@@ -67,10 +96,15 @@ class CompareOptions(TypedDict, total=False):
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
     metrics: str | Sequence[str]
+    """Only these metrics."""
     suite: str
+    """Of agents: their results on this suite."""
     type: Literal["head_to_head", "multi_agent", "time_series"]
+    """Default: by the number of sides."""
     tolerance: Share
+    """Differences within this share count as the same. Default: 0.03."""
     db: str | Path
+    """URL of the database, or the path of a SQLite file."""
 
 
 class GateOptions(TypedDict, total=False):
@@ -79,9 +113,13 @@ class GateOptions(TypedDict, total=False):
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
     baseline: str
+    """Name of the baseline, or a result file. Default: main."""
     tolerance: Share | Mapping[str, Share]
+    """What may be worse by no more than this share passes; for all metrics, or by metric."""
     metrics: str | Sequence[str]
+    """Judge only these metrics."""
     db: str | Path
+    """URL of the database, or the path of a SQLite file."""
 
 
 class LeaderboardOptions(TypedDict, total=False):
@@ -90,13 +128,21 @@ class LeaderboardOptions(TypedDict, total=False):
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
     suite: str
+    """Only of this suite."""
     category: str
+    """Only of suites of this category."""
     metric: Literal["overall", "accuracy", "speed", "efficiency", "cost", "reliability"]
+    """What to rank by. Default: overall."""
     limit: Count
+    """Rows at the most. Default: 20."""
     days: Count
+    """Only runs of the last N days."""
     since: datetime
+    """Only runs since then; a time without a zone is UTC."""
     tag: str
+    """Only runs with this tag."""
     db: str | Path
+    """URL of the database, or the path of a SQLite file."""
 
 
 INSTEAD = {

@@ -28,11 +28,13 @@ class RunResult:
     """One run with its findings."""
 
     report: Report
+    """The findings as objects, as reporters get them."""
     files: tuple[Path, ...] = ()
     """Reports that were asked for, where they were written."""
 
     @property
     def run_id(self) -> str:
+        """The run's id, for commands such as `assay show`."""
         return self.report.run.id
 
     @property
@@ -47,10 +49,12 @@ class RunResult:
 
     @property
     def trials(self) -> tuple[TrialReport, ...]:
+        """Agent by benchmark and point: estimates, counts and ratings."""
         return self.report.trials
 
     @property
     def warnings(self) -> tuple[Doubt, ...]:
+        """Reasons to read the figures with care."""
         return self.report.doubts
 
     def to_dict(self, *, executions: bool = False) -> dict[str, Any]:
@@ -91,6 +95,7 @@ class DocumentResult(dict[str, Any]):
         self._rows, self._show = rows, show
 
     def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary."""
         return dict(self)
 
     def to_pandas(self) -> Frame:
@@ -113,6 +118,7 @@ class GateResult(DocumentResult):
 
     @property
     def passed(self) -> bool:
+        """Whether the evidence shows nothing worse than the baseline."""
         return bool(self["passed"])
 
 
@@ -124,6 +130,7 @@ class LeaderboardResult(list[dict[str, Any]]):
         self._show = show
 
     def to_dict(self) -> dict[str, Any]:
+        """The same under the one key `leaderboards`."""
         return {"leaderboards": list(self)}
 
     def to_pandas(self) -> Frame:

@@ -52,11 +52,12 @@ _KEYWORDS = {
 def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunResult:
     """Run a suite, a spec, a Python file or an experiment, or `cases` of your own, and return what was found.
 
-    >>> result = run("suite.yaml", agents=["fast"], repetitions=3)          # doctest: +SKIP
-    >>> result = run(cases=[{"input": "2+2", "expected": "4"}], agents={"mine": f}, scorer="exact")  # doctest: +SKIP
-
     Takes the options of `assay run`. Functions that other processes can import run in a process of their own; lambdas,
     closures and functions of the script or notebook itself run inline, which `result.isolation` says.
+
+    Example:
+        result = run("suite.yaml", agents=["fast"], repetitions=3)
+        result = run(cases=[{"input": "2+2", "expected": "4"}], agents={"mine": function}, scorer="exact")
     """
     given = check_options("run", RunOptions, options)
     if (file := lookup.file_being_imported()) is not None:

@@ -198,7 +198,8 @@ def _with_overrides(read: Callable[..., Spec], request: Request) -> Spec:
         return spec
     with contextlib.suppress(AssayError):  # Planning tells of files that cannot be loaded, with their lines.
         _loaded(spec.folder, spec.run.load)
-    agents = [*request.agents, *map(_name_of, spec.run.agents)]
+    asked = (one.name if isinstance(one, AgentUse) else one for one in request.agents)
+    agents = [*asked, *map(_name_of, spec.run.agents)]
     return read(changes, assign_overrides(spec, request.changes, agents))
 
 
