@@ -138,12 +138,10 @@ def test_results_that_are_old_are_marked_stale(played: AssayInline) -> None:
     assert [dict(row.contender.stale) for row in board.standings] == [{"b": "40 days old"}] * 2
 
 
-def test_a_baseline_that_is_half_wrong_is_rated_one_half_by_its_own_cost(assay_inline: AssayInline) -> None:
+def test_a_first_run_that_is_half_wrong_is_rated_one_half_by_its_own_cost(assay_inline: AssayInline) -> None:
     paid = 'def paid(text): return {"output": text if int(text) % 2 else "?", "usd": 0.02}'
     assay_inline.write("agents.py", paid)
     assay_inline.write("s.yaml", suite(numbers(10), [python_agent("paid")]))
-    _run(assay_inline, "s.yaml")
-    assert assay_inline("baseline", "set", "main", "last").code == 0
     _run(assay_inline, "s.yaml")
     (trial,) = assay_inline("show", "last", "--json").json["trials"]
     assert trial["usd_per_solved"] == pytest.approx(0.04)
@@ -188,25 +186,17 @@ def test_a_store_without_one_ok_execution_has_no_board(project: AssayInline) -> 
 
 
 def test_a_board_without_references_ranks_by_what_there_is(assay_inline: AssayInline) -> None:
+    """The run is not completed, because `broken` never is ok: so it is no reference."""
     assay_inline.write("agents.py", AGENTS)
-    assay_inline.write("s.yaml", suite(numbers(20), [python_agent("good"), python_agent("bad")]))
-    _run(assay_inline, "s.yaml")
+    agents = [python_agent(name) for name in ("good", "bad", "broken")]
+    assay_inline.write("s.yaml", suite(numbers(20), agents))
+    assert assay_inline("run", "s.yaml", "-q").code == 1
     board = _board(assay_inline)
     assert "speed" not in board["dimensions"]
     by_speed = _board(assay_inline, "--metric", "speed")
     assert by_speed["standings"] == []
     assert any("speed is unrated" in text for text in by_speed["warnings"])
     assert assay_inline("leaderboard", "--metric", "speed").code == 0
-
-
-def test_a_baseline_that_was_set_since_gives_references_to_what_was_rated_before(
-    assay_inline: AssayInline,
-) -> None:
-    assay_inline.write("agents.py", AGENTS)
-    assay_inline.write("s.yaml", suite(numbers(20), [python_agent("good"), python_agent("bad")]))
-    _run(assay_inline, "s.yaml")
-    assert assay_inline("baseline", "set", "main", "last").code == 0
-    assert "speed" in _board(assay_inline)["dimensions"]
 
 
 def test_agents_are_rated_by_the_references_of_the_latest_run(played: AssayInline) -> None:

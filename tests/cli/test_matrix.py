@@ -43,7 +43,7 @@ def test_every_agent_has_a_rank_on_every_dimension_that_it_is_rated_on(played: A
         "dream": 1,
     }
     assert rows["good"]["avg_accuracy"] == 100
-    assert rows["good"]["efficiency_rank"] is None
+    assert rows["dream"]["efficiency_rank"] is None
     assert rows["fair"]["rank_intervals"]["accuracy"] == [2, 2]
     assert rows["good"]["intervals"]["accuracy"][0] < 100
     assert rows["good"]["rank_intervals"]["cost"] == [1, 3]
@@ -79,12 +79,14 @@ def _viewed(url: str, selected: str) -> dict[str, float | None]:
         return {row[0]: row[1] for row in connection.execute(sa.text(f"SELECT agent_id, {selected}"))}
 
 
-def test_views_have_the_figures_of_the_commands_once_a_baseline_is_set_or_gone(
+def test_views_have_the_figures_of_the_commands_before_and_after_the_reference_is_changed(
     assay_inline: AssayInline, url: str
 ) -> None:
+    """A solved case costs 1 usd in the first run, 4 usd in the second."""
     agents = [{"name": name, "type": "simulated", "seconds": 0.0, "usd": 1.0} for name in ("one", "two")]
     assay_inline.write("s.yaml", suite(numbers(20), agents))
-    for more in ((), ("--agent", "two")):
+    dear = ("--agent", "two", "--set", "agent.usd=4.0")
+    for more in ((), dear):
         assert assay_inline("run", "s.yaml", "-q", "--seed", "1", *more, "--db", url).code == 0
 
     def shown() -> dict[str, float | None]:
@@ -97,31 +99,13 @@ def test_views_have_the_figures_of_the_commands_once_a_baseline_is_set_or_gone(
     def ranked() -> dict[str, float | None]:
         return _viewed(url, "avg_cost FROM agent_comparison_matrix")
 
-    def baseline(*arguments: str) -> int:
-        return int(assay_inline("baseline", *arguments, "--json", "--db", url).json["rated_again"])
-
-    assert shown() == viewed() == ranked() == {"one": None, "two": None}
-    assert baseline("set", "main", "last") == 3
-    assert shown()["one"] == pytest.approx(50, abs=15)
-    assert viewed() == pytest.approx(shown())
-    assert ranked() == pytest.approx(shown())
-    deviations = _viewed(url, "deviation_from_baseline FROM benchmark_executions ORDER BY created_at")
-    assert deviations["two"] == 0
-    assert baseline("set", "other", "last") == 0
-    assert baseline("delete", "main") == 3
-    assert shown() == viewed() == ranked() == {"one": None, "two": None}
-
-
-def test_whoever_waits_for_ratings_is_told_how_far_they_are(
-    assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    agents = [{"name": name, "type": "simulated", "seconds": 0.0, "usd": 1.0} for name in ("one", "two")]
-    assay_inline.write("s.yaml", suite(numbers(3), agents))
-    assert assay_inline("run", "s.yaml", "-q").code == 0
-    monkeypatch.setattr("assay.cli.baseline.TOLD_EVERY_SECONDS", 0.0)
-    told = assay_inline("baseline", "set", "main", "last").err
-    assert "2 trials rated again by their new references so far" in told
-    assert "Rated again by their new references: 2 trials." in told
+    assert shown() == viewed() == ranked() == pytest.approx({"one": 50, "two": 20})
+    for baseline in (("set", "main", "last"), ("delete", "main")):
+        assert assay_inline("baseline", *baseline, "--json", "--db", url).json["rated_again"] == 0
+        assert shown() == viewed() == ranked() == pytest.approx({"one": 50, "two": 20})
+    change = assay_inline("suite", "reference", "s.yaml", "--set", "last", "--json", "--db", url).json
+    assert change["rated_again"] == 3
+    assert shown() == viewed() == ranked() == pytest.approx({"one": 80, "two": 50})
 
 
 def test_every_two_agents_meet_head_to_head(played: AssayInline) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 from assay.analysis.ratings import rate
 from assay.model import CaseTable, Limits, Ratings, Rubric
+from assay.model.rating import RatingScope, Reference, ReferenceOrigin
 
 Row = tuple[str, str, Mapping[str, float]]
 """Case, status and measurements."""
@@ -38,9 +40,16 @@ def rated(
     rows: Sequence[Row],
     reference: Mapping[str, float] | None = None,
     limits: Limits | None = None,
-    baseline: Mapping[str, float] | None = None,
+    first_run: Mapping[str, float] | None = None,
     weights: Mapping[str, float] | None = None,
     pass_mark: float = 0.5,
 ) -> Ratings:
     rubric = Rubric(weights or {}, reference or {}, pass_mark)
-    return rate(table(rows), rubric, limits or Limits(), baseline)
+    kept = {name: reference_of(name, value) for name, value in (first_run or {}).items()}
+    return rate(table(rows), rubric, limits or Limits(), kept)
+
+
+def reference_of(quantity: str, value: float) -> Reference:
+    """As the first completed run leaves it."""
+    scope = RatingScope("s", "b", "hash", simulated=False)
+    return Reference(scope, quantity, value, "r1", datetime(2026, 3, 1, tzinfo=UTC), ReferenceOrigin.FIRST)

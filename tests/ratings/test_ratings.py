@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tests.ratings.tables import failed, ok, rated, table
 
-from assay.analysis.ratings import curve, per_solved
+from assay.analysis.ratings import curve
+from assay.analysis.reference import typical_quantities
 from assay.model import Limits, Rating, Ratings
 from assay.stats.verdicts import consistency, pass_at, pass_hat
 
@@ -80,23 +81,42 @@ def test_speed_rates_the_median_of_the_completed_cases() -> None:
     assert value(rated(rows, {"seconds": 2}), "speed") == pytest.approx(1 / (1 + 4 / 2))
 
 
-def test_a_reference_comes_from_the_rubric_else_the_baseline_else_half_the_limit() -> None:
+def test_a_reference_comes_from_the_rubric_else_the_first_run_else_half_the_limit() -> None:
     rows, limits = [ok("a", seconds=1)], Limits(seconds=8)
     assert value(rated(rows, {"seconds": 1}, limits, {"seconds": 2}), "speed") == pytest.approx(1 / 2)
     assert value(rated(rows, {}, limits, {"seconds": 2}), "speed") == pytest.approx(1 / (1 + 1 / 2))
     assert value(rated(rows, {}, limits), "speed") == pytest.approx(1 / (1 + 1 / 4))
+    sources = [
+        rated(rows, {"seconds": 1}, limits, {"seconds": 2}).references["seconds"],
+        rated(rows, {}, limits, {"seconds": 2}).references["seconds"],
+        rated(rows, {}, limits).references["seconds"],
+    ]
+    assert [str(one) for one in sources] == ["rubric", "run r1, 2026-03-01", "half the limit"]
     unrated = rated(rows).dimensions["speed"]
     assert unrated.value is None
     assert unrated.basis.startswith("no reference")
 
 
-def test_what_a_baseline_takes_for_a_solved_case_is_that_of_all_its_trials_together() -> None:
-    first = table([ok("a", 1, usd=0.01, tokens=10), ok("b", 0, usd=0.03, tokens=30)])
-    second = table([ok("a", 1, usd=0.02), failed("b", usd=0.02), ok("c", None, usd=9.0)])
-    assert per_solved([first, second], 0.5) == {"usd": pytest.approx(0.08 / 2)}
-    assert per_solved([first], 0.5) == {"usd": pytest.approx(0.04), "tokens": 40}
-    assert per_solved([table([ok("a", 0, usd=1.0)])], 0.5) == {}
-    assert per_solved([], 0.5) == {}
+def test_a_run_as_reference_has_the_median_over_its_agents_of_what_ratings_use() -> None:
+    """One agent of the three solves nothing, so nobody knows what a solved case takes it."""
+    first = table([ok("a", 1, seconds=1, usd=0.01, tokens=10), ok("b", 0, seconds=3, usd=0.03, tokens=30)])
+    second = table(
+        [ok("a", 1, seconds=6, usd=0.02), failed("b", usd=0.02), ok("c", None, seconds=6, usd=9.0)]
+    )
+    third = table([ok("a", 0, seconds=9, usd=5.0)])
+    assert typical_quantities([first, second, third], 0.5) == pytest.approx(
+        {"seconds": 6, "usd": 0.04, "tokens": 40}
+    )
+
+
+def test_agents_that_failed_everything_or_used_nothing_up_do_not_move_the_reference() -> None:
+    paid = table([ok("a", seconds=2, usd=0.5, cpu_seconds=4, rss_max_bytes=2**22)])
+    free = table([ok("a", seconds=2, usd=0.0)])
+    broken = table([failed("a", seconds=100, usd=100)])
+    assert typical_quantities([paid, free, broken], 0.5) == pytest.approx(
+        {"seconds": 2, "usd": 0.5, "cpu_seconds": 4, "memory_mb": 4}
+    )
+    assert typical_quantities([broken], 0.5) == typical_quantities([], 0.5) == {}
 
 
 def test_cost_is_what_a_solved_case_costs_all_in() -> None:

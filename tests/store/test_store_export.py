@@ -60,6 +60,7 @@ def test_one_run_is_copied_with_all_that_is_its_own(store: Store, tmp_path: Path
         "artifacts": 1,
         "benchmarks": 0,
         "ratings": 0,
+        "rating_references": 0,
         "regressions": 0,
     }
 

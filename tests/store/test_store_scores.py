@@ -276,33 +276,3 @@ def test_a_trial_that_was_stopped_says_so(store: Store) -> None:
     _suite_run(store)
     store.add("r1", Batch((execution(0),), stopped={0: "the budget is spent"}))
     assert [one.status for one in store.latest_trials()] == ["stopped"]
-
-
-def _baseline_run(store: Store, run_id: str, seconds: float, suite: str = "small") -> None:
-    begin(store, run_id, suite_plan(small_suite(suite), GPT, NOP))
-    measured = [{"seconds": seconds * n, "tokens": 100.0 * n, "rss_max_bytes": n * 2**20} for n in (1, 2, 3)]
-    store.add(run_id, batch(_answered(n, "c1", {**one, "usd": 0.5}) for n, one in enumerate(measured)))
-    store.add(run_id, batch([_answered(9, "c1", {"seconds": 99.0}, Status.FAILED)]))
-    store.add(run_id, batch([execution(0, trial=1, measurements={"seconds": seconds * 3})]))
-
-
-def test_quantities_of_the_baseline_are_medians_over_its_ok_executions(store: Store) -> None:
-    _baseline_run(store, "r1", 1.0)
-    store.set_baseline("main", "r1")
-    assert store.baseline_quantities("small") == {
-        "sums": {"seconds": 2.5, "tokens": 200.0, "usd": 0.5, "memory_mb": 2.0}
-    }
-
-
-def test_a_baseline_named_like_the_suite_goes_before_main(store: Store) -> None:
-    _baseline_run(store, "r1", 1.0)
-    _baseline_run(store, "r2", 10.0)
-    store.set_baseline("main", "r1")
-    store.set_baseline("small", "r2")
-    assert store.baseline_quantities("small")["sums"]["seconds"] == 25.0
-
-
-def test_a_baseline_of_another_suite_gives_no_quantities(store: Store) -> None:
-    _baseline_run(store, "r1", 1.0, suite="other")
-    store.set_baseline("main", "r1")
-    assert store.baseline_quantities("small") == {}

@@ -338,14 +338,6 @@ def test_entries_are_chosen_by_suite_category_time_and_tag(store: Store) -> None
     assert store.categories() == {"two": "cost", "one": "speed"}
 
 
-def test_an_entry_knows_the_baseline_of_its_suite_when_it_was_rated(store: Store) -> None:
-    play(store, "r1", {"a": rated()})
-    store.set_baseline("main", "r1")
-    play(store, "r2", {"b": rated()}, started=NOON + timedelta(hours=1))
-    assert {entry.contender: entry.baseline for entry in store.entries(Filter())} == {"a": None, "b": "r1"}
-    assert (store.baseline_of("small"), store.baseline_of("other")) == ("r1", None)
-
-
 def test_a_trial_of_code_is_rated_without_a_standing(store: Store) -> None:
     run = begin(store)
     store.rate(run.trials[0].id, rated(accuracy=0.5))

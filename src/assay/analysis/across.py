@@ -67,8 +67,11 @@ def _merged(suites: Mapping[str, Sequence[Contender]]) -> list[_Merged]:
 
 
 def _is_alike(whole: Sequence[_Merged], task: Task) -> bool:
-    """Whether all were asked the same and rated by the same references."""
-    return len({(one.hashes[task], one.ratings[task].yardstick) for one in whole}) == 1
+    """Whether all were asked the same and rated by the same references, which simulated agents have of their own."""
+    kinds = {one.is_simulated for one in whole}
+    return len({one.hashes[task] for one in whole}) == 1 and all(
+        len({one.ratings[task].yardstick for one in whole if one.is_simulated is kind}) == 1 for kind in kinds
+    )
 
 
 def _lacking(agents: Sequence[str]) -> Iterator[str]:

@@ -71,7 +71,10 @@ def doubts(
         if unpriced := sum(rated.unpriced for rated in one.ratings.values()):
             yield f"{one.agent}: the cost of {unpriced} failed executions is unknown, so its cost is rated too well."
     for benchmark in benchmarks:
-        if len({one.ratings[benchmark].yardstick for one in _current(contenders, benchmark)}) > 1:
+        measures = {
+            (one.is_simulated, one.ratings[benchmark].yardstick) for one in _current(contenders, benchmark)
+        }
+        if len(measures) > len({is_simulated for is_simulated, _ in measures}):
             yield f"Not all agents were rated by the same references on {benchmark}: it tells nobody apart."
 
 

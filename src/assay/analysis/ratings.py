@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.analysis.marks import EFFICIENCY, marks_of
+from assay.analysis.reference import quantity, references_of
 from assay.analysis.rounds import OF_MACHINE, round_logs
 from assay.analysis.tally import Tally, outcomes_of, tally_of
 from assay.model import Limits, Rubric
-from assay.model.rating import DIMENSIONS, WEIGHTS, CaseTable, Rating, Ratings
+from assay.model.rating import DIMENSIONS, WEIGHTS, CaseTable, Rating, Ratings, Reference, ReferenceValue
 from assay.stats.means import t_quantile
 from assay.stats.order import median_interval
 from assay.stats.resample import Resample
@@ -27,8 +28,8 @@ DISAGREEMENT = 0.05
 """A judge whose two judgements of one output differ by more on average invalidates the scores."""
 
 Floats = NDArray[np.float64]
-References = Mapping[str, tuple[float, str]]
-"""Quantity to what counts as 0.5, and where that comes from."""
+References = Mapping[str, ReferenceValue]
+"""Quantity to what counts as 0.5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,12 @@ class Rated:
 
 
 def rate(
-    table: CaseTable, rubric: Rubric, limits: Limits, baseline: Mapping[str, float] | None = None
+    table: CaseTable, rubric: Rubric, limits: Limits, kept: Mapping[str, Reference] | None = None
 ) -> Ratings:
-    """Ratings of one trial; `baseline` has the reference quantities of the suite's baseline run, where there is one."""
+    """Ratings of one trial; `kept` are the stored references of its benchmark's definition, by quantity."""
     tally, outcomes = tally_of(table, rubric.pass_mark), outcomes_of(table, rubric.pass_mark)
     resample = Resample(tally.names, DRAWS)
-    reference = _references(rubric, limits, baseline or {})
+    reference = references_of(rubric, limits, kept)
     found = {
         "accuracy": _accuracy(tally, resample),
         "speed": _speed(tally, reference, resample),
@@ -65,15 +66,16 @@ def rate(
         solved=float((tally.passed / np.maximum(tally.scored, 1)).sum()),
         pass_at={k: value for k in ks if (value := pass_at(k, passed, repetitions)) is not None},
         pass_hat={k: value for k in ks if (value := pass_hat(k, passed, repetitions)) is not None},
-        usd_per_solved=_per_solved(tally, "usd"),
-        tokens_per_solved=_per_solved(tally, "tokens"),
+        usd_per_solved=quantity(tally, "usd"),
+        tokens_per_solved=quantity(tally, "tokens"),
         doubts=(*_doubts(tally, outcomes.unscored), *_disagreements(table)),
         weights={**WEIGHTS, **rubric.weights},
         yardstick=_yardstick(reference, rubric.pass_mark),
+        references=reference,
         attempted=len({c for c, s in zip(table.cases, table.statuses, strict=True) if s != "cancelled"}),
         unpriced=_unknown(tally, "usd"),
         names=tuple(tally.names),
-        marks=_compact(marks_of(tally, {name: value for name, (value, _) in reference.items()})),
+        marks=_compact(marks_of(tally, {name: one.value for name, one in reference.items()})),
         rounds=_rounds(table, {name: one.rating.value for name, one in found.items()}),
     )
 
@@ -95,30 +97,7 @@ def _compact(marks: Mapping[str, Floats]) -> dict[str, array[float]]:
 
 
 def _yardstick(reference: References, pass_mark: float) -> str:
-    return ", ".join(
-        [f"{name} {value!r}" for name, (value, _) in reference.items()] + [f"pass {pass_mark!r}"]
-    )
-
-
-def _references(rubric: Rubric, limits: Limits, baseline: Mapping[str, float]) -> References:
-    """From the rubric, else from the baseline, else half the limit."""
-    halves = {
-        "seconds": limits.seconds and limits.seconds / 2,
-        "tokens": limits.tokens and limits.tokens / 2,
-        "usd": limits.usd and limits.usd / 2,
-        "memory_mb": limits.memory_bytes and limits.memory_bytes / 2**21,
-    }
-    found: dict[str, tuple[float, str]] = {}
-    for name in ("seconds", "tokens", "usd", "cpu_seconds", "memory_mb"):
-        for source, value in (
-            ("rubric", rubric.reference.get(name)),
-            ("baseline", baseline.get(name)),
-            ("half the limit", halves.get(name)),
-        ):
-            if value:
-                found[name] = (float(value), source)
-                break
-    return found
+    return ", ".join([f"{name} {one.value!r}" for name, one in reference.items()] + [f"pass {pass_mark!r}"])
 
 
 def curve(x: float, reference: float) -> float:
@@ -147,9 +126,11 @@ def _speed(tally: Tally, reference: References, resample: Resample) -> Rated:
     if not len(seconds):
         return Rated(Rating("speed", None, basis="no execution completed"))
     if "seconds" not in reference:
-        missing = "no reference: give rubric.reference.seconds or limits.seconds"
+        missing = (
+            "no reference: the first completed run sets one, or rubric.reference.seconds or limits.seconds"
+        )
         return Rated(Rating("speed", None, basis=missing))
-    r, source = reference["seconds"]
+    r, source = reference["seconds"].value, reference["seconds"]
     middle = float(np.median(seconds))
     interval = median_interval([float(value) for value in seconds], LEVEL) or _log_interval(seconds)
     basis = f"median {middle:.4g} s, reference {r:.4g} s ({source})"
@@ -173,20 +154,6 @@ def _log_interval(seconds: Floats) -> tuple[float, float] | None:
 _LARGEST_LOG = 700.0
 
 
-def per_solved(tables: Sequence[CaseTable], pass_mark: float) -> dict[str, float]:
-    """Usd and tokens that all trials of a baseline took for a solved case: what their ratings of 0.5 stand for.
-
-    Without those that one of the trials cannot tell, or where nothing was solved.
-    """
-    tallies = [tally_of(table, pass_mark) for table in tables]
-    solved = sum(float(tally.passed.sum()) for tally in tallies)
-    return {
-        name: sum(float(tally.sums[name].sum()) for tally in tallies) / solved
-        for name in ("usd", "tokens")
-        if solved and all(name in tally.sums for tally in tallies)
-    }
-
-
 def _unknown(tally: Tally, name: str) -> int:
     """Executions that ought to be in the sum and are not; none where the agent is free."""
     if name not in tally.sums or not tally.sums[name].any():
@@ -194,26 +161,17 @@ def _unknown(tally: Tally, name: str) -> int:
     return int(tally.scored.sum() - tally.measured[name].sum())
 
 
-def _per_solved(tally: Tally, name: str) -> float | None:
-    if name not in tally.sums:
-        return None
-    total, solved = float(tally.sums[name].sum()), float(tally.passed.sum())
-    if total == 0:
-        return 0.0
-    return total / solved if solved else math.inf
-
-
 def _cost(tally: Tally, reference: References, resample: Resample) -> Rated:
-    x = _per_solved(tally, "usd")
+    x = quantity(tally, "usd")
     if x is None:
         unknown = "the cost is unknown" if tally.scored.any() else "nothing was scored"
         return Rated(Rating("cost", None, basis=unknown))
     if x == 0:
         return Rated(Rating("cost", 1.0, 1.0, 1.0, "free"), np.ones(DRAWS))
     if "usd" not in reference:
-        missing = "no reference: give rubric.reference.usd or limits.usd"
+        missing = "no reference: the first completed run with a cost sets one, or rubric.reference.usd or limits.usd"
         return Rated(Rating("cost", None, basis=missing))
-    r, source = reference["usd"]
+    r, source = reference["usd"].value, reference["usd"]
     draws = 1 / (1 + resample.ratios(tally.sums["usd"], tally.passed, math.inf) / r)
     basis = f"${x:.4g} per solved case, reference ${r:.4g} ({source})"
     return Rated(_rating("cost", curve(x, r), _middle_of(draws), basis), draws)
@@ -228,11 +186,10 @@ def _efficiency(tally: Tally, reference: References, resample: Resample) -> Rate
     """Geometric mean of the ratings of tokens per solved case, CPU seconds and peak memory, of those there are."""
     values, draws, names = [], [], []
     for name, metric, scale in EFFICIENCY:
-        if name in reference and metric in tally.sums and float(tally.sums[metric].sum()) > 0:
-            r, totals = reference[name][0], tally.sums[metric] / scale
+        if name in reference and (x := quantity(tally, name)):
+            r, totals = reference[name].value, tally.sums[metric] / scale
             per = tally.passed if name == "tokens" else tally.measured[metric]
-            whole = float(per.sum())
-            values.append(curve(float(totals.sum()) / whole if whole else math.inf, r))
+            values.append(curve(x, r))
             draws.append(1 / (1 + resample.ratios(totals, per, math.inf) / r))
             names.append(name)
     if not names:

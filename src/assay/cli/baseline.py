@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import click
 
 from assay.cli.session import Session, common
-from assay.units import count, counted
-
-TOLD_EVERY_SECONDS = 2.0
 
 
 @click.group()
@@ -23,16 +17,14 @@ def baseline() -> None:
 @click.argument("ref", metavar="RUN")
 @common
 def set_(session: Session, name: str, ref: str) -> None:
-    """Call RUN by NAME."""
-    from assay.pipeline.rating import set_baseline
-
+    """Call RUN by NAME. Ratings do not depend on baselines."""
     with session.store() as store:
         found = store.run(ref)
-        rated = set_baseline(store, name, found.id, _telling(session))
+        store.set_baseline(name, found.id)
     if session.is_json:
-        session.emit({"baseline": name, "run_id": found.id, "rated_again": rated})
+        session.emit({"baseline": name, "run_id": found.id, "rated_again": 0})
     else:
-        session.say(f"@{name} is now {found.id} ({found.name}).{_rated(rated)}")
+        session.say(f"@{name} is now {found.id} ({found.name}).")
         session.next(f"assay compare @{name} last")
 
 
@@ -41,34 +33,14 @@ def set_(session: Session, name: str, ref: str) -> None:
 @common
 def delete(session: Session, name: str) -> None:
     """Take NAME away from its run; the run itself stays."""
-    from assay.pipeline.rating import delete_baseline
-
     chosen = name.removeprefix("@")
     with session.store() as store:
-        run_id, rated = delete_baseline(store, chosen, _telling(session))
+        run_id = store.delete_baseline(chosen)
     if session.is_json:
-        session.emit({"deleted": chosen, "run_id": run_id, "rated_again": rated})
+        session.emit({"deleted": chosen, "run_id": run_id, "rated_again": 0})
     else:
-        session.say(f"There is no @{chosen} any more; run {run_id} stays.{_rated(rated)}")
+        session.say(f"There is no @{chosen} any more; run {run_id} stays.")
         session.next("assay baseline list")
-
-
-def _telling(session: Session) -> Callable[[int], None]:
-    """A line now and then, and none where it is over in a moment."""
-    told = time.monotonic()
-
-    def tell(rated: int) -> None:
-        nonlocal told
-        if time.monotonic() - told >= TOLD_EVERY_SECONDS:
-            told = time.monotonic()
-            session.say(f"{count(rated)} trials rated again by their new references so far")
-
-    return tell
-
-
-def _rated(trials: int) -> str:
-    """Of suites that take references from the baseline."""
-    return f" Rated again by their new references: {counted(trials, 'trial')}." if trials else ""
 
 
 @baseline.command("list")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from assay.cli.session import Session, common
-from assay.units import count, size
+from assay.units import count, counted, size
 
 
 @click.group()
@@ -37,18 +37,24 @@ def info(session: Session) -> None:
 @db.command()
 @common
 def upgrade(session: Session) -> None:
-    """Bring an older database to this version's schema."""
+    """Bring an older database to this version's schema, and rate its trials again where that needs it."""
+    from assay.cli.suite import tell_rated
+    from assay.pipeline.references import rate_after_upgrade
     from assay.store.store import upgrade as upgrade_store
 
     before, after = upgrade_store(session.db or session.settings.db)
+    with session.store() as store:
+        rated = rate_after_upgrade(store, tell_rated(session))
     if session.is_json:
-        session.emit({"from": before, "to": after})
+        session.emit({"from": before, "to": after, "rated_again": rated})
     else:
         session.say(
             f"The schema is {after} now, it was {before}."
             if before != after
             else f"The schema is {after} already."
         )
+        if rated:
+            session.say(f"{counted(rated, 'trial')} of suites rated again, by references that are fixed now.")
         session.next("assay db info")
 
 

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from assay.cli.session import Session, common
+from assay.units import count, counted
+
+if TYPE_CHECKING:
+    from assay.model import Suite
+    from assay.pipeline.references import ReferenceChange, ShownReference
+    from assay.store.store import Store
+
+_LISTED = 20
+"""Changed ratings that are shown; --json has all."""
+TELL_EVERY_SECONDS = 2.0
 
 
 @click.group()
 def suite() -> None:
-    """Register, list or check suites."""
+    """Register, list or check suites, and see what their ratings are relative to."""
 
 
 @suite.command()
@@ -84,3 +98,135 @@ def check(session: Session, target: str) -> int:
     click.echo(f"{health.suite} {sound} ({health.cases} cases).")
     session.next(f"assay run {target} --agent NAME")
     return 0 if health.is_sound else 1
+
+
+@suite.command()
+@click.argument("target", metavar="SUITE")
+@click.option("--set", "ref", metavar="RUN", help="Make RUN the reference, and rate all trials again by it.")
+@common
+def reference(session: Session, target: str, ref: str | None) -> None:
+    """Show what the ratings of SUITE are relative to: speed, efficiency and cost are 0.5 at the reference.
+
+    It comes from the rubric, else from the first completed run of the suite as it is defined now, else it is half of
+    the limit. With --set RUN the reference run changes, and with it the ratings of every run; it says which.
+    """
+    from assay.pipeline import references
+
+    with session.store() as store:
+        found = _definition(session, store, target)
+        change = ref and references.set_references(store, found, ref, tell_rated(session))
+        shown = references.shown_references(store, found)
+    if session.is_json:
+        session.emit(_reference_document(found, shown) | (_change_document(change) if change else {}))
+        return
+    from assay.report.references import reference_table
+
+    if change:
+        _print_change(session, change)
+    rows = [
+        (
+            f"{one.scope.benchmark}{' (simulated)' * one.scope.simulated}",
+            one.dimension,
+            one.quantity,
+            one.reference,
+        )
+        for one in shown
+    ]
+    session.console().print(reference_table(rows))
+    session.next(f"assay leaderboard --suite {found.name}", f"assay suite reference {target} --set RUN")
+
+
+def _definition(session: Session, store: Store, target: str) -> Suite:
+    """As its file or the registry has it now; of a suite that only has results, as its latest run was made."""
+    from assay.errors import LookupFailed
+    from assay.pipeline.references import find_definition
+    from assay.pipeline.running import registry_of
+    from assay.plan.target import find_suite
+
+    try:
+        return find_suite(target, session.settings, registry_of(store)).suite
+    except LookupFailed:
+        return find_definition(store, target)
+
+
+def tell_rated(session: Session) -> Callable[[], None]:
+    """Say now and then how many trials were rated again, and nothing where it is over in a moment."""
+    said, rated = time.monotonic(), 0
+
+    def tell() -> None:
+        nonlocal said, rated
+        rated += 1
+        if time.monotonic() - said >= TELL_EVERY_SECONDS:
+            said = time.monotonic()
+            session.say(f"{count(rated)} trials rated again so far")
+
+    return tell
+
+
+def _print_change(session: Session, change: ReferenceChange) -> None:
+    from assay.report.references import change_table
+
+    runs = len({one.run_id for one in change.ratings})
+    click.echo(
+        f"Run {change.run_id} is the reference now. {counted(change.rated, 'trial')} rated again; the ratings of "
+        f"{counted(len(change.ratings), 'trial')} in {counted(runs, 'run')} changed."
+    )
+    if change.left_out:
+        click.echo(f"Not measured by this run, so unchanged: {', '.join(change.left_out)}.")
+    if change.ratings:
+        rows = [
+            (one.run_id, one.agent, one.benchmark, one.before, one.after) for one in change.ratings[:_LISTED]
+        ]
+        session.console().print(change_table(rows))
+        if len(change.ratings) > _LISTED:
+            click.echo(f"({len(change.ratings) - _LISTED} more: --json)")
+    click.echo()
+
+
+def _reference_document(suite: Suite, shown: list[ShownReference]) -> dict[str, Any]:
+    from assay.report.references import reference_document
+
+    return {
+        "suite": suite.name,
+        "version": suite.version,
+        "hash": suite.hash,
+        "references": [
+            {
+                "benchmark": one.scope.benchmark,
+                "hash": one.scope.hash,
+                "simulated": one.scope.simulated,
+                "dimension": one.dimension,
+                "quantity": one.quantity,
+                **(reference_document(one.reference) if one.reference else {"value": None, "source": None}),
+            }
+            for one in shown
+        ],
+    }
+
+
+def _change_document(change: ReferenceChange) -> dict[str, Any]:
+    return {
+        "set": change.run_id,
+        "rated_again": change.rated,
+        "changed_references": [
+            {
+                "benchmark": one.after.scope.benchmark,
+                "simulated": one.after.scope.simulated,
+                "quantity": one.after.quantity,
+                "before": one.before and one.before.value,
+                "after": one.after.reference and one.after.reference.value,
+            }
+            for one in change.references
+        ],
+        "changed_ratings": [
+            {
+                "run_id": one.run_id,
+                "agent": one.agent,
+                "benchmark": one.benchmark,
+                "before": dict(one.before),
+                "after": dict(one.after),
+            }
+            for one in change.ratings
+        ],
+        "benchmarks_left_out": list(change.left_out),
+    }

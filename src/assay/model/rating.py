@@ -2,9 +2,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
 
 DIMENSIONS = ("accuracy", "speed", "efficiency", "cost", "reliability")
 WEIGHTS = {"accuracy": 0.30, "speed": 0.20, "efficiency": 0.20, "cost": 0.15, "reliability": 0.15}
+
+QUANTITIES = {
+    "seconds": "speed",
+    "tokens": "efficiency",
+    "usd": "cost",
+    "cpu_seconds": "efficiency",
+    "memory_mb": "efficiency",
+}
+"""What ratings compare with a reference, each with the dimension that it is part of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +42,64 @@ class Rating:
 
 
 @dataclass(frozen=True, slots=True)
+class RatingScope:
+    """Trials that share references: those of one definition of a benchmark, simulated agents apart from measured ones."""
+
+    suite: str
+    benchmark: str
+    hash: str
+    """Of the benchmark's definition."""
+    simulated: bool
+
+
+class ReferenceOrigin(StrEnum):
+    """How a run became the reference."""
+
+    FIRST = "first"
+    """It was the first completed run that put all cases."""
+    PARTIAL = "partial"
+    """It put only some of the cases; the first completed run that puts all of them replaces it."""
+    CHOSEN = "chosen"
+    """Somebody chose it: `assay suite reference --set`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A quantity of the run that ratings are relative to, stored with the definition of the benchmark."""
+
+    scope: RatingScope
+    quantity: str
+    value: float
+    run_id: str
+    """Stays when the run is deleted."""
+    ended: datetime
+    origin: ReferenceOrigin
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceValue:
+    """What a quantity was compared with in a rating: at this value the rating is 0.5."""
+
+    value: float
+    source: str
+    """`rubric`, `run` or `limit` (half of it)."""
+    run_id: str | None = None
+    ended: datetime | None = None
+    origin: str | None = None
+
+    def __str__(self) -> str:
+        """Where it comes from.
+
+        >>> str(ReferenceValue(1.0, "limit")), str(ReferenceValue(1.0, "run", "3fa2", datetime(2026, 3, 1)))
+        ('half the limit', 'run 3fa2, 2026-03-01')
+        """
+        if self.source == "run":
+            date = "" if self.ended is None else f", {self.ended:%Y-%m-%d}"
+            return f"run {self.run_id}{date}{', provisional' * (self.origin == ReferenceOrigin.PARTIAL)}"
+        return "half the limit" if self.source == "limit" else self.source
+
+
+@dataclass(frozen=True, slots=True)
 class Ratings:
     """A trial's five ratings, their weighted mean, and the counts behind them."""
 
@@ -51,6 +120,8 @@ class Ratings:
     """Of the dimensions in `overall`, before it is known which of them are rated."""
     yardstick: str = field(default="", compare=False)
     """References and pass mark: ratings by different ones are no measure for each other."""
+    references: Mapping[str, ReferenceValue] = field(default_factory=dict, compare=False)
+    """Quantity to what it was compared with."""
     attempted: int = field(default=0, compare=False)
     """Cases that were put to the agent, also those that count nowhere because the harness failed."""
     unpriced: int = field(default=0, compare=False)

@@ -227,9 +227,7 @@ def _carried_out(
             begun = _ruled(begun, plan, store, deciding)
         state = _final_state(store, begun, interrupt(), spending)
         if plan.suite is not None:
-            from assay.pipeline.rating import rate_trials
-
-            rate_trials(store, begun, plan.suite)
+            _rate(store, begun, plan.suite, state)
         store.finish(begun.id, state, datetime.now(UTC))
     finished = store.run(begun.id)
     if plan.output_dir:
@@ -238,6 +236,15 @@ def _carried_out(
 
         write_output_dir(report_of(store, begun.id), Path(plan.output_dir))
     return finished
+
+
+def _rate(store: Store, begun: Run, suite: Suite, state: RunState) -> None:
+    from assay.pipeline.rating import rate_trials
+    from assay.pipeline.references import establish_references
+
+    if state is RunState.COMPLETED:
+        establish_references(store, begun.id, datetime.now(UTC))
+    rate_trials(store, begun, suite)
 
 
 @contextmanager

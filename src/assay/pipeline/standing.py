@@ -214,14 +214,16 @@ def _why_stale(entry: Entry, now: datetime) -> str:
 
 
 def _ratings(store: Store, entries: Sequence[Entry]) -> dict[int, Ratings]:
-    """As they were kept; worked out again for trials of before that, and where others were rated by newer references."""
+    """As they were kept; worked out again for trials of before that, and where the rubric has changed since.
+
+    Simulated agents have references of their own.
+    """
     kept = store.ratings([entry.trial_id for entry in entries])
-    baseline = store.baseline_of(entries[0].suite)
     found: dict[int, Ratings] = {}
-    for benchmark in dict.fromkeys(entry.benchmark for entry in entries):
-        alike = [entry for entry in entries if entry.benchmark == benchmark]
+    for benchmark, simulated in dict.fromkeys((entry.benchmark, entry.simulated) for entry in entries):
+        alike = [entry for entry in entries if (entry.benchmark, entry.simulated) == (benchmark, simulated)]
         newest = max(alike, key=lambda entry: (entry.is_current, entry.started))
-        measure = kept.get(newest.trial_id) if newest.baseline == baseline else None
+        measure = kept.get(newest.trial_id)
         for entry in alike:
             rated = kept.get(entry.trial_id)
             is_comparable = entry.benchmark_hash == newest.benchmark_hash

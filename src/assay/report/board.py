@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from assay.model import DIMENSIONS, Leaderboard, Rating, Standing
+from assay.model.rating import QUANTITIES
 from assay.model.standing import Across, Contender, Duel, Matrix, MatrixRow, Overview, Place
 from assay.report.contests import ends_text, value_text
 from assay.report.figures import NOTHING
+from assay.report.references import used_references
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
 
 if TYPE_CHECKING:
@@ -96,6 +98,19 @@ def _legend(board: Leaderboard) -> Iterator[str]:
     for row in rows:
         if row.dominated_by:
             yield f"{row.contender.agent} is dominated by {', '.join(row.dominated_by)}"
+    yield from _references(board)
+
+
+def _references(board: Leaderboard) -> Iterator[str]:
+    """Where the references come from; their values are another command's."""
+    sources: dict[str, dict[str, None]] = {}
+    for row in (*board.standings, *board.simulated):
+        for ratings in row.contender.ratings.values():
+            for name, reference in used_references(ratings).items():
+                sources.setdefault(str(reference), {})[QUANTITIES[name]] = None
+    if sources:
+        listed = "; ".join(f"{', '.join(names)}: {source}" for source, names in sources.items())
+        yield f"Relative to a reference ({listed}); see assay suite reference {board.suite}"
 
 
 def _print_rows(rows: Sequence[Standing], board: Leaderboard, console: Console) -> None:

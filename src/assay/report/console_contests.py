@@ -19,6 +19,7 @@ from assay.report.contests import (
     outcome_names,
     outcome_numbers,
     rating_doubts,
+    reference_texts,
     solved_name,
     solved_text,
     spending_notes,
@@ -70,6 +71,8 @@ def print_contest(contest: Contest, console: Console) -> None:
 def _notes(contest: Contest) -> Iterator[Table]:
     for reason in unrated(contest):
         yield bullet(NOTHING, reason, "dim")
+    for text in reference_texts(contest):
+        yield bullet("=", text, "dim")
     for text in spending_notes(contest):
         yield bullet("$", text, "dim")
     for text in [*(text for entry in contest.entries for text in _failures(entry)), *_unsolved(contest)]:

@@ -20,6 +20,7 @@ from assay.model import (
 )
 from assay.model.rating import Judging
 from assay.report.figures import NOTHING, params_text, with_interval
+from assay.report.references import reference_notes
 from assay.units import count, significant, usd
 
 COLUMNS = (*DIMENSIONS, "overall")
@@ -202,6 +203,11 @@ def unrated(contest: Contest) -> list[str]:
             if rating.value is None:
                 agents.setdefault((name, rating.basis), []).append(entry.label)
     return [f"{_of(labels, contest)}{name} is unrated: {why}" for (name, why), labels in agents.items()]
+
+
+def reference_texts(contest: Contest) -> list[str]:
+    """What the ratings here are relative to."""
+    return reference_notes(entry.ratings for entry in contest.entries)
 
 
 def rating_doubts(contest: Contest) -> list[str]:

@@ -28,6 +28,7 @@ from assay.model import (
 from assay.report.contests import benchmark_of, cost_sources
 from assay.report.figures import doubts_of, question_text, ruling_verdict
 from assay.report.names import safe_name, trial_folder
+from assay.report.references import reference_document
 
 RESULT = "assay.result/1"
 TRIAL = "assay.trial/1"
@@ -188,6 +189,7 @@ def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
         "concurrency": trial.stored.trial.concurrency,
         "ratings": {name: _rating(rating) for name, rating in ratings.dimensions.items()},
         "overall": _rating(ratings.overall),
+        "references": {name: reference_document(one) for name, one in ratings.references.items()},
         "rating_warnings": list(ratings.doubts),
         "outcomes": dict(ratings.outcomes),
         "unscored": ratings.unscored,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from assay.model.rating import QUANTITIES
+from assay.report.references import reference_document
+
 if TYPE_CHECKING:
     from assay.model import Leaderboard, Standing
     from assay.model.standing import Across, Duel, Matrix, MatrixRow, Overview, Place
@@ -29,10 +32,28 @@ def _board(board: Leaderboard, limit: int) -> dict[str, Any]:
         "benchmarks": list(board.benchmarks),
         "dimensions": list(board.dimensions),
         "pareto_dimensions": list(board.pareto),
+        "references": _references(board),
         "standings": [_row(row) for row in board.standings[:limit]],
         "simulated": [_row(row) for row in board.simulated[:limit]],
         "warnings": list(board.doubts),
     }
+
+
+def _references(board: Leaderboard) -> list[dict[str, Any]]:
+    """What the ratings of today's benchmarks are relative to, of measured agents and of simulated ones."""
+    found: dict[tuple[str, bool, str], dict[str, Any]] = {}
+    for row in (*board.standings, *board.simulated):
+        contender = row.contender
+        for benchmark, ratings in contender.ratings.items():
+            for name, reference in ratings.references.items() if benchmark not in contender.outdated else ():
+                found[benchmark, contender.is_simulated, name] = {
+                    "benchmark": benchmark,
+                    "simulated": contender.is_simulated,
+                    "dimension": QUANTITIES[name],
+                    "quantity": name,
+                    **reference_document(reference),
+                }
+    return list(found.values())
 
 
 def _across(across: Across, limit: int) -> dict[str, Any]:

@@ -44,7 +44,7 @@ from assay.model import (
     metric_named,
 )
 from assay.model.metric import JUDGING
-from assay.model.rating import Judging
+from assay.model.rating import Judging, ReferenceValue
 from assay.report import schema
 
 _SHOWN_FAILURES = 20
@@ -146,7 +146,12 @@ def _ratings(trial: schema.Trial) -> Ratings | None:
         usd_per_solved=trial.usd_per_solved,
         tokens_per_solved=trial.tokens_per_solved,
         doubts=tuple(trial.rating_warnings or ()),
+        references={name: _reference(one) for name, one in (trial.references or {}).items()},
     )
+
+
+def _reference(entry: schema.ReferenceValue) -> ReferenceValue:
+    return ReferenceValue(entry.value, entry.source, entry.run_id, entry.date, entry.origin)
 
 
 def _rating(name: str, entry: schema.Rating) -> Rating:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -154,6 +155,21 @@ class Rating(BaseModel):
     basis: str = Field("", description="What it rests on, or why there is none")
 
 
+class ReferenceValue(BaseModel):
+    """What a quantity was compared with: at this value the rating is 0.5."""
+
+    value: float = Field(
+        description="In the unit that the quantity's name says; `usd` and `tokens` per solved case"
+    )
+    source: str = Field(description="`rubric`, `run`, or `limit` (half of it)")
+    run_id: str | None = Field(None, description="The run that it comes from")
+    date: datetime | None = Field(None, description="When that run ended")
+    origin: str | None = Field(
+        None,
+        description="Of a run: `first` (completed first), `partial` (provisional: only some cases) or `chosen`",
+    )
+
+
 class Suite(BaseModel):
     """Which suite was run; its hash changes with any part of its definition."""
 
@@ -215,6 +231,10 @@ class Trial(BaseModel):
         None, description="Of a suite: `accuracy`, `speed`, `efficiency`, `cost`, `reliability`"
     )
     overall: Rating | None = Field(None, description="Of a suite: weighted mean of the rated dimensions")
+    references: dict[str, ReferenceValue] | None = Field(
+        None,
+        description="Of a suite: what `seconds`, `tokens`, `usd`, `cpu_seconds` and `memory_mb` were compared with",
+    )
     rating_warnings: list[str] | None = Field(None, description="Of a suite: doubts about the ratings")
     outcomes: dict[str, int] | None = Field(
         None,

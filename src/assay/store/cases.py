@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import median
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,20 +11,12 @@ from assay.model import DIMENSIONS, CaseTable, Phase, Ratings
 from assay.model.metric import JUDGING
 from assay.model.rating import Judging
 from assay.store.bulk import fetch_rows, insert_rows
-from assay.store.reading import OkMeasured, columns, read_metrics
+from assay.store.reading import columns, read_metrics
 from assay.store.standings import write_standing
-from assay.store.tables import baselines, executions, measurements, trials
+from assay.store.tables import executions, measurements, trials
 
 _CHUNK = 500
 _RATED = ("score", "seconds", "usd", "tokens", "cpu_seconds", "rss_max_bytes", "ttft")
-_QUANTITIES = {
-    "seconds": ("seconds", 1),
-    "tokens": ("tokens", 1),
-    "usd": ("usd", 1),
-    "cpu_seconds": ("cpu_seconds", 1),
-    "memory_mb": ("rss_max_bytes", 2**20),
-}
-"""What ratings are measured against: the metric behind it, and what that is divided by."""
 
 Done = set[tuple[str, str, int]]
 """Phase, case and repetition of what is stored."""
@@ -155,29 +145,3 @@ def _merge_details(
     chosen = executions.c.trial_id == trial_id, executions.c.seq == sa.bindparam("number")
     detail = sa.bindparam("merged", type_=executions.c.detail.type)
     connection.execute(executions.update().where(*chosen).values(detail=detail), merged)
-
-
-def read_baseline_quantities(connection: sa.Connection, suite: str) -> dict[str, dict[str, float]]:
-    """Of the baseline named like the suite, or else of `main`, where it has trials of the suite."""
-    for name in (suite, "main"):
-        query = (
-            sa.select(trials.c.benchmark, trials.c.id)
-            .join(baselines, baselines.c.run_id == trials.c.run_id)
-            .where(baselines.c.name == name, trials.c.suite == suite)
-            .order_by(trials.c.position)
-        )
-        if found := connection.execute(query).all():
-            return _quantities(connection, [(benchmark, trial_id) for benchmark, trial_id in found])
-    return {}
-
-
-def _quantities(connection: sa.Connection, found: Iterable[tuple[str, int]]) -> dict[str, dict[str, float]]:
-    values: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for benchmark, trial_id in found:
-        ok = OkMeasured(connection, trial_id)
-        for quantity, (metric, divisor) in _QUANTITIES.items():
-            values[benchmark][quantity] += [value / divisor for value in ok.series(connection, metric).values]
-    return {
-        benchmark: {quantity: median(measured) for quantity, measured in by_quantity.items() if measured}
-        for benchmark, by_quantity in values.items()
-    }

@@ -82,6 +82,11 @@ def _raw(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
 def _of_run(table: sa.Table, run_id: str) -> sa.ColumnElement[bool]:
     """Which rows of a table belong to a run, by the way the table hangs on it."""
     runs, trials = tables.runs, tables.trials
+    if table is tables.rating_references:
+        asked = trials.c.suite, trials.c.benchmark, trials.c.benchmark_hash
+        return sa.tuple_(table.c.suite, table.c.benchmark, table.c.hash).in_(
+            sa.select(*asked).where(trials.c.run_id == run_id)
+        )
     if "trial_id" in table.c:
         return table.c.trial_id.in_(sa.select(trials.c.id).where(trials.c.run_id == run_id))
     if "run_id" in table.c:

@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from assay.errors import SuiteNotFound, no_such
 from assay.model import Agent, AgentUse, Suite, SuiteRef
-from assay.store import definitions
+from assay.store import definitions, references
+from assay.store.refs import newest_first
 from assay.store.tables import DEFAULT_WORKSPACE, agents, benchmarks, runs, suites
 
 _TURN = 0x61737362
@@ -107,6 +108,7 @@ def delete_unused_suites(connection: sa.Connection, chosen: sa.ColumnElement[boo
     """Deletes those of the chosen suites that neither a run nor the registry needs."""
     is_run = sa.exists().where(runs.c.suite_id == suites.c.id)
     connection.execute(suites.delete().where(chosen, sa.not_(suites.c.registered), ~is_run))
+    references.delete_orphans(connection)
 
 
 def registered_suites(connection: sa.Connection) -> list[SuiteRef]:
@@ -122,6 +124,13 @@ def registered_suite(connection: sa.Connection, name: str) -> Suite:
         known = [suite.name for suite in registered_suites(connection)]
         raise SuiteNotFound(no_such(name, "registered suites", known))
     return definitions.suite_from(definition)
+
+
+def latest_suite(connection: sa.Connection, name: str) -> Suite | None:
+    """As the latest run of the suite was made with it."""
+    query = sa.select(suites.c.definition).join(runs).where(suites.c.name == name)
+    definition = connection.scalar(query.order_by(*newest_first).limit(1))
+    return definition and definitions.suite_from(definition)
 
 
 def suite_of_run(connection: sa.Connection, run_id: str) -> Suite | None:

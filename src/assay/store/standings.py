@@ -13,8 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.model import DIMENSIONS, WEIGHTS, Rating, Ratings
+from assay.model.rating import ReferenceValue
 from assay.store import plain
-from assay.store.tables import agents, baselines, benchmarks, ratings, runs, suites, tags, trials
+from assay.store.tables import agents, benchmarks, ratings, runs, suites, tags, trials
 
 _OK = ("pass", "fail")
 _SUMMED = (
@@ -58,8 +59,6 @@ class Entry:
     started: datetime
     """Its run."""
     ended: datetime
-    baseline: str | None
-    """The run that references came from, or would have come from."""
     failed: datetime | None = None
     """When the newest run began in which not one of its executions was ok; None where there is none."""
     given_up: datetime | None = None
@@ -106,7 +105,6 @@ def write_standing(connection: sa.Connection, trial_id: int, rated: Ratings) -> 
         "contender": contender_name(found.name, found.axes),
         "ok": sum(rated.outcomes.get(name, 0) for name in _OK) + rated.unscored,
         "cases": rated.attempted,
-        "baseline": read_baseline(connection, found.suite),
         "weights": dict(rated.weights),
         **_detail(rated),
     }
@@ -131,21 +129,14 @@ def _summary(rated: Ratings) -> dict[str, object]:
         **{name: getattr(rated, name) for name in _SUMMED},
         "dimensions": {name: asdict(rating) for name, rating in rated.dimensions.items()},
         "overall": asdict(rated.overall),
+        "references": {name: _written(reference) for name, reference in rated.references.items()},
         "usd_per_solved": rated.usd_per_solved,
         "tokens_per_solved": rated.tokens_per_solved,
     }
 
 
-def read_baseline(connection: sa.Connection, suite: str) -> str | None:
-    """The run that is the baseline of a suite: that of its name, else `main`, where it has trials of the suite."""
-    query = (
-        sa.select(baselines.c.run_id)
-        .where(baselines.c.name.in_((suite, "main")))
-        .where(sa.exists().where(trials.c.run_id == baselines.c.run_id, trials.c.suite == suite))
-        .order_by(sa.case((baselines.c.name == suite, 0), else_=1))
-    )
-    found: str | None = connection.scalar(query.limit(1))
-    return found
+def _written(reference: ReferenceValue) -> dict[str, object]:
+    return {**asdict(reference), "ended": reference.ended and reference.ended.isoformat()}
 
 
 # Reading
@@ -155,7 +146,7 @@ _rated = sa.table(
     sa.column("trial_id", sa.Integer),
     sa.column("run_id", sa.Text),
     *(sa.column(name, sa.Text) for name in ("suite", "category", "benchmark", "benchmark_hash", "contender")),
-    *(sa.column(name, sa.Text) for name in ("agent", "agent_version", "baseline")),
+    *(sa.column(name, sa.Text) for name in ("agent", "agent_version")),
     sa.column("simulated", sa.Boolean),
     *(sa.column(name, sa.Integer) for name in ("ok", "cases", "all_cases", "is_current", "is_whole")),
     sa.column("started", runs.c.started.type),
@@ -227,13 +218,6 @@ def read_categories(connection: sa.Connection) -> dict[str, str]:
     return found
 
 
-def read_rated_runs(connection: sa.Connection, suite: str) -> list[str]:
-    has_ratings = sa.exists().where(
-        trials.c.run_id == runs.c.id, trials.c.suite == suite, ratings.c.trial_id == trials.c.id
-    )
-    return list(connection.scalars(sa.select(runs.c.id).where(has_ratings).order_by(runs.c.started)))
-
-
 def read_ratings(connection: sa.Connection, trial_ids: Sequence[int]) -> dict[int, Ratings]:
     """Of those trials that have them case by case."""
     column = ratings.c
@@ -268,10 +252,16 @@ def _ratings_from(row: sa.Row[Any], names: tuple[str, ...]) -> Ratings:
         pass_at=_by_number(read.pop("pass_at")),
         pass_hat=_by_number(read.pop("pass_hat")),
         doubts=tuple(read.pop("doubts")),
+        references={name: _reference(written) for name, written in read.get("references", {}).items()},
         usd_per_solved=_number(read.pop("usd_per_solved")),
         tokens_per_solved=_number(read.pop("tokens_per_solved")),
         **{name: read[name] for name in _SUMMED if name in read},
     )
+
+
+def _reference(written: Mapping[str, Any]) -> ReferenceValue:
+    ended = written["ended"]
+    return ReferenceValue(**{**written, "ended": ended and datetime.fromisoformat(ended)})
 
 
 def _by_number(written: Mapping[str, float]) -> dict[int, float]:

@@ -39,6 +39,7 @@ from assay.store import (
     listing,
     pruning,
     reading,
+    references,
     refs,
     registry,
     schema,
@@ -49,6 +50,7 @@ from assay.store.address import Address, read_address
 from assay.store.export import export
 from assay.store.history import AgentTrial, Columns
 from assay.store.listing import RunSummary, TrialSummary
+from assay.store.references import CompletedTrial
 from assay.store.schema import upgrade
 from assay.store.standings import Entry, Filter
 from assay.store.tables import (
@@ -63,7 +65,7 @@ from assay.store.tables import (
 )
 
 if TYPE_CHECKING:
-    from assay.model.rating import Judging
+    from assay.model.rating import Judging, RatingScope, Reference
     from assay.model.regression import Regression, RegressionState
 
 __all__ = ["RunSummary", "Store", "TrialSummary", "upgrade"]
@@ -311,20 +313,42 @@ class Store:
         with self._engine.connect() as connection:
             return standings.read_board_benchmarks(connection, suite)
 
-    def rated_runs(self, suite: str) -> list[str]:
-        """Ids of the runs of a suite whose trials have ratings, the oldest first."""
-        with self._engine.connect() as connection:
-            return standings.read_rated_runs(connection, suite)
+    # What ratings are relative to
 
-    def baseline_of(self, suite: str) -> str | None:
-        """The run that references of a suite's ratings come from where its rubric has none."""
+    def rating_scopes(self, run_id: str | None = None) -> dict[RatingScope, list[int]]:
+        """What the trials of a run, or of all runs, are rated in, with the ids of the trials."""
         with self._engine.connect() as connection:
-            return standings.read_baseline(connection, suite)
+            return references.read_scopes(connection, run_id)
 
-    def baseline_quantities(self, suite: str) -> dict[str, dict[str, float]]:
-        """Benchmark to medians over the ok executions of the suite's baseline: seconds, tokens, usd, cpu_seconds, memory_mb."""
-        with self._direct(self._engine) as connection:
-            return cases.read_baseline_quantities(connection, suite)
+    def completed_trials(self, scope: RatingScope) -> list[CompletedTrial]:
+        """Of completed runs: those of all cases first, and among them the run that was completed first."""
+        with self._engine.connect() as connection:
+            return references.read_completed(connection, scope)
+
+    def rated_trials(self, scope: RatingScope) -> list[tuple[str, int]]:
+        """Run and id of every trial in the scope that has ratings, the oldest run first."""
+        with self._engine.connect() as connection:
+            return references.read_rated(connection, scope)
+
+    def outdated_ratings(self) -> list[tuple[str, int]]:
+        """Run and id of every trial whose ratings an older version made."""
+        with self._engine.connect() as connection:
+            return references.read_outdated(connection)
+
+    def references(self, suite: str) -> list[Reference]:
+        """Of every definition of the suite that was rated."""
+        with self._engine.connect() as connection:
+            return references.read_references(connection, suite)
+
+    def trial_references(self, trial_id: int) -> dict[str, Reference]:
+        """Those of the definition that a trial was made with, by quantity."""
+        with self._engine.connect() as connection:
+            return references.read_trial_references(connection, trial_id)
+
+    def keep_references(self, kept: Iterable[Reference]) -> None:
+        """A chosen reference replaces any other, a first one only a partial one."""
+        with self._writer.begin() as connection:
+            references.write_references(connection, kept)
 
     # What an operator registered
 
@@ -352,6 +376,11 @@ class Store:
         """The registered suite of that name, whole."""
         with self._engine.connect() as connection:
             return registry.registered_suite(connection, name)
+
+    def latest_suite(self, name: str) -> Suite | None:
+        """As its latest run was made with it, whole; None where it was never run."""
+        with self._engine.connect() as connection:
+            return registry.latest_suite(connection, name)
 
     # Keeping order
 

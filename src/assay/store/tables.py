@@ -35,8 +35,11 @@ ratings         what a ranking needs of a trial that was rated: who contends (an
                 options), on what, how much of it was done, and from the ratings everything that is not a column of `trials`.
                 `marks` are what each case says of each rated dimension, one float32 a case, dimension by dimension as
                 `dimensions` names them; `case_names` are the cases, compressed; `digest` is the same where they are.
-                `baseline` is the run that references were taken from, or would have been. Trials that were rated before
-                there was this table have neither marks nor a summary
+                `baseline` is empty: up to revision 0006 it was the run that references were taken from. Trials that were
+                rated by an older version have neither marks nor a summary until `assay db upgrade` has rated them again
+rating_references  what ratings are relative to where a rubric gives no reference: a quantity of a run, for one definition of a
+                benchmark (its hash) and for simulated agents apart from measured ones. `run_id` is no foreign key, because
+                a reference stays when its run is deleted; it goes with the last stored definition of the benchmark
 assay_revision  the schema's revision, kept by Alembic under a name that leaves room for other programs' tables
 
 Measurements hang on their trial rather than on their execution: a cascade from an execution would have to search all of the
@@ -65,7 +68,7 @@ import sqlalchemy as sa
 
 from assay.store import plain
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 """Every revision of the schema, the newest last: known here so that opening a store need not load Alembic."""
 
 DEFAULT_WORKSPACE = 1
@@ -333,6 +336,21 @@ ratings = sa.Table(
     sa.Column("summary", _Written),
     sa.Column("marks", sa.LargeBinary),
     sa.Column("case_names", sa.LargeBinary),
+)
+
+rating_references = sa.Table(
+    "rating_references",
+    metadata,
+    sa.Column("workspace_id", _own("workspaces"), primary_key=True),
+    sa.Column("suite", sa.Text, primary_key=True),
+    sa.Column("benchmark", sa.Text, primary_key=True),
+    sa.Column("hash", sa.Text, primary_key=True),
+    sa.Column("simulated", sa.Boolean, primary_key=True),
+    sa.Column("quantity", sa.Text, primary_key=True),
+    sa.Column("value", sa.Double, nullable=False),
+    sa.Column("run_id", sa.Text, nullable=False),
+    sa.Column("ended", _Instant, nullable=False),
+    sa.Column("origin", sa.Text, nullable=False),
 )
 
 regressions = sa.Table(

@@ -1,0 +1,256 @@
+"""What ratings are relative to: set by the first completed run of a definition, shown, and changed on request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from assay.errors import LookupFailed, PlanError, no_such
+from assay.model import DIMENSIONS, Ratings, Run, RunState, Suite
+from assay.model.rating import QUANTITIES, RatingScope, Reference, ReferenceOrigin, ReferenceValue
+from assay.pipeline.rating import benchmark_of, ratings_of
+from assay.store.references import CompletedTrial
+from assay.store.store import Store
+
+Watch = Callable[[], None]
+"""Is called after each trial that was rated again: a thousand take half a minute."""
+
+
+def unwatched() -> None: ...
+
+
+def establish_references(store: Store, run_id: str, ended: datetime) -> None:
+    """Store what a run that is being completed is the first to tell, and rate earlier trials by it.
+
+    A run of only some of a benchmark's cases is a reference until a run of all of them is completed.
+    """
+    run = store.run(run_id)
+    suite = store.suite_of(run_id)
+    assert suite is not None
+    by_id = {stored.id: stored for stored in run.trials}
+    for scope, trial_ids in store.rating_scopes(run_id).items():
+        ending = [
+            CompletedTrial(
+                trial_id,
+                run_id,
+                ended,
+                stored.stopped is None and len(stored.trial.cases) >= len(benchmark_of(stored, suite).cases),
+            )
+            for trial_id in trial_ids
+            if (stored := by_id[trial_id])
+        ]
+        _establish(store, scope, ending, unwatched)
+
+
+def rate_after_upgrade(store: Store, watch: Watch = unwatched) -> int:
+    """Store references of definitions that have none, and rate every trial that an older version rated."""
+    scopes = store.rating_scopes()
+    rated = 0
+
+    def count() -> None:
+        nonlocal rated
+        rated += 1
+        watch()
+
+    known = {reference.scope for suite in {s.suite for s in scopes} for reference in store.references(suite)}
+    for scope in scopes:
+        if scope not in known:
+            _establish(store, scope, (), count)
+    _rate_again(store, store.outdated_ratings(), count)
+    if rated:
+        store.refresh()
+    return rated
+
+
+def _establish(store: Store, scope: RatingScope, ending: Sequence[CompletedTrial], watch: Watch) -> None:
+    known = _stored(store, scope)
+    # Earlier runs have told all they can, unless nobody looked at them yet.
+    candidates = list(ending) if known else [*store.completed_trials(scope), *ending]
+    candidates.sort(key=lambda trial: not trial.is_whole)
+    found: dict[str, Reference] = {}
+    for (run_id, is_whole), group in groupby(candidates, lambda trial: (trial.run_id, trial.is_whole)):
+        if all(_is_settled(known.get(name) or found.get(name)) for name in QUANTITIES):
+            break
+        trials = list(group)
+        origin = ReferenceOrigin.FIRST if is_whole else ReferenceOrigin.PARTIAL
+        values = _quantities(store, run_id, [trial.trial_id for trial in trials])
+        for name, value in values.items():
+            if name not in found and (name not in known or (is_whole and not _is_settled(known[name]))):
+                found[name] = Reference(scope, name, value, run_id, trials[0].ended, origin)
+    if found:
+        store.keep_references(found.values())
+        _rate_again(store, store.rated_trials(scope), watch)
+
+
+def _is_settled(reference: Reference | None) -> bool:
+    return reference is not None and reference.origin is not ReferenceOrigin.PARTIAL
+
+
+def _stored(store: Store, scope: RatingScope) -> dict[str, Reference]:
+    return {one.quantity: one for one in store.references(scope.suite) if one.scope == scope}
+
+
+def _quantities(store: Store, run_id: str, trial_ids: Sequence[int]) -> dict[str, float]:
+    from assay.analysis.reference import typical_quantities
+
+    suite = store.suite_of(run_id)
+    assert suite is not None
+    stored = next(one for one in store.run(run_id).trials if one.id == trial_ids[0])
+    tables = [store.case_table(trial_id) for trial_id in trial_ids]
+    return typical_quantities(tables, benchmark_of(stored, suite).rubric.pass_mark)
+
+
+def _rate_again(store: Store, trials: Iterable[tuple[str, int]], watch: Watch) -> None:
+    for run_id, group in groupby(trials, lambda trial: trial[0]):
+        suite = store.suite_of(run_id)
+        assert suite is not None
+        by_id = {stored.id: stored for stored in store.run(run_id).trials}
+        for _, trial_id in group:
+            store.rate(trial_id, ratings_of(store, by_id[trial_id], suite))
+            watch()
+
+
+# Shown
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReference:
+    """What one quantity of a benchmark is compared with; None where there is nothing yet."""
+
+    scope: RatingScope
+    quantity: str
+    reference: ReferenceValue | None
+
+    @property
+    def dimension(self) -> str:
+        return QUANTITIES[self.quantity]
+
+
+def find_definition(store: Store, name: str) -> Suite:
+    """The suite of that name as its latest run was made with it."""
+    suite = store.latest_suite(name)
+    if suite is None:
+        raise LookupFailed(no_such(name, "suites with results", store.categories()))
+    return suite
+
+
+def shown_references(store: Store, suite: Suite) -> list[ShownReference]:
+    """Benchmark by benchmark as the suite has them now; simulated agents only where there are such results."""
+    from assay.analysis.reference import references_of
+
+    stored = store.references(suite.name)
+    found: list[ShownReference] = []
+    for benchmark in suite.benchmarks:
+        for simulated in (False, True):
+            scope = RatingScope(suite.name, benchmark.id, benchmark.hash, simulated)
+            kept = {reference.quantity: reference for reference in stored if reference.scope == scope}
+            if simulated and not kept:
+                continue
+            values = references_of(benchmark.rubric, benchmark.limits, kept)
+            by_dimension = sorted(QUANTITIES, key=lambda name: DIMENSIONS.index(QUANTITIES[name]))
+            found += [ShownReference(scope, name, values.get(name)) for name in by_dimension]
+    return found
+
+
+# Changed
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedReference:
+    before: ReferenceValue | None
+    after: ShownReference
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRating:
+    """A trial's ratings before and after its reference was changed: the five dimensions and `overall`."""
+
+    run_id: str
+    agent: str
+    benchmark: str
+    before: Mapping[str, float | None]
+    after: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceChange:
+    run_id: str
+    references: tuple[ChangedReference, ...]
+    ratings: tuple[ChangedRating, ...]
+    """Only those that are different now."""
+    rated: int
+    """Trials that were rated again."""
+    left_out: tuple[str, ...]
+    """Benchmarks of the suite that the run did not put as the suite has them now, or without one ok execution."""
+
+
+def set_references(store: Store, suite: Suite, ref: str, watch: Watch = unwatched) -> ReferenceChange:
+    """Make a run the reference of every benchmark that it put as the suite has it; rate all trials of those again."""
+    run = store.run(ref)
+    chosen = {
+        scope: values
+        for scope, trial_ids in _scopes_to_set(store, suite, run).items()
+        if (values := _quantities(store, run.id, trial_ids))
+    }
+    if not chosen:
+        raise PlanError(
+            f"Run '{run.id}' tells nothing to compare with: not one of its executions was ok. Name another run."
+        )
+    shown = {(one.scope, one.quantity): one.reference for one in shown_references(store, suite)}
+    trials = [trial for scope in chosen for trial in store.rated_trials(scope)]
+    ratings = store.ratings([trial_id for _, trial_id in trials])
+    origin, ended = ReferenceOrigin.CHOSEN, run.ended or run.started
+    store.keep_references(
+        Reference(scope, name, value, run.id, ended, origin)
+        for scope, values in chosen.items()
+        for name, value in values.items()
+    )
+    _rate_again(store, sorted(trials), watch)
+    store.refresh()
+    after = [one for one in shown_references(store, suite) if one.scope in chosen]
+    put = {scope.benchmark for scope in chosen}
+    return ReferenceChange(
+        run.id,
+        tuple(
+            ChangedReference(before, one)
+            for one in after
+            if (before := shown.get((one.scope, one.quantity))) != one.reference
+        ),
+        tuple(_changed_ratings(store, trials, ratings)),
+        len(trials),
+        tuple(benchmark.id for benchmark in suite.benchmarks if benchmark.id not in put),
+    )
+
+
+def _scopes_to_set(store: Store, suite: Suite, run: Run) -> dict[RatingScope, list[int]]:
+    if run.state is RunState.RUNNING:
+        raise PlanError(f"Run '{run.id}' is still going on. Wait for it, or name another run.")
+    if run.suite is None or run.suite.name != suite.name:
+        raise PlanError(f"Run '{run.id}' is not of suite '{suite.name}', so it cannot be its reference.")
+    hashes = {benchmark.id: benchmark.hash for benchmark in suite.benchmarks}
+    found = {s: ids for s, ids in store.rating_scopes(run.id).items() if hashes.get(s.benchmark) == s.hash}
+    if not found:
+        raise PlanError(
+            f"Run '{run.id}' was made with another definition of suite '{suite.name}': no benchmark is the same."
+        )
+    return found
+
+
+def _changed_ratings(
+    store: Store, trials: Sequence[tuple[str, int]], before: Mapping[int, Ratings]
+) -> Iterator[ChangedRating]:
+    after = store.ratings([trial_id for _, trial_id in trials])
+    for run_id, group in groupby(sorted(trials), lambda trial: trial[0]):
+        by_id = {stored.id: stored.trial for stored in store.run(run_id).trials}
+        for _, trial_id in group:
+            was = _values(before[trial_id]) if trial_id in before else {}
+            values = _values(after[trial_id])
+            if was != values:
+                trial = by_id[trial_id]
+                yield ChangedRating(run_id, trial.agent.name, trial.benchmark, was, values)
+
+
+def _values(ratings: Ratings) -> dict[str, float | None]:
+    return {**{name: ratings.dimensions[name].value for name in DIMENSIONS}, "overall": ratings.overall.value}

@@ -1,0 +1,159 @@
+"""What ratings are relative to, stored with the definition of each benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from assay.model import RunState
+from assay.model.rating import RatingScope, Reference, ReferenceOrigin
+from assay.store.tables import (
+    DEFAULT_WORKSPACE,
+    benchmarks,
+    rating_references,
+    ratings,
+    runs,
+    suites,
+    trials,
+)
+
+_SCOPE = (trials.c.suite, trials.c.benchmark, trials.c.benchmark_hash, trials.c.simulated)
+_TABLE = rating_references.c
+_INSERT = sa.text(
+    "INSERT INTO rating_references "
+    "(workspace_id, suite, benchmark, hash, simulated, quantity, value, run_id, ended, origin) VALUES "
+    "(:workspace_id, :suite, :benchmark, :hash, :simulated, :quantity, :value, :run_id, :ended, :origin) "
+    "ON CONFLICT DO NOTHING"
+).bindparams(*(sa.bindparam(name, type_=_TABLE[name].type) for name in ("simulated", "ended")))
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedTrial:
+    """A trial of a completed run."""
+
+    trial_id: int
+    run_id: str
+    ended: datetime
+    is_whole: bool
+    """Whether it put all cases of its benchmark."""
+
+
+def read_scopes(connection: sa.Connection, run_id: str | None = None) -> dict[RatingScope, list[int]]:
+    """What the trials of a run, or of all runs, are rated in, with their ids in the order of the plan."""
+    query = sa.select(*_SCOPE, trials.c.id).where(trials.c.suite != "", trials.c.agent_use.is_not(None))
+    if run_id is not None:
+        query = query.where(trials.c.run_id == run_id)
+    found: dict[RatingScope, list[int]] = {}
+    for *scope, trial_id in connection.execute(query.order_by(trials.c.run_id, trials.c.position)):
+        found.setdefault(RatingScope(*scope), []).append(trial_id)
+    return found
+
+
+def read_completed(connection: sa.Connection, scope: RatingScope) -> list[CompletedTrial]:
+    """Those of runs that put all cases first, and among them those of the run that was completed first."""
+    query = (
+        sa.select(trials.c.id, runs.c.id, runs.c.ended, trials.c.cases, trials.c.stopped, benchmarks.c.cases)
+        .join(runs, runs.c.id == trials.c.run_id)
+        .join(
+            benchmarks,
+            sa.and_(benchmarks.c.suite_id == runs.c.suite_id, benchmarks.c.benchmark == trials.c.benchmark),
+        )
+        .where(*_within(scope), runs.c.state == RunState.COMPLETED.value)
+        .order_by(runs.c.ended, runs.c.id, trials.c.position)
+    )
+    found = [
+        CompletedTrial(trial_id, run_id, ended, stopped is None and len(cases) >= every)
+        for trial_id, run_id, ended, cases, stopped, every in connection.execute(query)
+    ]
+    return sorted(found, key=lambda trial: not trial.is_whole)
+
+
+def read_rated(connection: sa.Connection, scope: RatingScope) -> list[tuple[str, int]]:
+    """Run and id of every trial in the scope that has ratings, the oldest run first."""
+    query = (
+        sa.select(runs.c.id, trials.c.id)
+        .join(runs, runs.c.id == trials.c.run_id)
+        .join(ratings, ratings.c.trial_id == trials.c.id)
+        .where(*_within(scope))
+        .order_by(runs.c.started, runs.c.id, trials.c.position)
+    )
+    return [(run_id, trial_id) for run_id, trial_id in connection.execute(query)]
+
+
+def read_outdated(connection: sa.Connection) -> list[tuple[str, int]]:
+    """Run and id of every trial whose ratings an older version made."""
+    query = (
+        sa.select(trials.c.run_id, trials.c.id)
+        .join(ratings, ratings.c.trial_id == trials.c.id)
+        .where(ratings.c.summary.is_(None))
+        .order_by(trials.c.run_id, trials.c.position)
+    )
+    return [(run_id, trial_id) for run_id, trial_id in connection.execute(query)]
+
+
+def read_references(connection: sa.Connection, suite: str) -> list[Reference]:
+    query = sa.select(rating_references).where(_TABLE.suite == suite)
+    ordered = query.order_by(_TABLE.benchmark, _TABLE.simulated, _TABLE.quantity)
+    return [_reference(row) for row in connection.execute(ordered)]
+
+
+def read_trial_references(connection: sa.Connection, trial_id: int) -> dict[str, Reference]:
+    """Those of the definition that a trial was made with, by quantity."""
+    same = (
+        _TABLE.suite == trials.c.suite,
+        _TABLE.benchmark == trials.c.benchmark,
+        _TABLE.hash == trials.c.benchmark_hash,
+        _TABLE.simulated == trials.c.simulated,
+    )
+    query = sa.select(rating_references).join(trials, sa.and_(*same)).where(trials.c.id == trial_id)
+    return {row.quantity: _reference(row) for row in connection.execute(query)}
+
+
+def write_references(connection: sa.Connection, references: Iterable[Reference]) -> None:
+    """A chosen reference replaces any other, a first one only a partial one: two runs may end at the same moment."""
+    for reference in references:
+        row = {
+            "workspace_id": DEFAULT_WORKSPACE,
+            **asdict(reference.scope),
+            "quantity": reference.quantity,
+            "value": reference.value,
+            "run_id": reference.run_id,
+            "ended": reference.ended,
+            "origin": reference.origin.value,
+        }
+        chosen = [column == row[column.name] for column in rating_references.primary_key]
+        if reference.origin is ReferenceOrigin.FIRST:
+            chosen.append(_TABLE.origin == ReferenceOrigin.PARTIAL.value)
+        if reference.origin is not ReferenceOrigin.PARTIAL:
+            connection.execute(rating_references.delete().where(*chosen))
+        connection.execute(_INSERT, row)
+
+
+def delete_orphans(connection: sa.Connection) -> None:
+    """References of definitions that no stored suite has any more."""
+    is_defined = sa.exists().where(
+        suites.c.id == benchmarks.c.suite_id,
+        suites.c.name == _TABLE.suite,
+        benchmarks.c.benchmark == _TABLE.benchmark,
+        benchmarks.c.hash == _TABLE.hash,
+    )
+    connection.execute(rating_references.delete().where(~is_defined))
+
+
+def _within(scope: RatingScope) -> list[sa.ColumnElement[bool]]:
+    values = (scope.suite, scope.benchmark, scope.hash, scope.simulated)
+    return [column == value for column, value in zip(_SCOPE, values, strict=True)]
+
+
+def _reference(row: sa.Row[tuple[object, ...]]) -> Reference:
+    return Reference(
+        RatingScope(row.suite, row.benchmark, row.hash, row.simulated),
+        row.quantity,
+        row.value,
+        row.run_id,
+        row.ended,
+        ReferenceOrigin(row.origin),
+    )
