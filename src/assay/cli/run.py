@@ -156,7 +156,7 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
         formats = chosen_formats(options)
         _warn_of_unknown_costs(session, plan)
         if dry_run:
-            return preview(session, plan)
+            return preview(session, plan, store)
         with watching(session, plan) as watch:
             done = running.run_plan(plan, store, watch)
         return finish(session, store, done.id, formats, options["out"])
@@ -280,13 +280,14 @@ def _warn_of_unknown_costs(session: Session, plan: Plan) -> None:
         session.say(f"Warning: {warning}")
 
 
-def preview(session: Session, plan: Any) -> int:
+def preview(session: Session, plan: Plan, store: Store) -> int:
+    from assay.pipeline.forecasting import forecast
     from assay.report.preview import preview_document, print_preview
 
     if session.is_json:
-        session.emit(preview_document(plan))
+        session.emit(preview_document(plan, forecast(plan, store)))
     else:
-        print_preview(plan, session.console())
+        print_preview(plan, forecast(plan, store), session.console())
         session.next("the same command without --dry-run")
     return 0
 

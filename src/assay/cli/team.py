@@ -75,7 +75,7 @@ def team(session: Session, spec: str, dry_run: bool, permits: int | None, **opti
             raise PlanError(f"'{spec}' is not a team. Run it: assay run {spec}")
         formats = chosen_formats(options)
         if dry_run:
-            return preview(session, plan)
+            return preview(session, plan, store)
         with watching(session, plan) as watch:
             done = running.run_plan(plan, store, watch)
         return finish(session, store, done.id, formats, options["out"])

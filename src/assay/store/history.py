@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from assay.model import CaseTable, Phase, RunState, Status
+from assay.model import CaseTable, Phase, RunState, Status, Trial
 from assay.store.tables import agents, environments, executions, measurements, runs, trials
 
 _AT_ONCE = 50
@@ -84,6 +84,59 @@ def _is_out_of_order() -> sa.ColumnElement[bool]:
 def read_agents_with_trials(connection: sa.Connection) -> list[str]:
     query = sa.select(agents.c.name).join(trials, trials.c.agent_id == agents.c.id).distinct()
     return sorted(connection.scalars(query))
+
+
+@dataclass(frozen=True, slots=True)
+class PastFigures:
+    """What executions of a trial took when it was last carried out."""
+
+    run_id: str
+    seconds: tuple[float, ...]
+    usd: tuple[float, ...]
+    """With what its judges cost."""
+
+
+_LOOKED_AT = 20
+_MOST_FIGURES = 10_000
+
+
+def read_past_figures(connection: sa.Connection, trial: Trial) -> PastFigures | None:
+    """Of the latest trial of the same agent and benchmark, rather one with the same params."""
+    query = (
+        sa.select(trials.c.id, trials.c.run_id, trials.c.params)
+        .join(runs, runs.c.id == trials.c.run_id)
+        .join(agents, agents.c.id == trials.c.agent_id)
+        .where(agents.c.name == trial.agent.name, trials.c.benchmark == trial.benchmark)
+        .where(trials.c.suite == trial.suite, trials.c.started.is_not(None))
+        .order_by(runs.c.started.desc())
+        .limit(_LOOKED_AT)
+    )
+    found = connection.execute(query).all()
+    for row in sorted(found, key=lambda row: dict(row.params) != dict(trial.params)):
+        figures = _figures(connection, row.id, row.run_id)
+        if figures.seconds:
+            return figures
+    return None
+
+
+def _figures(connection: sa.Connection, trial_id: int, run_id: str) -> PastFigures:
+    """Seconds of a whole execution, which may be of many calls."""
+    made, given = executions.c, measurements.c
+    query = (
+        sa.select(made.seq, given.metric, given.value * made.loops)
+        .join(measurements, sa.and_(given.trial_id == made.trial_id, given.seq == made.seq))
+        .where(made.trial_id == trial_id, made.phase == Phase.MEASURED.value)
+        .where(given.metric.in_(("seconds", "usd", "judge_usd")))
+        .limit(_MOST_FIGURES)
+    )
+    seconds: list[float] = []
+    usd: dict[int, float] = {}
+    for seq, metric, value in connection.execute(query):
+        if metric == "seconds":
+            seconds.append(value)
+        else:
+            usd[seq] = usd.get(seq, 0.0) + value
+    return PastFigures(run_id, tuple(seconds), tuple(usd.values()))
 
 
 @dataclass(slots=True)

@@ -48,7 +48,7 @@ from assay.store import (
 )
 from assay.store.address import Address, read_address
 from assay.store.export import export
-from assay.store.history import AgentTrial, Columns
+from assay.store.history import AgentTrial, Columns, PastFigures
 from assay.store.listing import RunSummary, TrialSummary
 from assay.store.references import CompletedTrial
 from assay.store.schema import upgrade
@@ -434,6 +434,11 @@ class Store:
         """Its trials of all versions that were carried out to their end, the oldest first."""
         with self._engine.connect() as connection:
             return history.read_agent_trials(connection, agent)
+
+    def past_figures(self, trial: Trial) -> PastFigures | None:
+        """Seconds and usd of executions of the same agent and benchmark; None where nothing is stored of them."""
+        with self._engine.connect() as connection:
+            return history.read_past_figures(connection, trial)
 
     def columns(self, trial_ids: Sequence[int]) -> Iterator[tuple[int, Columns]]:
         """The measured executions of many trials, a part of the trials at a time."""

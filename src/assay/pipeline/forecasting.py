@@ -1,0 +1,120 @@
+"""How long a plan will take and what it will cost: from stored history, else from limits and prices, else unknown."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from assay.execute.agents import make_agent
+from assay.execute.price import Price
+from assay.model import AgentUse, Answer, Plan, Trial, Usage
+from assay.model.forecast import Basis, Expected, Forecast, TrialForecast
+from assay.plugin.agent import Agent
+from assay.report.preview import executions_of
+from assay.store.store import Store
+from assay.units import count, counted
+
+
+def forecast(plan: Plan, store: Store | None = None) -> Forecast:
+    """Time without that of starting processes; a trial's is its executions', divided by those in flight at a time."""
+    trials = tuple(_forecast_trial(trial, store) for trial in plan.trials)
+    seconds = _sum([trial.seconds for trial in trials], trials)
+    if seconds.value is not None:
+        seconds = Expected(seconds.value / plan.parallelism, seconds.basis, seconds.reason)
+    usd = _sum([trial.usd for trial in trials], trials)
+    return Forecast(sum(trial.executions for trial in trials), seconds, usd, trials)
+
+
+def _forecast_trial(trial: Trial, store: Store | None) -> TrialForecast:
+    executions = executions_of(trial)
+    agent = make_agent(trial.agent_use, trial.concurrency) if trial.agent_use is not None else None
+    in_flight = trial.concurrency if agent is not None and _answers_concurrently(agent) else 1
+    history = store.past_figures(trial) if store is not None else None
+    seconds = history.seconds if history else ()
+    usd = history.usd if history else ()
+    run = history.run_id if history else ""
+    return TrialForecast(
+        trial.name,
+        executions,
+        _of_history(seconds, executions / in_flight, run) or _seconds_by_limit(trial, executions / in_flight),
+        _of_history(usd, executions, run) or _usd_without_history(trial, agent, executions),
+    )
+
+
+def _answers_concurrently(agent: Agent) -> bool:
+    return inspect.iscoroutinefunction(agent.answer) or bool(getattr(agent, "is_thread_safe", False))
+
+
+def _of_history(values: Sequence[float], times: float, run: str) -> Expected | None:
+    if not values:
+        return None
+    reason = f"median of {counted(len(values), 'execution')} in run {run}"
+    return Expected(median(values) * times, Basis.HISTORY, reason)
+
+
+def _seconds_by_limit(trial: Trial, times: float) -> Expected:
+    if (limit := trial.limits.seconds) is not None:
+        return Expected(limit * times, Basis.LIMIT, f"limits.seconds is {limit:g}")
+    return Expected(None, Basis.UNKNOWN, "no stored run of this agent and benchmark, and no limits.seconds")
+
+
+def _usd_without_history(trial: Trial, agent: Agent | None, executions: int) -> Expected:
+    use = trial.agent_use
+    if use is None or agent is None:
+        return Expected(None, Basis.NONE, "code has no price")
+    price = Price(use, agent)
+    if not price.is_unknown and price.of(Answer("")) is not None and not _may_cost(use, agent):
+        return Expected(0.0, Basis.FREE, "the agent is free")
+    if (limit := trial.limits.usd) is not None:
+        return Expected(limit * executions, Basis.LIMIT, f"limits.usd is {limit:g}")
+    if (
+        trial.limits.tokens is not None
+        and (dearest := _dearest(price, use, int(trial.limits.tokens))) is not None
+    ):
+        reason = f"limits.tokens is {trial.limits.tokens:g}, at its price"
+        return Expected(dearest * executions, Basis.LIMIT, reason)
+    return Expected(None, Basis.UNKNOWN, "no stored run of this agent and benchmark, and no limits.usd")
+
+
+def _may_cost(use: AgentUse, agent: Agent) -> bool:
+    """A price of its own, or models that it may call at their prices."""
+    return bool(use.price) or not agent.is_free or bool(getattr(agent, "may_call_models", False))
+
+
+def _dearest(price: Price, use: AgentUse, tokens: int) -> float | None:
+    """The most that an answer of so many tokens can cost: all of them input, or all of them output."""
+    model = use.options.get("model")
+    usages = (Usage(tokens, 0), Usage(0, tokens))
+    costs = [
+        price.of(Answer("", usage=usage, model=str(model) if model is not None else None)) for usage in usages
+    ]
+    known = [cost.usd for cost in costs if cost is not None]
+    return max(known) if len(known) == len(usages) else None
+
+
+def _sum(parts: Sequence[Expected], trials: Iterable[TrialForecast]) -> Expected:
+    """Unknown as soon as one part is: a sum with gaps would be too low."""
+    named = [
+        (part, trial.trial) for part, trial in zip(parts, trials, strict=True) if part.basis is not Basis.NONE
+    ]
+    if not named:
+        return Expected(None, Basis.NONE, "code has no price")
+    unknown = [(part, name) for part, name in named if part.value is None]
+    if unknown:
+        first, name = unknown[0]
+        others = f" (and {count(len(unknown) - 1)} more)" if len(unknown) > 1 else ""
+        return Expected(None, Basis.UNKNOWN, f"{name}{others}: {first.reason}")
+    bases = {part.basis for part, _ in named}
+    basis = bases.pop() if len(bases) == 1 else Basis.MIXED
+    reasons = dict.fromkeys(part.reason for part, _ in named)
+    reason = next(iter(reasons)) if len(reasons) == 1 else _REASONS[basis]
+    return Expected(sum(part.value or 0.0 for part, _ in named), basis, reason)
+
+
+_REASONS = {
+    Basis.HISTORY: "medians of stored executions",
+    Basis.LIMIT: "limits of the benchmarks",
+    Basis.FREE: "the agents are free",
+    Basis.MIXED: "stored executions, else limits",
+}
