@@ -7,25 +7,24 @@ mkdir -p "$folder"
 cd "$folder"
 export ASSAY_DB="sqlite:///$(pwd)/assay.db"
 
-if [ -t 1 ]; then say() { printf '\n\033[1m%s\033[0m\n' "$1"; }; else say() { printf '\n%s\n' "$1"; }; fi
+if [ -t 1 ]; then ask() { printf '\n\033[1;36m%s\033[0m\n' "$1"; }; else ask() { printf '\n%s\n' "$1"; }; fi
 
-say '1. Three real agents and a simulated one go through 110 puzzles, three times each'
+ask '1. How good are three agents and a simulated one? 110 puzzles, 3 times each'
 assay run "$here/puzzles/puzzles.yaml" --seed 42
 
-say '2. Who leads, and who is really apart?'
+ask '2. Who leads, and who is really apart?'
 assay leaderboard --quiet
 
-say '3. Is the exact solver better than the greedy one, or is it noise?'
-assay compare greedy exact --metric score --metric seconds --quiet
+ask '3. Is the exact solver better than the greedy one, or is it noise?'
+assay compare greedy exact --metric score --quiet
 
-say '4. One file with everything in it'
+ask '4. Where is everything in one file?'
 assay report last --format html --out report --quiet
 
-say 'Next'
+ask 'Look next'
 cat <<TEXT
-  open $(pwd)/report/report.html in a browser, then:
+  open $(pwd)/report/report.html
   export PATH=$(dirname "$(command -v assay)"):\$PATH ASSAY_DB=$ASSAY_DB
-  assay show last
-  assay compare moody exact
-  assay suite check $here/puzzles/puzzles.yaml
+  assay show last                  # all figures of the run
+  assay compare moody exact        # another pair, on every dimension
 TEXT

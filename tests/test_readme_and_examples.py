@@ -111,3 +111,16 @@ def test_the_page_about_python_names_every_keyword() -> None:
     text = (ROOT / "docs" / "python.md").read_text()
     kinds = (CompareOptions, GateOptions, LeaderboardOptions, RunOptions)
     assert [name for kind in kinds for name in kind.__annotations__ if f"`{name}`" not in text] == []
+
+
+@pytest.mark.slow
+def test_the_demo_prints_at_most_80_lines_and_answers_its_questions(tmp_path: Path) -> None:
+    done = run_in_one_shell([f"sh {ROOT / 'examples' / 'demo.sh'} 2>&1"], tmp_path)
+    assert done.returncode == 0, done.stdout[-3000:]
+    # `make` adds a line when it installs, and a slow machine a few lines of progress.
+    assert len(done.stdout.splitlines()) <= 76
+    answers = re.split(r"^\d\. .*\?.*$", done.stdout, flags=re.MULTILINE)[1:]
+    verdicts = r"exact leads", r"exact leads; .*", r"Prefer 'exact'", r"report/report\.html"
+    for answer, verdict in zip(answers, verdicts, strict=True):
+        assert re.search(verdict, answer), answer
+    assert (tmp_path / "demo" / "report" / "report.html").exists()

@@ -271,5 +271,4 @@ def suite_report(
         "source": {"suite": "support-desk"},
         "suite": SuiteRef("support-desk", "1.2", "reasoning", "a1" * 32),
     }
-    report = findings(Run(**{**values, **changes}), trials)  # type: ignore[arg-type]
-    return Report(report.run, report.trials, report.axes, report.doubts, suite)
+    return findings(Run(**{**values, **changes}), trials, suite)  # type: ignore[arg-type]

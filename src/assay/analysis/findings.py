@@ -11,6 +11,7 @@ from assay.model import AxisEffect, BestPoint, Doubt, Isolation, Question, Repor
 from assay.units import count
 
 if TYPE_CHECKING:
+    from assay.model.standing import Lead
     from assay.model.stress import StressFinding
     from assay.model.team import TeamFinding
 
@@ -40,7 +41,15 @@ def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None
         *(doubt for trial in trials for doubt in _about_trial(trial)),
     )
     axes, best = _of_sweep(run, swept)
-    return Report(run, tuple(trials), axes, doubts, suite, best, teams, stress)
+    return Report(run, tuple(trials), axes, doubts, suite, best, teams, stress, _leads(trials))
+
+
+def _leads(trials: Sequence[TrialReport]) -> tuple[Lead, ...]:
+    if sum(trial.ratings is not None for trial in trials) < 2:
+        return ()
+    from assay.analysis.leads import find_leads
+
+    return find_leads(trials)
 
 
 def _of_sweep(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from assay.analysis.rounds import OF_MACHINE, half_widths, spread_of
 from assay.model.rating import DIMENSIONS, Ratings
 from assay.model.standing import Contender, Place
 from assay.stats.correction import holm
+from assay.stats.means import t_quantile
 from assay.stats.pairs import PairedRows, paired_rows
 
 ALPHA = 0.05
@@ -42,6 +44,15 @@ def value_of(ratings: Ratings, dimensions: Sequence[str]) -> float | None:
     if not weights or any(value is None for value in values.values()):
         return None
     return sum(weight * (values[name] or 0.0) for name, weight in weights.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Between two agents' ratings; the ends are None where they share too few cases for an interval."""
+
+    value: float
+    low: float | None
+    high: float | None
 
 
 class Pairing:
@@ -87,6 +98,28 @@ class Pairing:
             for group in self._groups:
                 widths2 += half_widths(*group.rounds(dimensions)) ** 2
         return np.asarray(np.sqrt(widths2))
+
+    def difference(self, a: int, b: int, dimensions: Sequence[str]) -> Difference | None:
+        """How far the rating of `a` is above that of `b` on what both did, with its 95 % interval over cases.
+
+        The interval is never narrower than what the machine may explain. None where they share no benchmark.
+        """
+        pairs = [group.values(dimensions)[[a, b]] for group in self._groups]
+        known = [float(pair[0] - pair[1]) for pair in pairs if not np.isnan(pair).any()]
+        if not known:
+            return None
+        steps = [table[a] - table[b] for table in self._of(dimensions)]
+        shared = [step[~np.isnan(step)] for step in steps]
+        parts = [(float(step.var(ddof=1)) / step.size, step.size - 1) for step in shared if step.size > 1]
+        gap = sum(known) / len(known)
+        if not parts:
+            return Difference(gap, None, None)
+        error2 = sum(error for error, _ in parts)
+        spread = sum(error**2 / freedom for error, freedom in parts)
+        quantile = t_quantile(1 - ALPHA / 2, max(1, int(error2**2 / spread))) if spread else 0.0
+        by_machine = float(np.nan_to_num(self._by_rounds(dimensions)[a, b])) / len(known)
+        half = max(quantile * float(np.sqrt(error2)) / len(parts), by_machine)
+        return Difference(gap, gap - half, gap + half)
 
     def error(self, contender: int, dimensions: Sequence[str]) -> float:
         """Standard error of a contender's own mean over benchmarks, as far as its cases show it."""

@@ -101,7 +101,8 @@ def _compare_two(
         console.print()
         print_comparisons(found.comparisons, found.doubts, console)
         for one in found.showdowns:
-            print_showdown(one, console)
+            # Who asks for single metrics is not shown the ratings, which rest on all of them.
+            print_showdown(one, console, has_ratings=not metrics)
         got_worse = any(one.verdict is Verdict.WORSE for one in found.comparisons)
         then = f"assay show {found.b.run.id}" if got_worse else f"assay baseline set main {found.b.run.id}"
         session.next(f"assay report {found.b.run.id} --format html", then)

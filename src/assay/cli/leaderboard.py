@@ -54,7 +54,7 @@ def leaderboard(session: Session, metric: str, limit: int, **chosen: Any) -> Non
         if number:
             console.print()
         print_board(board, console, limit)
-    if found.across is not None:
+    if found.across is not None and len(boards) > 1:
         console.print()
         print_across(found.across, console, limit)
     _name_next(session, boards)

@@ -315,9 +315,9 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
         document = run_document(report, with_executions=False)
         session.emit({**document, "files": [str(file) for file in files]})
     else:
-        from assay.report.console import print_report
+        from assay.report.console_summary import print_summary
 
-        print_report(report, session.console())
+        print_summary(report, session.console())
     _say_what_was_written(session, files)
     if report.run.output_dir:
         session.say(
@@ -331,8 +331,7 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
         session.say("The budget is used up. What was finished is kept.")
         session.next(f"assay run --resume {run_id} {_doubled(report.run.budget)}", f"assay show {run_id}")
         return 1
-    follow = "assay leaderboard" if report.run.suite else f"assay baseline set main {run_id}"
-    session.next(f"assay show {run_id}", f"assay report {run_id} --format html", follow)
+    session.next(f"assay show {run_id}", f"assay report {run_id} --format html")
     return 1 if report.run.state is RunState.FAILED else 0
 
 

@@ -7,6 +7,7 @@ import functools
 import json
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -83,11 +84,12 @@ class Session:
             click.echo(text, err=True)
 
     def next(self, *commands: str) -> None:
-        """Name the next useful commands, to people only."""
-        if not (self.is_json or self.is_quiet):
-            click.echo(
-                click.style("Next: ", bold=True) + click.style(" · ", dim=True).join(commands), err=True
-            )
+        """Name the next useful commands, to people only: in one line where they fit, else one below the other."""
+        if self.is_json or self.is_quiet:
+            return
+        fits = len("Next: " + " · ".join(commands)) <= shutil.get_terminal_size().columns
+        between = click.style(" · ", dim=True) if fits else "\n      "
+        click.echo(click.style("Next: ", bold=True) + between.join(commands), err=True)
 
     def console(self) -> Console:
         from assay.cli.terminal import Terminal

@@ -13,6 +13,7 @@ from assay.model.run import Run, StoredTrial
 from assay.model.suite import Suite
 
 if TYPE_CHECKING:
+    from assay.model.standing import Lead
     from assay.model.stress import StressFinding
     from assay.model.team import TeamFinding
 
@@ -141,6 +142,27 @@ class Report:
     """One a point of each team that was run."""
     stress: StressFinding | None = None
     """Where the run was a stress test."""
+    leads: tuple[Lead, ...] = ()
+    """Of agents on a suite: who leads on each benchmark, and on all of them together."""
 
     def __len__(self) -> int:
         return len(self.trials)
+
+
+def agent_labels(trials: Sequence[TrialReport]) -> list[str]:
+    """Names of agents with what a sweep set; those that would be alike also have their version or number."""
+    names = [_agent_point(trial) for trial in trials]
+    versioned = [
+        f"{name} {trial.stored.trial.agent.version}".strip() if names.count(name) > 1 else name
+        for name, trial in zip(names, trials, strict=True)
+    ]
+    return [
+        f"{name} (trial {trial.stored.id})" if versioned.count(name) > 1 else name
+        for name, trial in zip(versioned, trials, strict=True)
+    ]
+
+
+def _agent_point(trial: TrialReport) -> str:
+    point = trial.stored.trial
+    axes = ", ".join(f"{name}={value}" for name, value in point.axes.items())
+    return f"{point.agent.name}[{axes}]" if axes else point.agent.name

@@ -140,3 +140,30 @@ class Matrix:
     doubts: tuple[str, ...] = ()
     category: str = ""
     benchmarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """Who leads on a benchmark or on a whole suite: one agent where the evidence says so, else those that tie."""
+
+    benchmark: str
+    """Empty for the suite as a whole."""
+    is_simulated: bool
+    dimensions: tuple[str, ...]
+    """What the scores are made of: the dimensions that all of the agents are rated on."""
+    scores: Mapping[str, float]
+    """Agent to its overall rating on these dimensions, best first."""
+    leaders: tuple[str, ...]
+    """Agents that no other is certainly better than; several of them tie."""
+    margin: float | None = None
+    """How far the first agent is above the second, on the cases that both did."""
+    low: float | None = None
+    high: float | None = None
+    ahead_in: tuple[str, ...] = ()
+    """Dimensions in which the first agent is certainly better than the second."""
+    behind_in: tuple[str, ...] = ()
+    """Dimensions in which it is certainly worse."""
+
+    @property
+    def is_tie(self) -> bool:
+        return len(self.leaders) > 1

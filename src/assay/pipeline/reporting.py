@@ -82,7 +82,7 @@ def only_trial(report: Report, wanted: str) -> Report:
     if not chosen:
         raise LookupFailed(no_such(wanted, "trials of this run", [t.name for t in report.trials]))
     doubts = tuple(doubt for doubt in report.doubts if doubt.trial in (None, chosen[0].name))
-    return replace(report, trials=tuple(chosen), doubts=doubts)
+    return replace(report, trials=tuple(chosen), doubts=doubts, leads=())
 
 
 def watched_metrics(stored: StoredTrial) -> set[str]:

@@ -10,6 +10,7 @@ from assay.model.rating import QUANTITIES
 from assay.model.standing import Across, Contender, Duel, Matrix, MatrixRow, Overview, Place
 from assay.report.contests import ends_text, value_text
 from assay.report.figures import NOTHING
+from assay.report.leads import board_sentence
 from assay.report.references import used_references
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
 
@@ -26,7 +27,7 @@ _SHORT = {
     "cost": "Cost",
     "reliability": "Rel",
 }
-_SIMULATED = "Simulated: these figures are made up, not measured, so they stand among themselves"
+_SIMULATED = "Simulated agents, ranked among themselves: their figures are made up"
 _QUALITY = {"accuracy": "quality", "cost": "cost", "speed": "latency"}
 
 
@@ -35,17 +36,20 @@ def print_board(board: Leaderboard, console: Console, limit: int = 20) -> None:
     console.print(
         joined(literal(board.suite, "bold"), literal(f" by {board.metric}"), _category(board.category))
     )
+    widest = max((len(row.contender.agent) for row in (*board.standings, *board.simulated)), default=0)
     if board.standings:
-        _print_rows(board.standings[:limit], board, console)
+        _print_rows(board.standings[:limit], board, console, widest)
     if board.simulated:
-        console.print(joined(literal("\n" if board.standings else ""), literal(_SIMULATED, "yellow")))
-        _print_rows(board.simulated[:limit], board, console)
+        console.print(literal(_SIMULATED, "yellow"))
+        _print_rows(board.simulated[:limit], board, console, widest, has_header=not board.standings)
     for line in _legend(board):
         console.print(literal(line, "dim"))
     left_out = max(0, len(board.standings) - limit) + max(0, len(board.simulated) - limit)
     if left_out:
         console.print(literal(f"{left_out} more: --limit {limit + left_out}", "dim"))
     _print_doubts(board.doubts, console)
+    if told := board_sentence(board):
+        console.print(bullet("→", told, "cyan"))
 
 
 def print_across(across: Across, console: Console, limit: int = 20) -> None:
@@ -113,9 +117,13 @@ def _references(board: Leaderboard) -> Iterator[str]:
         yield f"Relative to a reference ({listed}); see assay suite reference {board.suite}"
 
 
-def _print_rows(rows: Sequence[Standing], board: Leaderboard, console: Console) -> None:
+def _print_rows(
+    rows: Sequence[Standing], board: Leaderboard, console: Console, widest: int, *, has_header: bool = True
+) -> None:
     is_wide = console.width >= NARROW
-    table = _table(board.metric, is_wide)
+    # Measured and simulated agents stand in two tables whose columns line up.
+    table = _table(board.metric, is_wide, max(12, min(widest + 2, 24)))
+    table.show_header = has_header
     tier = rows[0].tier
     for row in rows:
         if row.tier != tier:
@@ -125,15 +133,18 @@ def _print_rows(rows: Sequence[Standing], board: Leaderboard, console: Console) 
     console.print(table)
 
 
-def _table(metric: str, is_wide: bool) -> Table:
+def _table(metric: str, is_wide: bool, name_width: int) -> Table:
     table = new_table(tight=not is_wide)
-    table.add_column("Rank", justify="right", no_wrap=True)
-    table.add_column("Agent", overflow="fold", min_width=12)
-    table.add_column(literal(f"{metric.capitalize()} [interval]"), justify="right", no_wrap=True)
-    for name in DIMENSIONS:
-        if name != metric:
-            table.add_column(name.capitalize() if is_wide else _SHORT[name], justify="right", no_wrap=True)
-    table.add_column("Benchmarks" if is_wide else "Done", justify="right", no_wrap=True)
+    table.add_column("Rank", justify="right", no_wrap=True, min_width=4)
+    table.add_column("Agent", overflow="fold", min_width=name_width)
+    titles = [
+        f"{metric.capitalize()} [interval]",
+        *(name.capitalize() if is_wide else _SHORT[name] for name in DIMENSIONS if name != metric),
+        "Benchmarks" if is_wide else "Done",
+    ]
+    for title in titles:
+        width = len("0.000 [0.000, 0.000]") if "[" in title else max(4, len(title))
+        table.add_column(literal(title), justify="right", no_wrap=True, min_width=width)
     return table
 
 

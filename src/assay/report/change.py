@@ -18,6 +18,15 @@ def change_text(comparison: Comparison) -> str:
     return f"{percent_change(comparison.ratio)} %{ends}"
 
 
+def sides_name(comparison: Comparison) -> str:
+    """The two trials in one name: what they have in common, then what differs."""
+    a, b = comparison.trial_a, comparison.trial_b
+    if a == b:
+        return b
+    (place_a, dot, agent_a), (place_b, _, agent_b) = a.partition(" · "), b.partition(" · ")
+    return f"{place_a}: {agent_a} → {agent_b}" if dot and place_a == place_b else f"{a} → {b}"
+
+
 def percent_change(ratio: float) -> str:
     """
     >>> percent_change(1.254), percent_change(0.5), percent_change(1.0), percent_change(37.2)

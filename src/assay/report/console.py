@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from assay.model import Comparison, Doubt, Estimate, Report, RunState, TrialReport, Verdict
+from assay.report.change import sides_name
 from assay.report.console_contests import print_contest
 from assay.report.contests import contests
 from assay.report.figures import (
@@ -18,9 +19,7 @@ from assay.report.figures import (
     cv_text,
     effect_text,
     environment_line,
-    estimate_doubts,
     failure_text,
-    general_doubts,
     lasted,
     leading,
     ok_text,
@@ -32,11 +31,12 @@ from assay.report.figures import (
     state_text,
     suite_text,
     total,
-    trial_doubts,
     when,
     with_interval,
 )
+from assay.report.leads import lead_sentence, main_lead, reason_text
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
+from assay.report.warnings import rank_warnings, run_warnings
 from assay.units import count, counted, seconds, show, significant
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ _VERDICTS = {
 }
 _METRICS = 24
 """More rows of further metrics than this are left to the other formats."""
-
+_TRIALS, _FEW_METRICS, _FAILURES = 12, 8, 3
+"""Rows in a summary."""
 
 _EFFECTS = 6
 """Of axes and best points, as many lines as these."""
@@ -79,11 +80,25 @@ class RunSummary(Protocol):
 
 
 def print_report(report: Report, console: Console) -> None:
-    """One run: its trials, their other metrics, failures, doubts and the machine."""
+    """One run: who leads, its trials, their other metrics, failures, doubts and the machine."""
     _print_head(report, console)
     console.print()
     for contest in contests(report):
         print_contest(contest, console)
+    if (lead := main_lead(report)) is not None:
+        console.print(bullet("→", f"{lead_sentence(lead)} {reason_text(lead)}", "cyan"))
+        console.print()
+    print_unrated(report, console)
+    rated = {trial.name for trial in report.trials if trial.ratings is not None}
+    for doubt in run_warnings(report):
+        # A contest says what failed in more detail.
+        if doubt.trial not in rated or doubt.code not in ("failures", "nothing-ok"):
+            console.print(bullet("!", str(doubt), "yellow"))
+    console.print(literal(environment_line(report.run.environment), "dim"))
+
+
+def print_unrated(report: Report, console: Console, *, is_brief: bool = False) -> None:
+    """What is no contest of agents: loads, teams, stress and the trials of code; in brief, the first of many rows."""
     if any(trial.stored.trial.experiment == "load" for trial in report.trials):
         from assay.report.console_loads import print_stored_loads
 
@@ -96,21 +111,20 @@ def print_report(report: Report, console: Console) -> None:
         from assay.report.console_stress import print_stress
 
         print_stress(report.stress, console)
-    teams = {team.name for team in report.teams} | ({"stress"} if report.stress is not None else set())
-    unrated = replace(
-        report,
-        trials=tuple(t for t in report.trials if t.ratings is None and t.stored.trial.benchmark not in teams),
-    )
-    for trial in (trial for trial in report.trials if trial.stored.trial.benchmark in teams):
+    apart = {team.name for team in report.teams} | ({"stress"} if report.stress is not None else set())
+    failing = [trial for trial in report.trials if trial.stored.trial.benchmark in apart]
+    trials = [t for t in report.trials if t.ratings is None and t.stored.trial.benchmark not in apart]
+    if trials or not report.trials:
+        shown = replace(report, trials=tuple(trials[:_TRIALS] if is_brief else trials))
+        console.print(_trials(shown, narrow=console.width < NARROW))
+        if len(trials) > len(shown.trials):
+            console.print(literal(f"… and {counted(len(trials) - _TRIALS, 'more trial')}", "dim"))
+        console.print()
+        _print_others(shown, console, _FEW_METRICS if is_brief else _METRICS)
+        failing += trials
+    for trial in [trial for trial in failing if trial.failures][: _FAILURES if is_brief else None]:
         _print_failure(trial, console)
-    if unrated.trials or not report.trials:
-        console.print(_trials(unrated, narrow=console.width < NARROW), "", sep="\n")
-        _print_others(unrated, console)
-        for trial in unrated.trials:
-            _print_failure(trial, console)
     _print_sweep(report, console)
-    _print_doubts(_all_doubts(report), console)
-    console.print(literal(environment_line(report.run.environment), "dim"))
 
 
 def _print_sweep(report: Report, console: Console) -> None:
@@ -128,13 +142,14 @@ def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt]
     """B against A: a table a pair of trials, or a single one when one metric was compared; reasons beneath."""
     by_trial = len({comparison.metric.name for comparison in comparisons}) == 1
     for heading, group in _groups(comparisons, by_trial=by_trial).items():
-        if by_trial or len({_sides(comparison) for comparison in comparisons}) > 1:
+        if by_trial or len({sides_name(comparison) for comparison in comparisons}) > 1:
             console.print(literal(heading, "bold"))
         console.print(_comparison_table(group, by_trial=by_trial, narrow=console.width < NARROW))
         for reason, names in _reasons(group, by_trial=by_trial).items():
             console.print(bullet("?", f"{', '.join(names)}: {reason}", "yellow"))
         console.print()
-    _print_doubts(doubts, console)
+    for doubt in rank_warnings(doubts):
+        console.print(bullet("!", str(doubt), "yellow"))
 
 
 def _reasons(group: Sequence[Comparison], *, by_trial: bool) -> dict[str, list[str]]:
@@ -142,7 +157,7 @@ def _reasons(group: Sequence[Comparison], *, by_trial: bool) -> dict[str, list[s
     found: dict[str, list[str]] = {}
     for comparison in group:
         if comparison.reason:
-            name = _sides(comparison) if by_trial else comparison.metric.name
+            name = sides_name(comparison) if by_trial else comparison.metric.name
             found.setdefault(comparison.reason, []).append(name)
     return found
 
@@ -226,7 +241,7 @@ def _ok(trial: TrialReport) -> Text:
     return literal(ok_text(trial), "green" if whole else "red" if not trial.ok else "yellow")
 
 
-def _print_others(report: Report, console: Console) -> None:
+def _print_others(report: Report, console: Console, most: int) -> None:
     """The experiments' own metrics; of very many the first, the rest being in every document."""
     rows = [(trial, estimate) for trial in report.trials for estimate in others(trial)]
     if not rows:
@@ -238,17 +253,22 @@ def _print_others(report: Report, console: Console) -> None:
     for title in ("Median [interval]", "CV"):
         table.add_column(literal(title), justify="right", no_wrap=True)
     before = None
-    for trial, estimate in rows[:_METRICS]:
+    for trial, estimate in rows[:most]:
         name = [literal("" if trial is before else trial.name)] if several else []
         figures = (literal(estimate.metric.name), _interval(estimate), literal(cv_text(estimate), "dim"))
         table.add_row(*name, *figures)
         before = trial
     console.print(table)
-    if len(rows) > _METRICS:
+    if len(rows) > most:
         console.print(
-            literal(f"… and {len(rows) - _METRICS} more, in every other format of the report", "dim")
+            literal(f"… and {counted(len(rows) - most, 'more metric')}: {_where(report, most)}", "dim")
         )
     console.print()
+
+
+def _where(report: Report, most: int) -> str:
+    """Where the rest of the metrics can be read."""
+    return f"assay show {report.run.id}" if most < _METRICS else f"assay report {report.run.id} --format md"
 
 
 def _print_failure(trial: TrialReport, console: Console) -> None:
@@ -260,48 +280,10 @@ def _print_failure(trial: TrialReport, console: Console) -> None:
     console.print(bullet("✗", f"{trial.name}: {failure_text(first)}{said}", "red"))
 
 
-def _all_doubts(report: Report) -> list[Doubt]:
-    """Those of the run, then those of trials; what every trial shares is said once, without their names."""
-    of_trials = [
-        doubt
-        for trial in report.trials
-        for doubt in trial_doubts(report, trial)
-        if trial.ratings is None or doubt.code != "failures"  # a contest tells them in full
-    ]
-    places: dict[str, list[str]] = {}
-    for trial in report.trials:
-        for text in estimate_doubts(trial):
-            places.setdefault(text, []).append(trial.name)
-    everywhere = {text for text, names in places.items() if len(names) == len(report.trials)}
-    of_estimates = [
-        Doubt("estimate", text, trial=None if text in everywhere else name)
-        for text, names in places.items()
-        for name in names
-    ]
-    of_teams = [doubt for doubt in report.doubts if doubt.code == "team"]
-    return [*general_doubts(report), *of_teams, *of_trials, *of_estimates]
-
-
-def _print_doubts(doubts: Iterable[Doubt], console: Console) -> None:
-    """Each kind once: what holds for many trials is told of the first, with the number of the others."""
-    kinds: dict[str, list[Doubt]] = {}
-    for doubt in doubts:
-        kinds.setdefault(f"{doubt.code} {_opening(doubt.message)}", []).append(doubt)
-    for alike in kinds.values():
-        others = len({doubt.trial for doubt in alike}) - 1
-        more = f" (So it is with {others} more trial{'s' if others > 1 else ''}.)" if others else ""
-        console.print(bullet("!", f"{alike[0]}{more}", "yellow"))
-
-
-def _opening(message: str) -> str:
-    """The words before the figures: "seconds: It drifts within each process: the last third …"."""
-    return ":".join(message.split(":")[:2])
-
-
 def _groups(comparisons: Sequence[Comparison], *, by_trial: bool) -> dict[str, list[Comparison]]:
     groups: dict[str, list[Comparison]] = {}
     for comparison in comparisons:
-        heading = comparison.metric.name if by_trial else _sides(comparison)
+        heading = comparison.metric.name if by_trial else sides_name(comparison)
         groups.setdefault(heading, []).append(comparison)
     return groups
 
@@ -314,7 +296,7 @@ def _comparison_table(group: Sequence[Comparison], *, by_trial: bool, narrow: bo
         table.add_column(literal(title), justify="right", no_wrap=True)
     table.add_column("Verdict", no_wrap=True)
     for comparison in group:
-        name = _sides(comparison) if by_trial else comparison.metric.name
+        name = sides_name(comparison) if by_trial else comparison.metric.name
         *figures, verdict = _comparison_cells(comparison)
         chances = [] if narrow else [_chance(comparison.p_corrected), _chance(comparison.q)]
         table.add_row(literal(name), *figures, *chances, verdict)
@@ -325,11 +307,6 @@ def _chance(p: float | None) -> Text:
     if p is None:
         return literal(NOTHING, "dim")
     return literal(significant(p, 2) if p >= 0.0001 else "<0.0001", "dim")
-
-
-def _sides(comparison: Comparison) -> str:
-    a, b = comparison.trial_a, comparison.trial_b
-    return a if a == b else f"{a} → {b}"
 
 
 def _comparison_cells(comparison: Comparison) -> list[Text]:

@@ -18,7 +18,6 @@ from assay.report.contests import (
     listed,
     outcome_names,
     outcome_numbers,
-    rating_doubts,
     reference_texts,
     solved_name,
     solved_text,
@@ -77,8 +76,6 @@ def _notes(contest: Contest) -> Iterator[Table]:
         yield bullet("$", text, "dim")
     for text in [*(text for entry in contest.entries for text in _failures(entry)), *_unsolved(contest)]:
         yield bullet("✗", text, "red")
-    for text in rating_doubts(contest):
-        yield bullet("!", text, "yellow")
 
 
 def _agents(*, tight: bool) -> Table:

@@ -17,8 +17,9 @@ _VERDICTS = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.SAME: "dim",
 _MOST_SIDES = 6
 
 
-def print_showdown(found: Showdown, console: Console) -> None:
-    if found.winners:
+def print_showdown(found: Showdown, console: Console, *, has_ratings: bool = True) -> None:
+    """Ratings by dimension, cases won and lost, and the verdict last."""
+    if found.winners and has_ratings:
         table = new_table()
         table.add_column("Dimension")
         for side in (found.a, found.b):
@@ -33,7 +34,8 @@ def print_showdown(found: Showdown, console: Console) -> None:
                 literal(winner or ("equal" if a == b else "not certain"), "" if winner else "dim"),
             )
         console.print(table)
-        console.print(literal(overall_text(found), "dim"))
+        if found.left_out:
+            console.print(literal(overall_text(found), "dim"))
     for flips in found.flips:
         console.print(bullet("↔", flips_text(flips), "cyan"))
     for text in found.advice:

@@ -19,7 +19,8 @@ from assay.model import (
     TrialReport,
 )
 from assay.model.rating import Judging
-from assay.report.figures import NOTHING, params_text, with_interval
+from assay.model.report import agent_labels
+from assay.report.figures import NOTHING, with_interval
 from assay.report.references import reference_notes
 from assay.units import count, significant, usd
 
@@ -120,7 +121,7 @@ def _contest(report: Report, name: str, simulated: bool, trials: Sequence[TrialR
     defined = benchmark_of(report, name)
     entries = [
         Entry(label, trial, trial.ratings)
-        for label, trial in zip(_labels(trials), trials, strict=True)
+        for label, trial in zip(agent_labels(trials), trials, strict=True)
         if trial.ratings is not None
     ]
     contest = Contest(
@@ -150,30 +151,18 @@ def pass_mark_of(report: Report, name: str) -> float:
     return defined.rubric.pass_mark if defined else _PASS_MARK
 
 
-def _labels(trials: Sequence[TrialReport]) -> list[str]:
-    """Names of agents with what a sweep set, told apart by version or number where they are alike."""
-    names = [_named(trial) for trial in trials]
-    versioned = [
-        f"{name} {trial.stored.trial.agent.version}".strip() if names.count(name) > 1 else name
-        for name, trial in zip(names, trials, strict=True)
-    ]
-    return [
-        f"{name} (trial {trial.stored.id})" if versioned.count(name) > 1 else name
-        for name, trial in zip(versioned, trials, strict=True)
-    ]
-
-
-def _named(trial: TrialReport) -> str:
-    point = trial.stored.trial
-    return f"{point.agent.name}[{params_text(point.axes)}]" if point.axes else point.agent.name
-
-
 def marked(entry: Entry, contest: Contest) -> str:
     return f"{entry.label} (simulated)" if contest.is_simulated else entry.label
 
 
 def heading(contest: Contest) -> str:
     return f"{contest.title} · simulated agents" if contest.is_simulated else contest.title
+
+
+def title_with_id(contest: Contest) -> str:
+    """The benchmark's name, with its id where that says something else."""
+    is_same = contest.title.casefold() == contest.benchmark.casefold()
+    return contest.title if is_same else f"{contest.title} ({contest.benchmark})"
 
 
 def rating_text(rating: Rating) -> str:

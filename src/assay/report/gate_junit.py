@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 from assay.model import Comparison, Verdict
 from assay.model.regression import Gate
-from assay.report.change import change_text, tolerance_text
-from assay.report.gate import broken_text, headline, place_of
+from assay.report.change import change_text, sides_name, tolerance_text
+from assay.report.gate import broken_text, headline
 from assay.units import show
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -47,7 +47,7 @@ def _broken(name: str) -> ElementTree.Element:
 
 def _case(one: Comparison) -> ElementTree.Element:
     time = one.value_b if one.metric.unit == "s" else 0.0
-    case = _element("testcase", "", classname=place_of(one), name=one.metric.name, time=f"{time:.9f}")
+    case = _element("testcase", "", classname=sides_name(one), name=one.metric.name, time=f"{time:.9f}")
     figures = (
         f"{show(one.value_a, one.metric.unit)} in the baseline, {show(one.value_b, one.metric.unit)} now: "
         f"{change_text(one)}, tolerance {tolerance_text(one)}"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from assay.model import Comparison, Run, Verdict
 from assay.model.regression import Gate
-from assay.report.change import change_text, tolerance_text
+from assay.report.change import change_text, sides_name, tolerance_text
 from assay.report.figures import NOTHING, environment_line
-from assay.report.gate import broken_text, headline, open_questions, place_of, rest_text, sides_text
+from assay.report.gate import broken_text, headline, open_questions, rest_text, sides_text
 from assay.report.marking import fenced, table, text
 from assay.units import show
 
@@ -42,7 +42,7 @@ def _row(one: Comparison) -> tuple[str, ...]:
     is_claim = one.verdict in (Verdict.WORSE, Verdict.BETTER)
     return (
         _SIGNS[one.verdict],
-        text(place_of(one)),
+        text(sides_name(one)),
         text(one.metric.name),
         text(show(one.value_a, one.metric.unit)),
         text(show(one.value_b, one.metric.unit)),

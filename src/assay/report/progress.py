@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Watch = Callable[[Batch], None]
 PLAIN_EVERY_SECONDS = 5.0
+PLAIN_AT_LEAST_EVERY = 60.0
+"""Plain lines come after 5 s, 10 s, 20 s and so on up to this, so that the log of a long run stays short."""
 
 
 def planned_executions(plan: Plan) -> int:
@@ -56,14 +58,15 @@ class _Plain:
         self._names = {trial.index: trial.name for trial in plan.trials}
         self._total, self._done, self._first = planned_executions(plan), done, done
         self._started = self._told = monotonic()
+        self._wait = PLAIN_EVERY_SECONDS
 
     def watch(self, batch: Batch) -> None:
         self._done += len(batch.executions)
         for index, reason in batch.stopped.items():
             _say(f"{self._names[index]} stopped: {reason.splitlines()[0]}")
         now = monotonic()
-        if now - self._told >= PLAIN_EVERY_SECONDS and batch.executions:
-            self._told = now
+        if now - self._told >= self._wait and batch.executions:
+            self._told, self._wait = now, min(2 * self._wait, PLAIN_AT_LEAST_EVERY)
             rate = (self._done - self._first) / (now - self._started)
             left = seconds((self._total - self._done) / rate) if rate else "?"
             name = self._names[batch.executions[-1].trial]

@@ -1,0 +1,125 @@
+"""How a run ends in the terminal: a verdict for each benchmark in one table, then the warnings that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from assay.model import Report, RunState
+from assay.model.standing import Lead
+from assay.report.contests import Contest, Entry, contests, marked, rating_text, title_with_id, usd_text
+from assay.report.figures import NOTHING, lasted, question_text, state_text, total
+from assay.report.leads import lead_of, lead_sentence, main_lead, reason_text, verdict_text
+from assay.report.screen import RowGroup, bullet, joined, literal, print_groups
+from assay.report.warnings import run_warnings, split_warnings
+from assay.units import count, counted, seconds, show
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from assay.model import Doubt
+
+_AGENTS = 8
+"""Rows of a benchmark; the leaderboard has the others."""
+_ROWS = 40
+"""Rows of all benchmarks; where there would be more, each shows its first two agents."""
+_STATES = {RunState.COMPLETED: "green", RunState.FAILED: "red"}
+_TITLES = ("Agent", "Overall", "Accuracy [interval]", "Time", "Cost", "Failed")
+
+
+def print_summary(report: Report, console: Console) -> None:
+    """What a run found, short enough to be read at once; `assay show` prints everything."""
+    _print_head(report, console)
+    held = contests(report)
+    if held:
+        _print_verdicts(report, held, console)
+    rest = tuple(trial for trial in report.trials if trial.ratings is None)
+    if rest or not held:
+        from assay.report.console import print_unrated
+
+        print_unrated(replace(report, trials=rest), console, is_brief=True)
+    print_warnings(run_warnings(report), console, more=f"assay show {report.run.id}")
+
+
+def print_warnings(doubts: Iterable[Doubt], console: Console, more: str) -> None:
+    """The few that matter most, and how to see the others."""
+    shown, others = split_warnings(doubts)
+    for doubt in shown:
+        console.print(bullet("!", str(doubt), "yellow"))
+    if others:
+        told = f"and {count(len(others))} more" if shown else counted(len(others), "minor warning")
+        console.print(joined(literal("! ", "dim"), literal(f"{told}: {more}", "dim")))
+
+
+def _print_head(report: Report, console: Console) -> None:
+    run, duration = report.run, lasted(report)
+    made = counted(sum(total(trial) for trial in report.trials), "execution")
+    took = "" if duration is None else f" in {seconds(duration)}"
+    console.print(
+        joined(
+            literal(run.name, "bold"),
+            literal(f" {state_text(run.state)}", _STATES.get(run.state, "yellow")),
+            literal(f" · {made}{took} · run {run.id}", "dim"),
+        )
+    )
+    if told := question_text(report):
+        console.print(bullet("=", told, "cyan"))
+    console.print()
+
+
+def _print_verdicts(report: Report, held: Sequence[Contest], console: Console) -> None:
+    print_groups(_TITLES, _groups(report, held), console)
+    console.print(literal("Time: median of an execution. Cost: of a solved case. Failed: executions.", "dim"))
+    console.print()
+    if (lead := main_lead(report)) is not None:
+        console.print(bullet("→", f"{lead_sentence(lead)} {reason_text(lead)}", "cyan"))
+        console.print()
+
+
+def _groups(report: Report, held: Sequence[Contest]) -> list[RowGroup]:
+    """Benchmarks with their verdicts in the order of the plan; real agents before simulated ones."""
+    benchmarks: dict[str, list[Contest]] = {}
+    for contest in held:
+        benchmarks.setdefault(contest.benchmark, []).append(contest)
+    many = sum(len(contest.entries) for contest in held) + len(benchmarks) > _ROWS
+    groups = []
+    for name, both in benchmarks.items():
+        leads = [lead_of(report, name, is_simulated=contest.is_simulated) for contest in both]
+        rows = [
+            _cells(contest, entry, lead)
+            for contest, lead in zip(both, leads, strict=True)
+            for entry in _in_order(contest, lead)
+        ]
+        shown = rows[: 2 if many else _AGENTS]
+        note = f"  … and {count(len(rows) - len(shown))} more agents" if len(rows) > len(shown) else ""
+        groups.append(RowGroup(_heading(both[0], next(filter(None, leads), None)), shown, note))
+    return groups
+
+
+def _heading(contest: Contest, lead: Lead | None) -> Text:
+    verdict = f"  {verdict_text(lead)}" if lead else ""
+    style = "yellow" if lead and lead.is_tie else "green"
+    return joined(literal(title_with_id(contest), "bold"), literal(verdict, style))
+
+
+def _in_order(contest: Contest, lead: Lead | None) -> list[Entry]:
+    places = {name: place for place, name in enumerate(lead.scores)} if lead else {}
+    return sorted(contest.entries, key=lambda entry: places.get(entry.label, len(places)))
+
+
+def _cells(contest: Contest, entry: Entry, lead: Lead | None) -> list[Text]:
+    score = lead.scores.get(entry.label) if lead else entry.rating("overall").value
+    is_leader = lead is not None and entry.label in lead.leaders
+    value, bracket, ends = rating_text(entry.rating("accuracy")).partition(" [")
+    time = entry.estimate("seconds")
+    failed = total(entry.trial) - entry.trial.ok
+    return [
+        literal(f"  {marked(entry, contest)}", "" if not contest.is_simulated else "yellow"),
+        literal(NOTHING if score is None else f"{score:.3f}", "bold green" if is_leader else ""),
+        joined(literal(value, "bold"), literal(bracket + ends, "dim")),
+        literal(NOTHING if time is None else show(time.median, time.metric.unit)),
+        literal(usd_text(entry.ratings)),
+        literal(count(failed), "red" if failed else "dim"),
+    ]

@@ -1,0 +1,124 @@
+"""Who leads, in words: the same sentences in the terminal, in Markdown and in HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.model import Report
+from assay.model.standing import Lead, Leaderboard, Standing
+
+_NAMED = 4
+_GROUPS = 4
+
+
+def lead_of(report: Report, benchmark: str, *, is_simulated: bool = False) -> Lead | None:
+    """Of a benchmark; with an empty name, of the suite as a whole."""
+    found = (one for one in report.leads if (one.benchmark, one.is_simulated) == (benchmark, is_simulated))
+    return next(found, None)
+
+
+def main_lead(report: Report) -> Lead | None:
+    """What the whole run says: of measured agents if there are two, on all benchmarks if there are several."""
+    whole = [one for one in report.leads if not one.benchmark]
+    names = {trial.stored.trial.benchmark for trial in report.trials if trial.ratings is not None}
+    single = [one for one in report.leads if len(names) == 1]
+    return min([*whole, *single], key=lambda one: one.is_simulated, default=None)
+
+
+def verdict_text(lead: Lead) -> str:
+    """
+    >>> lead = Lead("", False, ("accuracy",), {"a": 0.9, "b": 0.8}, ("a",))
+    >>> verdict_text(lead)
+    'a leads'
+    """
+    return leaders_text(lead.leaders)
+
+
+def leaders_text(leaders: Sequence[str]) -> str:
+    """
+    >>> leaders_text(["a"]), leaders_text(["a", "b"])
+    ('a leads', 'a and b are tied')
+    """
+    return f"{leaders[0]} leads" if len(leaders) == 1 else f"{and_list(leaders)} are tied"
+
+
+def and_list(names: Sequence[str]) -> str:
+    """
+    >>> and_list(["a"]), and_list(["a", "b", "c"]), and_list(list("abcdef"))
+    ('a', 'a, b and c', 'a, b, c, d and 2 more')
+    """
+    shown = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def lead_sentence(lead: Lead) -> str:
+    """The verdict with its margin: who, by how much, and whether chance explains it.
+
+    >>> lead = Lead("", False, ("accuracy",), {"a": 0.96, "b": 0.9}, ("a",), 0.06, 0.031, 0.089, ("accuracy",), ("speed",))
+    >>> lead_sentence(lead)
+    'a leads: overall 0.960 against 0.900 for b, a margin of +0.060 [+0.031, +0.089].'
+    """
+    (first, best), (second, next_best), *_ = lead.scores.items()
+    if not lead.is_tie:
+        return f"{first} leads: overall {best:.3f} against {next_best:.3f} for {second}{_margin(lead, 'a margin of ')}."
+    between = f"{first} {best:.3f}, {second} {next_best:.3f}{_margin(lead, 'difference ')}"
+    return f"{and_list(lead.leaders)} are tied: overall {between}; chance can explain that."
+
+
+def _margin(lead: Lead, words: str) -> str:
+    if lead.margin is None:
+        return ""
+    ends = f" [{lead.low:+.3f}, {lead.high:+.3f}]" if lead.low is not None and lead.high is not None else ""
+    return f", {words}{lead.margin:+.3f}{ends}".replace("-", "−")
+
+
+def reason_text(lead: Lead) -> str:
+    """In which dimensions the first two differ for certain.
+
+    >>> reason_text(Lead("", False, (), {"a": 1, "b": 0}, ("a",), ahead_in=("accuracy",), behind_in=("speed", "cost")))
+    'a is better than b in accuracy, and worse in speed and cost.'
+    """
+    first, second, *_ = lead.scores
+    if lead.ahead_in and lead.behind_in:
+        return f"{first} is better than {second} in {and_list(lead.ahead_in)}, and worse in {and_list(lead.behind_in)}."
+    if lead.ahead_in or lead.behind_in:
+        word, names = ("better", lead.ahead_in) if lead.ahead_in else ("worse", lead.behind_in)
+        return f"{first} is {word} than {second} in {and_list(names)}; nothing else tells them apart."
+    return f"In no single dimension is {first} certainly better or worse than {second}."
+
+
+def board_sentence(board: Leaderboard) -> str:
+    """Who leads on a leaderboard, and who is tied: `exact leads; moody and greedy are tied.`
+
+    Empty where fewer than two agents are ranked.
+    """
+    rows = board.standings if len(board.standings) > 1 else board.simulated
+    if len(rows) < 2:
+        return ""
+    leaders = [row for row in rows if row.best_rank == 1]
+    groups = [leaders, *_groups([row for row in rows if row.best_rank > 1])]
+    shown = [leaders_text(_names(leaders)), *(_group_text(group) for group in groups[1:_GROUPS])]
+    left = sum(len(group) for group in groups[_GROUPS:])
+    told = "; ".join([*shown, *([f"then {left} more"] if left else [])])
+    return f"{told}{' (simulated)' if rows is board.simulated else ''}."
+
+
+def _groups(rows: Sequence[Standing]) -> list[list[Standing]]:
+    """Rows of one tier, which are not told apart."""
+    tiers: dict[int, list[Standing]] = {}
+    for row in rows:
+        tiers.setdefault(row.tier, []).append(row)
+    return list(tiers.values())
+
+
+def _group_text(group: Sequence[Standing]) -> str:
+    names = _names(group)
+    if len(names) == 1:
+        return f"then {names[0]}"
+    # Of three agents the first may be better than the last, and the one between them apart from neither.
+    is_tie = len({(row.best_rank, row.worst_rank) for row in group}) == 1
+    return f"{and_list(names)} are {'tied' if is_tie else 'not all apart'}"
+
+
+def _names(rows: Sequence[Standing]) -> list[str]:
+    return [row.contender.agent for row in rows]
