@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 
 from assay.model import Comparison, Verdict
 from assay.model.regression import Gate
-from assay.report.change import change_text
-from assay.report.screen import bullet, joined, literal, new_table
+from assay.report.change import change_text, sides_name
+from assay.report.screen import RowGroup, bullet, joined, literal, print_groups
+from assay.report.warnings import rank_warnings
 from assay.units import show
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
+    from rich.text import Text
 
 _STYLES = {Verdict.WORSE: "red", Verdict.BETTER: "green", Verdict.UNSURE: "yellow", Verdict.SAME: "dim"}
-_QUESTIONS = 8
+_QUESTIONS = 3
+_ROWS = 16
+"""Changes in the table; whatever got worse or better is always among the first."""
+_TITLES = ("Trial, metric", "Baseline", "Run", "Change [interval]", "Verdict")
 _NAMED = 3
 _ORDER = (Verdict.WORSE, Verdict.BETTER, Verdict.UNSURE)
 
@@ -33,12 +37,15 @@ def print_gate(gate: Gate, console: Console) -> None:
         console.print(bullet("✗", broken_text(name), "red"))
     changed = [one for verdict in _ORDER for one in gate.judged(verdict) if _has_moved(one)]
     if changed:
-        console.print(_table(changed))
+        print_groups(_TITLES, _groups(changed[:_ROWS]), console)
+        if len(changed) > _ROWS:
+            console.print(literal(f"… and {len(changed) - _ROWS} more unsure", "dim"))
+        console.print()
     for question in open_questions(gate):
         console.print(bullet("?", question, "yellow"))
     if rest := rest_text(gate):
         console.print(literal(rest, "dim"))
-    for doubt in gate.doubts:
+    for doubt in rank_warnings(gate.doubts):
         console.print(bullet("!", str(doubt), "yellow"))
 
 
@@ -70,19 +77,14 @@ def broken_text(name: str) -> str:
     return f"{name}: worked in the baseline; now not one execution is ok"
 
 
-def place_of(comparison: Comparison) -> str:
-    """The trial; both of them where their names differ."""
-    a, b = comparison.trial_a, comparison.trial_b
-    return b if a == b else f"{a} → {b}"
-
-
 def open_questions(gate: Gate) -> list[str]:
     """What is unsure and what would settle it; said once where it is the same for several trials."""
     places: dict[tuple[str, str], list[str]] = {}
     for one in gate.judged(Verdict.UNSURE):
-        places.setdefault((one.metric.name, one.reason), []).append(place_of(one))
+        places.setdefault((one.metric.name, one.reason), []).append(sides_name(one))
     told = [f"{metric} of {_listed(names)}: {reason}" for (metric, reason), names in places.items()]
-    more = [f"… and {len(told) - _QUESTIONS} more, in --json."] if len(told) > _QUESTIONS else []
+    left = len(told) - _QUESTIONS
+    more = [f"and {left} more: assay compare {gate.a.run.id} {gate.b.run.id}"] if left > 0 else []
     return told[:_QUESTIONS] + more
 
 
@@ -98,21 +100,22 @@ def rest_text(gate: Gate) -> str:
     return " · ".join(parts)
 
 
-def _table(comparisons: Sequence[Comparison]) -> Table:
-    table = new_table()
-    table.add_column("Trial", overflow="fold")
-    table.add_column("Metric", no_wrap=True)
-    for title in ("Baseline", "Run", "Change [interval]"):
-        table.add_column(literal(title), justify="right", no_wrap=True)
-    table.add_column("Verdict", no_wrap=True)
+def _groups(comparisons: Sequence[Comparison]) -> list[RowGroup]:
+    """A heading for each trial; the trial with the gravest change first."""
+    trials: dict[str, list[Comparison]] = {}
     for one in comparisons:
-        change, bracket, ends = change_text(one).partition(" [")
-        table.add_row(
-            literal(place_of(one)),
-            literal(one.metric.name),
-            literal(show(one.value_a, one.metric.unit)),
-            literal(show(one.value_b, one.metric.unit)),
-            joined(literal(change, "bold"), literal(bracket + ends, "dim")),
-            literal(one.verdict.value, _STYLES[one.verdict]),
-        )
-    return table
+        trials.setdefault(sides_name(one), []).append(one)
+    return [
+        RowGroup(literal(name, "bold"), [_cells(one) for one in changes]) for name, changes in trials.items()
+    ]
+
+
+def _cells(one: Comparison) -> list[Text]:
+    change, bracket, ends = change_text(one).partition(" [")
+    return [
+        literal(f"  {one.metric.name}"),
+        literal(show(one.value_a, one.metric.unit)),
+        literal(show(one.value_b, one.metric.unit)),
+        joined(literal(change, "bold"), literal(bracket + ends, "dim")),
+        literal(one.verdict.value, _STYLES[one.verdict]),
+    ]

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from assay.model import Metric, Report
 from assay.model.metric import is_score
 from assay.model.precision import Need, NoiseFloor
-from assay.report.screen import NARROW, bullet, literal, new_table
+from assay.report.screen import NARROW, RowGroup, bullet, literal, new_table, print_groups
 from assay.units import count, percent, seconds, usd
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 FEWEST_PAIRS = 6
 """Below it no signed-rank test can reach five in a hundred."""
@@ -23,34 +24,35 @@ _ALARMS = ("better", "worse")
 def print_noise(report: Report, floors: Sequence[NoiseFloor], console: Console) -> None:
     """What varies, and where that comes from; on a wide screen also what half of the rounds says of the other half."""
     is_wide = console.width >= NARROW
-    table = new_table(tight=not is_wide)
-    table.add_column("Trial", overflow="fold")
-    table.add_column("Metric", no_wrap=True)
-    for title in ("Noise floor", "Claim above", "By case", "By machine", "By repetition"):
-        table.add_column(title if is_wide else title.replace("By repetition", "By rep."), justify="right")
-    if is_wide:
-        table.add_column("Odd against even rounds")
+    trials: dict[str, list[NoiseFloor]] = {}
     for floor in floors:
-        is_alarm = floor.verdict in _ALARMS
-        itself = [literal("false alarm" if is_alarm else "no alarm", "yellow" if is_alarm else "dim")]
-        table.add_row(
-            literal(floor.trial),
-            literal(floor.metric.name),
-            literal(_size(floor.metric, floor.floor), "bold"),
-            literal(_size(floor.metric, floor.tolerance)),
-            *(literal(_share(share), "dim") for share in _shares(floor)),
-            *(itself if is_wide else ()),
-        )
+        trials.setdefault(floor.trial, []).append(floor)
+    titles = ["Trial, metric", "Noise floor", "Claim above", "By case", "By machine", "By repetition"]
     if floors:
-        console.print(table)
-        console.print(
-            literal(
-                "Noise floor: what one round varies by; the rest is the shares of where that comes from",
-                "dim",
-            )
+        print_groups(
+            [*titles, *(["Odd against even rounds"] if is_wide else [])],
+            [
+                RowGroup(literal(name, "bold"), [_floor_cells(floor, is_wide) for floor in own])
+                for name, own in trials.items()
+            ],
+            console,
         )
+        console.print(literal("Noise floor: how much one round varies.", "dim"))
+        console.print(literal("Claim above: smallest difference worth a claim. By …: its sources.", "dim"))
     for text in _remarks(report, floors):
         console.print(bullet("!", text, "yellow"))
+
+
+def _floor_cells(floor: NoiseFloor, is_wide: bool) -> list[Text]:
+    is_alarm = floor.verdict in _ALARMS
+    itself = [literal("false alarm" if is_alarm else "no alarm", "yellow" if is_alarm else "dim")]
+    return [
+        literal(f"  {floor.metric.name}"),
+        literal(_size(floor.metric, floor.floor), "bold"),
+        literal(_size(floor.metric, floor.tolerance)),
+        *(literal(_share(share), "dim") for share in _shares(floor)),
+        *(itself if is_wide else ()),
+    ]
 
 
 def _shares(floor: NoiseFloor) -> tuple[float | None, float | None, float]:

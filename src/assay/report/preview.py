@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Plan, Trial
 from assay.model.forecast import Basis, Expected, Forecast, TrialForecast
 from assay.units import count, counted, seconds, usd
+
+_ROWS = 50
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,6 +30,33 @@ def executions_of(trial: Trial) -> int:
     if trial.isolation == "cold":
         return trial.iterations.warmup + trial.iterations.measured * trial.processes
     return (trial.iterations.warmup + trial.iterations.measured) * trial.processes
+
+
+def _alike(trials: Sequence[Trial]) -> list[tuple[str, list[Trial]]]:
+    """Trials that differ only in the values of a sweep's axes, under the name that they share."""
+    found: dict[tuple[object, ...], list[Trial]] = {}
+    for trial in trials:
+        name = trial.name.partition("[")[0] if trial.axes else trial.name
+        how = trial.iterations
+        key = (name, tuple(trial.axes), trial.processes, how.warmup, how.measured, how.until, trial.isolation)
+        found.setdefault(key, []).append(trial)
+    return [(str(key[0]) if len(own) > 1 else own[0].name, own) for key, own in found.items()]
+
+
+def _axis_lines(trials: Sequence[Trial], width: int) -> list[str]:
+    """`num_ctx: 512, 1024, 2048`; of very many values, the first."""
+    if len(trials) == 1:
+        return []
+    lines = []
+    for axis in trials[0].axes:
+        line = f"  {axis}: {', '.join(dict.fromkeys(str(trial.axes[axis]) for trial in trials))}"
+        lines.append(line if len(line) <= width else f"{line[: width - 2]} …")
+    return lines
+
+
+def _measured(trial: Trial) -> str:
+    how = trial.iterations
+    return f"up to {how.measured}" if how.until else count(how.measured)
 
 
 def preview_document(plan: Plan, forecast: Forecast) -> dict[str, Any]:
@@ -78,22 +107,29 @@ def expected_text(forecast: Forecast) -> str:
 
 
 def print_preview(plan: Plan, forecast: Forecast, console: Console) -> None:
-    from rich.table import Table
-    from rich.text import Text
+    """A row for each trial; the points of a sweep share one, with the values of each axis beneath."""
+    from assay.report.screen import RowGroup, literal, print_groups
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("trial", "processes", "warm-up", "measured", "executions", "time", "usd"):
-        table.add_column(name, justify="left" if name == "trial" else "right")
-    for trial, expected in zip(plan.trials[:50], forecast.trials, strict=False):
-        how = trial.iterations
-        measured = f"up to {how.measured}" if how.until else count(how.measured)
-        table.add_row(
-            Text(trial.name), str(trial.processes), count(how.warmup), measured, count(executions_of(trial)),
-            _cell(expected.seconds, seconds), _cell(expected.usd, usd),
-        )  # fmt: skip
-    console.print(table)
-    if len(plan.trials) > 50:
-        console.print(f"… and {count(len(plan.trials) - 50)} more")
+    expected = {trial.index: each for trial, each in zip(plan.trials, forecast.trials, strict=True)}
+    groups = _alike(plan.trials)
+    shown = []
+    for name, trials in groups[:_ROWS]:
+        own = [expected[trial.index] for trial in trials]
+        cells = (
+            f"  {count(len(trials))} trials" if len(trials) > 1 else name,
+            str(trials[0].processes),
+            count(trials[0].iterations.warmup),
+            _measured(trials[0]),
+            count(sum(executions_of(trial) for trial in trials)),
+            _cell(_sum([each.seconds for each in own]), seconds),
+            _cell(_sum([each.usd for each in own]), usd),
+        )
+        note = "\n".join(_axis_lines(trials, console.width))
+        heading = literal(name) if len(trials) > 1 else None
+        shown.append(RowGroup(heading, [[literal(cell) for cell in cells]], note))
+    print_groups(("Trial", "Processes", "Warm-up", "Measured", "Executions", "Time", "Cost"), shown, console)
+    if len(groups) > _ROWS:
+        console.print(f"… and {count(len(groups) - _ROWS)} more")
     total = sum(executions_of(trial) for trial in plan.trials)
     most = "at most " if plan.question else ""
     console.print(f"{count(len(plan.trials))} trials, {most}{count(total)} executions, seed {plan.seed}")
@@ -106,3 +142,12 @@ def print_preview(plan: Plan, forecast: Forecast, console: Console) -> None:
             markup=False,
             highlight=False,
         )
+
+
+def _sum(parts: Sequence[Expected]) -> Expected:
+    """Of several trials; unknown where one of them is."""
+    unknown = next((part for part in parts if part.value is None), None)
+    if unknown is not None:
+        return unknown
+    limited = next((part for part in parts if part.is_upper_bound), parts[0])
+    return replace(limited, value=sum(part.value or 0.0 for part in parts))
