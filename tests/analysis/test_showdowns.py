@@ -9,6 +9,7 @@ from tests.ratings.boards import ratings
 from assay.analysis.compare import compare_reports
 from assay.analysis.showdown import showdowns
 from assay.model import Rating, Report, Verdict
+from assay.model.metric import metric_named
 from assay.report.console_showdown import overall_text
 
 
@@ -33,9 +34,31 @@ def test_ratings_of_two_runs_are_no_surer_than_their_times(lab: Lab) -> None:
 
 def test_quality_decides_whatever_the_times_say(lab: Lab) -> None:
     a, b = rated(lab, 1.0, 0.1, "r1"), rated(lab, 1.0, 0.9, "r2")
-    comparisons = [replace(one, verdict=Verdict.UNSURE) for one in compare_reports(a, b)]
-    (found,) = showdowns(a, b, comparisons)
+    (seconds,) = compare_reports(a, b)
+    score = replace(seconds, metric=metric_named("score"), verdict=Verdict.BETTER)
+    (found,) = showdowns(a, b, [replace(seconds, verdict=Verdict.UNSURE), score])
     assert found.winners["accuracy"] == found.winner is not None
+
+
+def test_nobody_is_preferred_where_every_verdict_is_unsure(lab: Lab) -> None:
+    a, b = rated(lab, 1.0, 0.1, "r1"), rated(lab, 1.0, 0.9, "r2")
+    (seconds,) = compare_reports(a, b)
+    unsure = replace(seconds, verdict=Verdict.UNSURE, reason="more cases would settle it")
+    (found,) = showdowns(a, b, [unsure, replace(unsure, metric=metric_named("score"))])
+    assert found.winner is None
+    assert found.winners["accuracy"] is None
+    assert not any("Prefer" in text for text in found.advice)
+
+
+def test_a_preference_names_the_verdicts_that_it_follows_from(lab: Lab) -> None:
+    a, b = rated(lab, 1.0, 0.1, "r1"), rated(lab, 1.0, 0.9, "r2")
+    (seconds,) = compare_reports(a, b)
+    slower = replace(seconds, verdict=Verdict.WORSE)
+    score = replace(seconds, metric=metric_named("score"), verdict=Verdict.BETTER)
+    (found,) = showdowns(a, b, [slower, score])
+    assert found.winner == found.b
+    assert f"Prefer '{found.b}': better in score" in found.advice[0]
+    assert f"though '{found.a}' is better in seconds" in found.advice[0]
 
 
 def test_arms_of_one_run_are_no_surer_than_their_times_either(lab: Lab) -> None:

@@ -241,7 +241,8 @@ def test_a_case_that_nobody_could_judge_is_neither_won_nor_lost(assay_inline: As
     assay_inline.write("small.yaml", (written % lines).replace("scorer: exact", 'scorer: "agents.py:judge"'))
     assert assay_inline("run", "small.yaml", "-q").code == 0
     (found,) = assay_inline("compare", "shy", "wrong", "--json").json["agents"]
-    assert found["flips"] == [{"benchmark": "sums", "won": [], "lost": [], "unchanged": 10}]
+    (flips,) = found["flips"]
+    assert (flips["won"], flips["lost"], flips["unchanged"]) == ([], [], 10)
 
 
 def test_result_files_tell_agents_apart_by_the_cases_in_them(assay_inline: AssayInline) -> None:
@@ -251,7 +252,7 @@ def test_result_files_tell_agents_apart_by_the_cases_in_them(assay_inline: Assay
         assay_inline("run", "small.yaml", "--agent", agent, "-q", "--report", "json", "--out", agent)
     (found,) = assay_inline("compare", "none/result.json", "good/result.json", "--json").json["agents"]
     assert (found["winners"]["accuracy"], len(found["flips"][0]["won"])) == ("good", 30)
-    assert found["recommendations"][0].startswith("Neither is certainly better overall: 'good' is better in")
+    assert "'good' is better in score" in found["recommendations"][0]
 
 
 FEW = """
@@ -290,3 +291,98 @@ def test_a_simulated_agent_in_one_of_two_runs_makes_no_warning_about_the_others(
         one["trial_b"] for one in found["comparisons"]
     }
     assert "kind" not in {one["code"] for one in found["warnings"]}
+
+
+def test_a_later_run_of_part_of_the_cases_does_not_replace_a_whole_one(played: AssayInline) -> None:
+    (whole,) = (run["id"] for run in played("runs", "list", "--json").json)
+    assert played("run", "small.yaml", "--agent", "good", "--limit", "2", "-q").code == 0
+    part = played("runs", "list", "--json").json[0]["id"]
+    found = played("compare", "none", "good", "--json").json
+    assert found["runs"] == {"a": [whole], "b": [whole]}
+    assert {one["units_b"] for one in found["comparisons"] if one["metric"] == "score"} == {30}
+    warnings = {one["code"]: one["message"] for one in found["warnings"]}
+    assert "different-hours" not in warnings
+    assert part in warnings["newer-run"]
+    assert "2 of the 30 cases" in warnings["newer-run"]
+    shown = played("compare", "none", "good").out
+    assert f"B  good, run {whole} " in shown
+    assert "Both are from this run" in shown
+    several = played("compare", "none", "poor", "good", "--json").json
+    assert several["runs"] == {"none": [whole], "poor": [whole], "good": [whole]}
+    assert [one["code"] for one in several["warnings"]] == ["newer-run"]
+
+
+TWO = """
+suite: two
+agents:
+  - {name: bot, type: stub, answer: "%s", version: "%s"}
+  - {name: other, type: stub, answer: "7", version: "1"}
+benchmarks:
+  - {id: one, scorer: exact, cases: [{id: a, input: q, expected: "7"}]}
+  - {id: two, scorer: exact, cases: [{id: b, input: q, expected: "7"}]}
+"""
+
+
+def test_a_newer_version_of_an_agent_is_compared_though_another_run_has_both(
+    assay_inline: AssayInline,
+) -> None:
+    assay_inline.write("two.yaml", TWO % ("x", "1"))
+    assert assay_inline("run", "two.yaml", "-q").code == 0
+    assay_inline.write("two.yaml", TWO % ("7", "2"))
+    assert assay_inline("run", "two.yaml", "--agent", "bot", "-q").code == 0
+    newer, older = (run["id"] for run in assay_inline("runs", "list", "--json").json)
+    found = assay_inline("compare", "other", "bot", "--metric", "score", "--json").json
+    assert found["runs"] == {"a": [older], "b": [newer]}
+    assert {one["b"] for one in found["comparisons"]} == {1.0}
+    assert "newer-run" not in {one["code"] for one in found["warnings"]}
+
+
+def test_a_later_run_of_one_agent_leaves_both_in_the_run_that_they_share(assay_inline: AssayInline) -> None:
+    assay_inline.write("two.yaml", TWO % ("x", "1"))
+    for options in ([], ["--agent", "bot"]):
+        assert assay_inline("run", "two.yaml", *options, "-q").code == 0
+    alone, shared = (run["id"] for run in assay_inline("runs", "list", "--json").json)
+    found = assay_inline("compare", "other", "bot", "--json").json
+    assert found["runs"] == {"a": [shared], "b": [shared]}
+    assert any(one["code"] == "newer-run" and alone in one["message"] for one in found["warnings"])
+    by_run = assay_inline("compare", shared, alone, "--json").json
+    assert by_run["runs"] == {"a": [shared], "b": [alone]}
+    assert "different-hours" in {one["code"] for one in by_run["warnings"]}
+
+
+def test_benchmarks_that_ran_apart_are_named_with_their_runs(assay_inline: AssayInline) -> None:
+    assay_inline.write("two.yaml", TWO % ("7", "1"))
+    whole = assay_inline("run", "two.yaml", "--json").json["run_id"]
+    assay_inline.write("two.yaml", TWO % ("x", "2"))
+    part = assay_inline("run", "two.yaml", "--agent", "bot", "--case", "b", "--json").json["run_id"]
+    shown = assay_inline("compare", "other", "bot").out
+    assert f"A  other, run {whole}" in shown
+    assert f"B bot, runs {whole} (one), {part} (two)" in " ".join(shown.split())
+
+
+PARTIAL = """
+suite: partial
+agents: [{name: x, type: stub, answer: "%s"}]
+benchmarks:
+  - id: words
+    scorer: f1
+    rubric: {pass_mark: 0.9}
+    cases: [%s]
+    iterations: {warmup: 0, measured: 1}
+"""
+
+
+def test_cases_are_won_and_lost_by_the_pass_mark_of_the_rubric(assay_inline: AssayInline) -> None:
+    """Two words of three score 0.8: above one half on both sides, and a pass on neither."""
+    cases = ", ".join(f'{{id: c{n}, input: "{n}", expected: "red green blue"}}' for n in range(8))
+    for answer in ("red green blue", "red green"):
+        assay_inline.write("p.yaml", PARTIAL % (answer, cases))
+        assert assay_inline("run", "p.yaml", "-q").code == 0
+    after, before = (run["id"] for run in assay_inline("runs", "list", "--json").json)
+    (found,) = assay_inline("compare", before, after, "--json").json["agents"]
+    assert len(found["flips"][0]["lost"]) == 8
+    for ref in (before, after):
+        assert assay_inline("report", ref, "--format", "json", "--out", ref).code == 0
+    files = [str(next((assay_inline.folder / ref).glob("*.json"))) for ref in (before, after)]
+    (found,) = assay_inline("compare", *files, "--json").json["agents"]
+    assert len(found["flips"][0]["lost"]) == 8

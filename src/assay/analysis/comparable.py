@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from assay.analysis.compare import matching_trials
 from assay.analysis.findings import early_end
 from assay.analysis.treatment import differing_params
-from assay.model import Doubt, Environment, Kind, Report
+from assay.model import Doubt, Environment, Kind, Report, TrialReport
 
 _FACTS = (
     (
@@ -35,7 +36,29 @@ _FACTS = (
 
 def comparable(a: Report, b: Report) -> tuple[Doubt, ...]:
     """What else differs between two sides than what is compared, with the values of both."""
-    return (*_environments(a, b), *_kinds(a, b), *_params(a, b), *_unmatched(a, b), *_early_ends(a, b))
+    doubts = (
+        doubt
+        for first, second in by_runs(a, b)
+        for doubt in (*_environments(first, second), *_early_ends(first, second))
+    )
+    return tuple(dict.fromkeys((*doubts, *_kinds(a, b), *_params(a, b), *_unmatched(a, b))))
+
+
+def by_runs(a: Report, b: Report) -> list[tuple[Report, Report]]:
+    """Both sides, split so that each part is of one run on either side; a single part where each side is one run."""
+    parts: dict[tuple[str, str], list[tuple[TrialReport, TrialReport]]] = {}
+    for first, second in matching_trials(a, b):
+        parts.setdefault((a.run_of(first).id, b.run_of(second).id), []).append((first, second))
+    if len(parts) < 2 and len(a.runs) == len(b.runs) == 1:
+        return [(a, b)]
+    return [
+        (_part(a, [first for first, _ in pairs]), _part(b, [second for _, second in pairs]))
+        for pairs in parts.values()
+    ]
+
+
+def _part(report: Report, trials: Sequence[TrialReport]) -> Report:
+    return replace(report, run=report.run_of(trials[0]), trials=tuple(trials))
 
 
 def _early_ends(a: Report, b: Report) -> Iterator[Doubt]:

@@ -19,7 +19,7 @@ from assay.analysis.verdict import (
     without_rounding,
 )
 from assay.errors import LookupFailed, no_such
-from assay.model import Comparison, Metric, Report, TrialReport
+from assay.model import Comparison, Metric, Report, Run, TrialReport
 from assay.model.metric import is_score
 from assay.stats.effect import Effect, paired, unpaired
 from assay.stats.means import mean_difference, unpaired_mean_difference
@@ -44,8 +44,13 @@ def compare_reports(
     A metric may be asked for by a percentile, as in `seconds.p95`; unasked, percentiles do not burden the family. The
     noise floor is one for all, or one for each trial and metric.
     """
-    interleaved = a.run.id == b.run.id and a.run.order == "interleaved"
-    return judged(_all_contrasts(matching_trials(a, b), interleaved, metrics), tolerance, noise_floor)
+    pairs = matching_trials(a, b)
+    took_turns = [_took_turns(a.run_of(first), b.run_of(second)) for first, second in pairs]
+    return judged(_all_contrasts(pairs, took_turns, metrics), tolerance, noise_floor)
+
+
+def _took_turns(first: Run, second: Run) -> bool:
+    return first.id == second.id and first.order == "interleaved"
 
 
 def compare_trials(
@@ -58,7 +63,7 @@ def compare_trials(
     noise_floor: float | Floors | None = None,
 ) -> tuple[Comparison, ...]:
     """Two arms of one run; `interleaved` ones are paired by the round that their processes ran in."""
-    return judged(_all_contrasts([(a, b)], interleaved, metrics), tolerance, noise_floor)
+    return judged(_all_contrasts([(a, b)], [interleaved], metrics), tolerance, noise_floor)
 
 
 def matching_trials(a: Report, b: Report) -> list[Pair]:
@@ -86,12 +91,18 @@ def _point(trial: TrialReport) -> str:
     return same_value([planned.benchmark, dict(planned.params)])
 
 
-def _all_contrasts(pairs: Sequence[Pair], interleaved: bool, metrics: Sequence[str] | None) -> list[Contrast]:
+def _all_contrasts(
+    pairs: Sequence[Pair], interleaved: Sequence[bool], metrics: Sequence[str] | None
+) -> list[Contrast]:
     shared = {metric.name for a, b in pairs for metric in _shared(a, b)}
     for name in metrics or ():
         if name not in shared and _asked_percentile(name, shared) is None:
             raise LookupFailed(no_such(name, "metrics that both sides have", shared))
-    return [contrast for a, b in pairs for contrast in _contrasts(a, b, interleaved, metrics)]
+    return [
+        contrast
+        for (a, b), takes_turns in zip(pairs, interleaved, strict=True)
+        for contrast in _contrasts(a, b, takes_turns, metrics)
+    ]
 
 
 def _asked_percentile(name: str, shared: Collection[str]) -> tuple[str, float] | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.model import Benchmark, CaseTable, Suite
+from assay.model.rating import is_pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,5 +121,5 @@ def _verdicts(table: CaseTable, pass_mark: float) -> dict[str, list[bool]]:
     scores = table.metrics.get("score") or [None] * len(table.cases)
     for case, status, score in zip(table.cases, table.statuses, scores, strict=True):
         if status not in ("harness_error", "cancelled") and not (status == "ok" and score is None):
-            found.setdefault(case, []).append(status == "ok" and (score or 0.0) >= pass_mark)
+            found.setdefault(case, []).append(status == "ok" and is_pass(score or 0.0, pass_mark))
     return found

@@ -72,6 +72,7 @@ def rate(
         weights={**WEIGHTS, **rubric.weights},
         yardstick=_yardstick(reference, rubric.pass_mark),
         references=reference,
+        pass_mark=rubric.pass_mark,
         attempted=len({c for c, s in zip(table.cases, table.statuses, strict=True) if s != "cancelled"}),
         unpriced=_unknown(tally, "usd"),
         names=tuple(tally.names),

@@ -6,20 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from assay.analysis.compare import matching_trials
+from assay.analysis.flips import flips_between
 from assay.analysis.leaderboard import mean_overall, mean_rating
 from assay.analysis.losses import dimension_of
 from assay.analysis.pairing import Pairing, certainly_better, shared_dimensions
-from assay.analysis.replication import observed
-from assay.analysis.rounds import OF_MACHINE
-from assay.analysis.tally import case_number
 from assay.analysis.treatment import redefined
-from assay.model import Comparison, Report, TrialReport, Verdict
+from assay.model import Comparison, Report, Run, TrialReport, Verdict
 from assay.model.rating import DIMENSIONS
-from assay.model.showdown import Flips, Showdown
+from assay.model.showdown import Showdown
 from assay.model.standing import Contender
 
-_PASSED = 0.5
 _NAMED = 3
+Sides = tuple[str, str]
+"""What A and B are called."""
 
 
 def showdowns(a: Report, b: Report, comparisons: Sequence[Comparison]) -> tuple[Showdown, ...]:
@@ -36,20 +35,25 @@ def _showdown(
 ) -> Showdown:
     first, second = contender([x for x, _ in pairs]), contender([y for _, y in pairs])
     if first.agent == second.agent:
-        first, second = (replace(one, agent=_named(one, run)) for one, run in ((first, a), (second, b)))
+        runs_of = (a.run_of(pairs[0][0]), b.run_of(pairs[0][1]))
+        first, second = (
+            replace(one, agent=f"{one.agent} in {run.id}")
+            for one, run in zip((first, second), runs_of, strict=True)
+        )
     winners, ratings = _winners(first, second)
     alike = [pair for pair in pairs if not redefined(*pair)]
-    flips = tuple(_flips(x, y) for x, y in alike)
+    flips = tuple(flips_between(x, y) for x, y in alike)
     names = {x.name for x, _ in pairs}
     own = [one for one in comparisons if one.trial_a in names]
-    winners = _held_back(winners, own)
+    winners = _held_back(winners, own, (first.agent, second.agent))
     mixed = _mixed(pairs) or ("" if alike else redefined(*pairs[0]))
     known = {name for one in (first, second) for name in shared_dimensions([one])}
     left_out = tuple(name for name in DIMENSIONS if name in known - ratings.keys())
     made = Showdown(
         first.agent, second.agent, dict.fromkeys(winners) if mixed else winners, ratings, flips, (), left_out
     )
-    return replace(made, advice=(mixed,) if mixed else tuple(_advice(made, b, own)))
+    runs = {y.name: b.run_of(y) for _, y in pairs}
+    return replace(made, advice=(mixed,) if mixed else tuple(_advice(made, runs, own)))
 
 
 def _mixed(pairs: Sequence[tuple[TrialReport, TrialReport]]) -> str:
@@ -77,10 +81,6 @@ def contender(trials: Sequence[TrialReport]) -> Contender:
     )
 
 
-def _named(one: Contender, report: Report) -> str:
-    return f"{one.agent} in {report.run.id}"
-
-
 def _winners(
     a: Contender, b: Contender
 ) -> tuple[Mapping[str, str | None], Mapping[str, tuple[float, float]]]:
@@ -101,59 +101,83 @@ def _winners(
 
 
 def _held_back(
-    winners: Mapping[str, str | None], comparisons: Sequence[Comparison]
+    winners: Mapping[str, str | None], comparisons: Sequence[Comparison], sides: Sides
 ) -> Mapping[str, str | None]:
-    """Ratings of time are no surer than the times, which the machine may explain; and so is the whole."""
+    """Winners that the verdicts on the metrics bear out: ratings are made of those, and are no surer.
+
+    A dimension of which no metric has a verdict (reliability, efficiency) keeps its winner; overall needs a verdict in
+    favour of its winner wherever there are verdicts at all.
+    """
     kept = dict(winners)
-    for name in OF_MACHINE:
-        verdicts = [one.verdict for one in comparisons if dimension_of(one.metric) == name]
-        if verdicts and not {Verdict.BETTER, Verdict.WORSE} & set(verdicts):
+    for name in winners:
+        of_dimension = [one for one in comparisons if one.verdict and dimension_of(one.metric) == name]
+        if of_dimension and _favoured(of_dimension, sides) != {winners[name]}:
             kept[name] = None
+    best = kept.get("overall")
     others = [who for name, who in kept.items() if name != "overall"]
-    return {**kept, "overall": kept["overall"] if kept.get("overall") in others else None}
+    judged = [one for one in comparisons if one.verdict]
+    is_borne_out = best in others and (not judged or best in _favoured(judged, sides))
+    return {**kept, "overall": best if is_borne_out else None}
 
 
-def _flips(a: TrialReport, b: TrialReport) -> Flips:
-    before, after = (_marks(trial) for trial in (a, b))
-    shared = [case for case in before if case in after]
-    won = tuple(case for case in shared if before[case] < _PASSED <= after[case])
-    lost = tuple(case for case in shared if after[case] < _PASSED <= before[case])
-    return Flips(a.stored.trial.benchmark, won, lost, len(shared) - len(won) - len(lost))
+def _favoured(comparisons: Sequence[Comparison], sides: Sides) -> set[str]:
+    """The sides that some verdict is in favour of."""
+    names = {Verdict.WORSE: sides[0], Verdict.BETTER: sides[1]}
+    return {names[one.verdict] for one in comparisons if one.verdict in names}
 
 
-def _marks(trial: TrialReport) -> dict[str, float]:
-    """The mean score of each case that has one."""
-    if trial.ratings is None or "score" not in trial.series:
-        return {}
-    means = observed(trial.series["score"]).means
-    numbers = {name: case_number(name) for name in trial.ratings.names}
-    return {name: means[number] for name, number in numbers.items() if number in means}
-
-
-def _advice(found: Showdown, b: Report, comparisons: Sequence[Comparison]) -> Iterator[str]:
-    yield _choice(found)
-    lost = [(flips.benchmark, case) for flips in found.flips for case in flips.lost]
+def _advice(found: Showdown, runs: Mapping[str, Run], comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """`runs`: name of a trial of B to its run."""
+    yield _choice(found, comparisons)
+    lost = [(flips.trial, case) for flips in found.flips for case in flips.lost]
     if lost:
+        trial, first = lost[0]
         named = ", ".join(case for _, case in lost[:_NAMED]) + (" …" if len(lost) > _NAMED else "")
+        cases = "case" if len(lost) == 1 else f"{len(lost)} cases"
         yield (
-            f"Look at what '{found.b}' lost ({named}): assay show {b.run.id} --case {lost[0][1]}"
-            if len(lost) > 1
-            else f"Look at the case that '{found.b}' lost: assay show {b.run.id} --case {lost[0][1]}"
+            f"Look at the {cases} that '{found.b}' lost ({named}): assay show {runs[trial].id} --case {first}"
         )
     unsure = [one for one in comparisons if one.verdict is Verdict.UNSURE and one.reason]
     if unsure and found.winner is None:
         yield f"{unsure[0].metric.name} is open: {unsure[0].reason}"
 
 
-def _choice(found: Showdown) -> str:
+def _choice(found: Showdown, comparisons: Sequence[Comparison]) -> str:
+    ahead = {who: _strengths(who, found, comparisons) for who in (found.a, found.b)}
     if found.winner is not None:
         a, b = found.ratings["overall"]
         loser = found.a if found.winner == found.b else found.b
-        weak = [name for name, who in found.winners.items() if who == loser]
-        but = f", though '{loser}' is better in {' and '.join(weak)}" if weak else ""
-        return f"Prefer '{found.winner}': certainly better overall ({max(a, b):.3f} to {min(a, b):.3f}){but}."
-    ahead = {who: [n for n, w in found.winners.items() if w == who] for who in (found.a, found.b)}
+        but = f", though '{loser}' is better in {_listed(ahead[loser])}" if ahead[loser] else ""
+        return (
+            f"Prefer '{found.winner}': better in {_listed(ahead[found.winner])}, and overall "
+            f"({max(a, b):.3f} to {min(a, b):.3f}){but}."
+        )
+    judged = [one for one in comparisons if one.verdict]
+    if judged and all(one.verdict is Verdict.SAME for one in judged) and not any(ahead.values()):
+        return f"'{found.a}' and '{found.b}' are the same in {_listed(_metric_names(judged))}."
     if not any(ahead.values()):
         return f"Nothing tells '{found.a}' and '{found.b}' apart: take the one that is easier to keep, or run more cases."
-    parts = [f"'{who}' is better in {' and '.join(names)}" for who, names in ahead.items() if names]
+    parts = [f"'{who}' is better in {_listed(names)}" for who, names in ahead.items() if names]
     return f"Neither is certainly better overall: {'; '.join(parts)}. Choose by what matters to you."
+
+
+def _strengths(who: str, found: Showdown, comparisons: Sequence[Comparison]) -> list[str]:
+    """Metrics with a verdict in its favour, and dimensions that it wins though none of their metrics has one."""
+    own = [one for one in comparisons if _favoured([one], (found.a, found.b)) == {who}]
+    judged = {dimension_of(one.metric) for one in comparisons if one.verdict}
+    unjudged = [
+        name for name, best in found.winners.items() if best == who and name not in {*judged, "overall"}
+    ]
+    return [*_metric_names(own), *unjudged]
+
+
+def _metric_names(comparisons: Sequence[Comparison]) -> list[str]:
+    return list(dict.fromkeys(one.metric.name for one in comparisons))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """
+    >>> _listed(["score"]), _listed(["score", "seconds", "usd"])
+    ('score', 'score, seconds and usd')
+    """
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.model import Series
-from assay.model.rating import CaseTable
+from assay.model.rating import CaseTable, is_pass, lowest_pass
 from assay.stats.verdicts import consistency
 
 _AGENT_ERRORS = frozenset({"failed", "crashed", "invalid_output"})
@@ -62,7 +62,7 @@ def tally_of(table: CaseTable, pass_mark: float) -> Tally:
         return np.bincount(index, weights=values.astype(np.float64), minlength=len(names)).astype(np.float64)
 
     scored = per_case(is_scored)
-    passed = per_case((np.nan_to_num(score) >= pass_mark) & is_scored)
+    passed = per_case((np.nan_to_num(score) >= lowest_pass(pass_mark)) & is_scored)
     comparable = (scored > 1).astype(np.float64)
     sums, measured = _sums(table, counts, is_ok, is_scored, per_case)
     return Tally(
@@ -141,7 +141,7 @@ def outcomes_of(table: CaseTable, pass_mark: float) -> Outcomes:
         elif score is None:
             unscored += 1
         else:
-            counted["pass" if score >= pass_mark else "fail"] += 1
+            counted["pass" if is_pass(score, pass_mark) else "fail"] += 1
     return Outcomes(counted, unscored)
 
 

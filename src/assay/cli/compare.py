@@ -12,6 +12,10 @@ from assay.cli.session import Session, common
 from assay.cli.shares import share_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
     from assay.model import Report
 
 TYPES = ("head_to_head", "multi_agent", "time_series")
@@ -96,9 +100,7 @@ def _compare_two(
         from assay.report.console_showdown import print_showdown
 
         console = session.console()
-        for letter, ref, report in (("A", sides[0], found.a), ("B", sides[1], found.b)):
-            console.print(f"{letter}  {_named(ref, report)}", markup=False, highlight=False)
-        console.print()
+        _print_sides(console, sides, (found.a, found.b))
         print_comparisons(found.comparisons, found.doubts, console)
         for one in found.showdowns:
             # Who asks for single metrics is not shown the ratings, which rest on all of them.
@@ -109,30 +111,35 @@ def _compare_two(
     return 1 if fail_on and any(one.verdict is Verdict.WORSE for one in found.comparisons) else 0
 
 
-def _named(ref: str, report: Report) -> str:
-    """What was asked for, and which run that is."""
-    run = report.run
-    told = "" if run.id.startswith(ref) else f"{ref}, "
-    simulated = ", simulated" if report.trials and all(one.is_simulated for one in report.trials) else ""
-    return f"{told}run {run.id} of {run.name}, {run.started:%Y-%m-%d %H:%M}{simulated}"
+def _print_sides(console: Console, refs: Sequence[str], reports: Sequence[Report]) -> None:
+    from assay.report.sides import side_lines
+
+    for line in side_lines(refs, reports):
+        console.print(line, markup=False, highlight=False)
+    console.print()
 
 
 def _compare_all(session: Session, sides: tuple[str, ...], suite: str | None) -> int:
     from assay.pipeline import comparing
 
     with session.store() as store:
-        made = comparing.all_pairs(store, sides, suite)
+        chosen = comparing.find_sides(store, sides, suite)
+        made = comparing.all_pairs(store, sides, sides=chosen)
     if session.is_json:
         from assay.report.leaderboard_document import all_pairs_document
 
-        session.emit(all_pairs_document(made))
+        session.emit(all_pairs_document(made, dict(zip(sides, chosen.reports, strict=True)), chosen.doubts))
         return 0
     from assay.report.board import print_head_to_head, print_matrix
+    from assay.report.screen import bullet
 
     console = session.console()
+    _print_sides(console, sides, chosen.reports)
     print_matrix(made, console)
     console.print()
     print_head_to_head(made, console)
+    for doubt in chosen.doubts:
+        console.print(bullet("!", str(doubt), "yellow"))
     session.next(f"assay compare {sides[0]} {sides[1]}", "assay leaderboard")
     return 0
 

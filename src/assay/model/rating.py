@@ -17,6 +17,25 @@ QUANTITIES = {
 }
 """What ratings compare with a reference, each with the dimension that it is part of."""
 
+PASS_MARK = 0.5
+"""The score from which a case counts as passed, unless the rubric of its benchmark says otherwise."""
+_ROUNDING = 1e-9
+"""A mean of scores such as 0.1 falls short by the last digit."""
+
+
+def is_pass(score: float, pass_mark: float) -> bool:
+    """The one rule for passing: the score of an execution, or the mean score of a case over its repetitions.
+
+    >>> is_pass(0.8, 0.8), is_pass(0.79, 0.8), is_pass(sum([0.1] * 3) / 3, 0.1)
+    (True, False, True)
+    """
+    return score >= lowest_pass(pass_mark)
+
+
+def lowest_pass(pass_mark: float) -> float:
+    """The pass mark less what rounding may take off a mean, for whole arrays of scores."""
+    return pass_mark - _ROUNDING
+
 
 @dataclass(frozen=True, slots=True)
 class CaseTable:
@@ -122,6 +141,8 @@ class Ratings:
     """References and pass mark: ratings by different ones are no measure for each other."""
     references: Mapping[str, ReferenceValue] = field(default_factory=dict, compare=False)
     """Quantity to what it was compared with."""
+    pass_mark: float = field(default=PASS_MARK, compare=False)
+    """The score from which a case counts as passed."""
     attempted: int = field(default=0, compare=False)
     """Cases that were put to the agent, also those that count nowhere because the harness failed."""
     unpriced: int = field(default=0, compare=False)

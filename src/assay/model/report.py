@@ -128,7 +128,7 @@ class TrialReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a reporter is given: one run with its findings."""
+    """What a reporter is given: one run with its findings, or the trials of an agent from one or several runs."""
 
     run: Run
     trials: tuple[TrialReport, ...]
@@ -144,6 +144,17 @@ class Report:
     """Where the run was a stress test."""
     leads: tuple[Lead, ...] = ()
     """Of agents on a suite: who leads on each benchmark, and on all of them together."""
+    sources: Mapping[int, Run] = field(default_factory=dict, hash=False)
+    """Id of a trial to the run that it is from, where not all are from `run`."""
+
+    def run_of(self, trial: TrialReport) -> Run:
+        return self.sources.get(trial.stored.id, self.run)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Those that its trials are from, in their order."""
+        found = {self.run_of(trial).id: self.run_of(trial) for trial in self.trials}
+        return tuple(found.values()) or (self.run,)
 
     def __len__(self) -> int:
         return len(self.trials)

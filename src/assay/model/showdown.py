@@ -1,20 +1,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from assay.model.estimate import Verdict
 from assay.model.metric import Metric
 
 
 @dataclass(frozen=True, slots=True)
+class Passes:
+    """The repetitions of one case on one side."""
+
+    passed: int
+    judged: int
+    is_pass: bool
+    """Whether the case counts as passed: its mean score reaches the pass mark."""
+
+
+@dataclass(frozen=True, slots=True)
 class Flips:
-    """Cases of a benchmark whose outcome changed from A to B; an outcome is a mean score of one half or more."""
+    """Cases of a benchmark that A passed and B did not (lost), or the other way round (won)."""
 
     benchmark: str
     won: tuple[str, ...]
     lost: tuple[str, ...]
     unchanged: int
+    trial: str = ""
+    """Name of B's trial."""
+    passes: Mapping[str, tuple[Passes, Passes]] = field(default_factory=dict, hash=False)
+    """Of the cases that were won or lost: the repetitions that passed on both sides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assay.model.plan import Iterations, Limits
+from assay.model.rating import PASS_MARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Rubric:
     weights: Mapping[str, float] = field(default_factory=dict)
     reference: Mapping[str, float] = field(default_factory=dict)
     """seconds, tokens, usd, cpu_seconds, memory_mb."""
-    pass_mark: float = 0.5
+    pass_mark: float = PASS_MARK
     """The score from which a case counts as passed."""
 
 

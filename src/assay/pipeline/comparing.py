@@ -1,4 +1,4 @@
-"""Two sides beside each other."""
+"""Two or more sides beside each other."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assay.analysis.comparable import comparable
+from assay.analysis.comparable import by_runs, comparable
 from assay.analysis.compare import compare_reports
 from assay.analysis.course import over_time
 from assay.analysis.findings import findings
 from assay.analysis.floor import replicated
 from assay.analysis.marks import marks_of
 from assay.analysis.matrix import matrix
-from assay.analysis.same import same_value
 from assay.analysis.showdown import contender, showdowns
 from assay.analysis.tally import case_series, tally_of
 from assay.analysis.trial import estimated
@@ -25,16 +24,16 @@ from assay.model import (
     Doubt,
     Ratings,
     Report,
-    Rubric,
     TrialReport,
 )
 from assay.model.showdown import Course, Showdown
 from assay.model.standing import Matrix
-from assay.pipeline.reporting import report_of, trial_report_of
+from assay.pipeline.agent_results import choose_results, shared_suite, trials_of
+from assay.pipeline.record import report_on
+from assay.pipeline.reporting import report_of
 from assay.pipeline.tolerating import about_floors, about_hours, guarded, known_floors, shares_of
 from assay.report.cases import case_table
 from assay.report.document import read_result
-from assay.store.history import AgentTrial
 from assay.store.store import Store
 
 
@@ -50,6 +49,14 @@ class Compared:
     """Of a suite: who wins, dimension by dimension."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What the words on the command line stand for, and which results of agents were left out for them."""
+
+    reports: tuple[Report, ...]
+    doubts: tuple[Doubt, ...] = ()
+
+
 def compared(
     store: Store,
     a: str,
@@ -59,43 +66,62 @@ def compared(
     tolerance: float | None = None,
     suite: str | None = None,
 ) -> Compared:
-    suite = suite or _shared_suite(store, (a, b))
-    side_a, side_b = side(store, a, suite), side(store, b, suite)
-    known = known_floors(store, side_a, side_b)
-    comparisons = compare_reports(
-        side_a, side_b, metrics=metrics, tolerance=tolerance, noise_floor=shares_of(known)
-    )
-    if side_a.run.id == side_b.run.id:
-        # Arms take turns round by round: what the machine did in one round may hit one of them only.
-        comparisons = replicated(comparisons, side_a, side_b)
-    else:
-        comparisons = guarded(store, comparisons, side_a, side_b, is_asked=tolerance is not None)
+    sides = find_sides(store, (a, b), suite)
+    side_a, side_b = sides.reports
+    parts = by_runs(side_a, side_b)
+    known = {key: floor for part in parts for key, floor in known_floors(store, *part).items()}
+
+    def judge(names: Sequence[str] | None) -> tuple[Comparison, ...]:
+        judged = compare_reports(
+            side_a, side_b, metrics=names, tolerance=tolerance, noise_floor=shares_of(known)
+        )
+        return _held_back(store, judged, parts, is_asked=tolerance is not None)
+
+    comparisons = judge(metrics)
+    # Who is better overall does not depend on which metrics somebody wants to see.
+    deciding = comparisons if metrics is None else judge(None)
     doubts = (
+        *sides.doubts,
         *comparable(side_a, side_b),
-        *about_hours(comparisons, side_a, side_b),
+        *(doubt for part in parts for doubt in about_hours(comparisons, *part)),
         *about_floors(known, comparisons),
     )
-    return Compared(side_a, side_b, comparisons, doubts, showdowns(side_a, side_b, comparisons))
+    return Compared(side_a, side_b, comparisons, doubts, showdowns(side_a, side_b, deciding))
 
 
-def _shared_suite(store: Store, refs: Sequence[str]) -> str | None:
-    """Of agents, the newest that all of them did: none is held against what another did elsewhere since. Else None."""
-    done = [[one.suite for one in _done_by(store, ref) if one.suite] for ref in refs]
-    return next((name for name in reversed(done[-1]) if all(name in suites for suites in done)), None)
+def _held_back(
+    store: Store,
+    comparisons: tuple[Comparison, ...],
+    parts: Sequence[tuple[Report, Report]],
+    *,
+    is_asked: bool,
+) -> tuple[Comparison, ...]:
+    """Claims about times are unsure where the rounds, the hours or the machine may explain them; in their order."""
+    found: dict[tuple[str, str], Comparison] = {}
+    for a, b in parts:
+        names = {trial.name for trial in b.trials}
+        own = tuple(one for one in comparisons if one.trial_b in names)
+        # Arms of one run take turns round by round: what the machine did in one round may hit one of them only.
+        is_one_run = a.run.id == b.run.id
+        checked = replicated(own, a, b) if is_one_run else guarded(store, own, a, b, is_asked=is_asked)
+        found |= {(one.trial_b, one.metric.name): one for one in checked}
+    return tuple(found[one.trial_b, one.metric.name] for one in comparisons)
 
 
-def all_pairs(store: Store, refs: Sequence[str], suite: str | None = None) -> Matrix:
+def all_pairs(
+    store: Store, refs: Sequence[str], suite: str | None = None, *, sides: Sides | None = None
+) -> Matrix:
     """Several agents on one suite, every two of them, corrected over all pairs and dimensions."""
-    suite = suite or _shared_suite(store, refs)
-    sides = [side(store, ref, suite) for ref in refs]
+    sides = sides or find_sides(store, refs, suite)
     rated = [
-        (ref, [t for t in one.trials if t.ratings is not None]) for ref, one in zip(refs, sides, strict=True)
+        (ref, [t for t in one.trials if t.ratings is not None])
+        for ref, one in zip(refs, sides.reports, strict=True)
     ]
     if bare := [ref for ref, trials in rated if not trials]:
         raise Unlike(
             f"'{bare[0]}' has no rated results of a suite, and several sides are compared by ratings."
         )
-    suites = {one.run.suite.name for one in sides if one.run.suite is not None}
+    suites = {one.run.suite.name for one in sides.reports if one.run.suite is not None}
     if len(suites) > 1:
         raise Unlike(
             f"The sides are of different suites ({', '.join(sorted(suites))}). Choose one: --suite NAME"
@@ -115,17 +141,33 @@ def courses(
     return over_time([side(store, ref, suite) for ref in refs], metrics)
 
 
+def find_sides(store: Store, refs: Sequence[str], suite: str | None = None) -> Sides:
+    """Reports in the order of `refs`; results of agents are chosen together, from one run where it has all of them."""
+    suite = suite or shared_suite(store, refs)
+    agents = [ref for ref in dict.fromkeys(refs) if not _is_file(ref) and trials_of(store, ref, suite)]
+    chosen = choose_results({ref: trials_of(store, ref, suite) for ref in agents})
+    reports = {ref: report_on(store, trials) for ref, trials in chosen.trials.items()}
+    return Sides(
+        tuple(reports[ref] if ref in reports else side(store, ref, suite) for ref in refs), chosen.doubts
+    )
+
+
 def side(store: Store, ref: str, suite: str | None = None) -> Report:
     """What a word on the command line stands for: a result file, an agent, a version of one, or a run."""
     path = Path(ref)
     if path.suffix != ".json":
-        found = agent_report(store, ref, suite)
-        if found is not None or not path.is_file():
-            return found or report_of(store, ref)
+        if done := trials_of(store, ref, suite):
+            return report_on(store, choose_results({ref: done}).trials[ref])
+        if not path.is_file():
+            return report_of(store, ref)
     if not path.is_file():
         raise AssayError(f"There is no result file '{ref}'.")
     read = read_result(path)
     return findings(read.run, [_estimated_again(trial) for trial in read.trials])
+
+
+def _is_file(ref: str) -> bool:
+    return Path(ref).suffix == ".json"
 
 
 def _estimated_again(trial: TrialReport) -> TrialReport:
@@ -140,40 +182,6 @@ def _estimated_again(trial: TrialReport) -> TrialReport:
 
 def _told_apart(ratings: Ratings, table: CaseTable) -> Ratings:
     """With what each case says of them, as far as that needs no references: a file does not have those."""
-    tally = tally_of(table, Rubric().pass_mark)
+    tally = tally_of(table, ratings.pass_mark)
     marks = {name: array("f", one.tolist()) for name, one in marks_of(tally, {}).items()}
     return replace(ratings, names=tuple(tally.names), marks=marks)
-
-
-def agent_report(store: Store, ref: str, suite: str | None = None) -> Report | None:
-    """The latest trials of an agent, or of `agent@version`, as one report; None where no agent is called so."""
-    done = [one for one in _done_by(store, ref) if suite in (None, one.suite)]
-    if not done:
-        return None
-    newest = done[-1]
-    trials = []
-    for one in _standing([one for one in done if one.suite == newest.suite]):
-        stored = next(t for t in store.run(one.run_id).trials if t.id == one.trial_id)
-        trials.append(trial_report_of(store, stored, store.suite_of(one.run_id)))
-    return findings(store.run(newest.run_id), trials)
-
-
-def _done_by(store: Store, ref: str) -> list[AgentTrial]:
-    name, _, version = ref.partition("@")
-    return [one for one in store.agent_trials(name) if version in ("", one.version)] if name else []
-
-
-def _standing(done: Sequence[AgentTrial]) -> list[AgentTrial]:
-    """Of each benchmark and point the latest, but none with a part of the cases in place of one with all."""
-    kept: dict[str, AgentTrial] = {}
-    for one in done:
-        point = f"{one.benchmark} {same_value(dict(one.params))}"
-        before = kept.get(point)
-        is_part = (
-            before is not None
-            and before.benchmark_hash == one.benchmark_hash
-            and len(one.cases) < len(before.cases)
-        )
-        if not is_part:
-            kept[point] = one
-    return list(kept.values())

@@ -17,7 +17,7 @@ from assay.model import (
     Suite,
 )
 from assay.model.metric import JUDGING
-from assay.model.rating import Judging
+from assay.model.rating import Judging, is_pass
 from assay.plugin import lookup
 from assay.store.store import Store
 
@@ -53,7 +53,7 @@ def failed_cases(store: Store, ref: str) -> dict[str, frozenset[str]]:
         table = store.case_table(stored.id)
         scores = table.metrics.get("score") or [None] * len(table.cases)
         for case, status, score in zip(table.cases, table.statuses, scores, strict=True):
-            if status != "ok" or (score is not None and score < marks[stored.trial.benchmark]):
+            if status != "ok" or (score is not None and not is_pass(score, marks[stored.trial.benchmark])):
                 failed.setdefault(stored.trial.benchmark, set()).add(case)
     if not failed:
         raise PlanError(f"Every case of run '{found.id}' was passed.")

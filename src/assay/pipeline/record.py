@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.analysis.findings import findings
@@ -94,7 +94,7 @@ def machine_of(trial: AgentTrial) -> str:
 
 
 def report_on(store: Store, trials: Iterable[AgentTrial]) -> Report:
-    """Trials of one or several runs as one report; the newest run speaks for all of them."""
+    """Trials of one or several runs as one report; `run` is the newest of them, `sources` has the run of each trial."""
     chosen = sorted(trials, key=lambda trial: trial.started)
     runs = {run_id: store.run(run_id) for run_id in dict.fromkeys(trial.run_id for trial in chosen)}
     suites = {run_id: store.suite_of(run_id) for run_id in runs}
@@ -107,7 +107,8 @@ def report_on(store: Store, trials: Iterable[AgentTrial]) -> Report:
         stored = next(one for one in runs[trial.run_id].trials if one.id == trial.trial_id)
         reports.append(trial_report_of(store, stored, suites[trial.run_id]))
     newest = chosen[-1].run_id
-    return findings(runs[newest], reports, suites[newest])
+    sources = {trial.trial_id: runs[trial.run_id] for trial in chosen}
+    return replace(findings(runs[newest], reports, suites[newest]), sources=sources)
 
 
 @dataclass(frozen=True, slots=True)

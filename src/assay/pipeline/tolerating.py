@@ -129,6 +129,7 @@ def about_hours(comparisons: Sequence[Comparison], a: Report, b: Report) -> Iter
     apart = abs((b.run.started - a.run.started).total_seconds())
     yield Doubt(
         "different-hours",
-        f"A and B were begun {seconds(apart)} apart and not in one run, so what the machine did meanwhile is in their times.",
-        "To be sure, put both into one run: their executions are then interleaved.",
+        f"The runs {a.run.id} and {b.run.id} started {seconds(apart)} apart, so a change of the machine's speed between "
+        "them is part of the difference in times.",
+        "To rule that out, put both into one run: their executions are then interleaved.",
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from assay.errors import LookupFailed, no_such
 from assay.model import Case, CaseTable, Execution, Phase, Report, Status, TrialReport
+from assay.model.rating import is_pass
 from assay.report.contests import Contest, Entry, as_text, benchmark_of, contests
 
 SHOWN = 600
@@ -34,7 +35,7 @@ def outcome_of(execution: Execution, pass_mark: float) -> str:
     score = execution.measurements.get("score")
     if score is None:
         return "unscored"
-    return "pass" if score >= pass_mark else "fail"
+    return "pass" if is_pass(score, pass_mark) else "fail"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,7 @@ class CaseTally:
         return self.seconds / self.timed if self.timed else 0.0
 
     def is_passed(self, pass_mark: float) -> bool:
-        # Sums of scores such as 0.1 fall short by the last digit.
-        return self.counted > 0 and self.score >= pass_mark * self.counted - 1e-9
+        return self.mean is not None and is_pass(self.mean, pass_mark)
 
     def take(self, execution: Execution, pass_mark: float) -> None:
         outcome = outcome_of(execution, pass_mark)

@@ -50,6 +50,7 @@ def metrics_document(found: Compared | Gate) -> dict[str, Any]:
         "schema": "assay.comparison/1",
         "a": found.a.run.id,
         "b": found.b.run.id,
+        "runs": {"a": [run.id for run in found.a.runs], "b": [run.id for run in found.b.runs]},
         "comparisons": [
             {
                 "metric": one.metric.name,
@@ -99,6 +100,7 @@ def _showdown(one: Showdown) -> dict[str, Any]:
                 "won": list(flips.won),
                 "lost": list(flips.lost),
                 "unchanged": flips.unchanged,
+                "trial": flips.trial,
             }
             for flips in one.flips
         ],

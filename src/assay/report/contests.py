@@ -18,7 +18,7 @@ from assay.model import (
     Report,
     TrialReport,
 )
-from assay.model.rating import Judging
+from assay.model.rating import PASS_MARK, Judging
 from assay.model.report import agent_labels
 from assay.report.figures import NOTHING, with_interval
 from assay.report.references import reference_notes
@@ -33,7 +33,6 @@ OUTCOMES = {
     "harness_error": "harness error",
 }
 UNKNOWN = "unknown"
-_PASS_MARK = 0.5
 _LOOKED_AT = 500
 """Executions that are asked how their cost is known."""
 
@@ -148,7 +147,10 @@ def benchmark_of(report: Report, name: str) -> Benchmark | None:
 def pass_mark_of(report: Report, name: str) -> float:
     """The score from which a case of a benchmark counts as passed."""
     defined = benchmark_of(report, name)
-    return defined.rubric.pass_mark if defined else _PASS_MARK
+    if defined is not None:
+        return defined.rubric.pass_mark
+    rated = (trial.ratings for trial in report.trials if trial.stored.trial.benchmark == name)
+    return next((ratings.pass_mark for ratings in rated if ratings is not None), PASS_MARK)
 
 
 def marked(entry: Entry, contest: Contest) -> str:

@@ -195,6 +195,7 @@ def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
         "unscored": ratings.unscored,
         "cases": ratings.cases,
         "solved": ratings.solved,
+        "pass_mark": ratings.pass_mark,
         "pass_at": {str(k): value for k, value in ratings.pass_at.items()},
         "pass_hat": {str(k): value for k, value in ratings.pass_hat.items()},
         "usd_per_solved": plain(ratings.usd_per_solved),

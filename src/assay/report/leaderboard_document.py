@@ -8,7 +8,9 @@ from assay.model.rating import QUANTITIES
 from assay.report.references import reference_document
 
 if TYPE_CHECKING:
-    from assay.model import Leaderboard, Standing
+    from collections.abc import Iterable, Mapping
+
+    from assay.model import Doubt, Leaderboard, Report, Standing
     from assay.model.standing import Across, Duel, Matrix, MatrixRow, Overview, Place
     from assay.pipeline.standing import Boards
 
@@ -19,9 +21,16 @@ def leaderboard_document(found: Boards, limit: int) -> list[dict[str, Any]]:
     return [*(_board(board, limit) for board in found.each), *across]
 
 
-def all_pairs_document(made: Matrix) -> dict[str, Any]:
-    """Several agents compared with each other."""
-    return {"comparison_type": "multi_agent", **matrix_document(made)}
+def all_pairs_document(
+    made: Matrix, sides: Mapping[str, Report] | None = None, doubts: Iterable[Doubt] = ()
+) -> dict[str, Any]:
+    """Several agents compared with each other, with the runs that their figures come from."""
+    return {
+        "comparison_type": "multi_agent",
+        **matrix_document(made),
+        "runs": {ref: [run.id for run in report.runs] for ref, report in (sides or {}).items()},
+        "warnings": [{"code": d.code, "message": d.message, "hint": d.hint} for d in doubts],
+    }
 
 
 def _board(board: Leaderboard, limit: int) -> dict[str, Any]:

@@ -44,7 +44,7 @@ from assay.model import (
     metric_named,
 )
 from assay.model.metric import JUDGING
-from assay.model.rating import Judging, ReferenceValue
+from assay.model.rating import PASS_MARK, Judging, ReferenceValue
 from assay.report import schema
 
 _SHOWN_FAILURES = 20
@@ -141,6 +141,7 @@ def _ratings(trial: schema.Trial) -> Ratings | None:
         unscored=trial.unscored or 0,
         cases=trial.cases or 0,
         solved=trial.solved or 0.0,
+        pass_mark=PASS_MARK if trial.pass_mark is None else trial.pass_mark,
         pass_at=trial.pass_at or {},
         pass_hat=trial.pass_hat or {},
         usd_per_solved=trial.usd_per_solved,

@@ -245,6 +245,9 @@ class Trial(BaseModel):
     solved: float | None = Field(
         None, description="Of a suite: cases passed, each counted by the share of its repetitions that passed"
     )
+    pass_mark: float | None = Field(
+        None, description="Of a suite: the score from which a case counts as passed; 0.5 where absent"
+    )
     pass_at: dict[int, float] | None = Field(
         None, description="Of a suite: by k, the chance that at least one of k repetitions passes"
     )

@@ -16,6 +16,7 @@ from assay.execute.load.answer import TOO_LONG, text_of
 from assay.model import Answer, Benchmark, Case, Score
 from assay.model.figure import Figure
 from assay.model.load import Quality
+from assay.model.rating import is_pass
 from assay.stats.means import t_quantile
 
 
@@ -43,7 +44,7 @@ class Checker:
     def is_right(self, number: int, value: float | None) -> bool:
         """Whether that score passes, as the benchmark of the case has it."""
         benchmark, _ = self.pairs[self.case_of(number)]
-        return value is not None and value >= benchmark.rubric.pass_mark
+        return value is not None and is_pass(value, benchmark.rubric.pass_mark)
 
     def values(self, answers: Sequence[tuple[int, str]]) -> list[float | None]:
         """The score of each answer, none where it is too long; the same answer to the same case is judged once."""

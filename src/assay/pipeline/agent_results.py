@@ -1,0 +1,135 @@
+"""Which stored results stand for an agent, when it is named instead of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from assay.analysis.same import same_value
+from assay.model import Doubt
+from assay.store.history import AgentTrial
+from assay.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenResults:
+    trials: Mapping[str, tuple[AgentTrial, ...]]
+    """Reference to the trials that stand for it, one for each benchmark and point."""
+    doubts: tuple[Doubt, ...]
+    """Newer results that are not used, and why."""
+
+
+def trials_of(store: Store, ref: str, suite: str | None = None) -> list[AgentTrial]:
+    """Of `agent` or `agent@version`, the oldest first: on that suite, else on the one that it did last."""
+    name, _, version = ref.partition("@")
+    done = [one for one in store.agent_trials(name) if version in ("", one.version)] if name else []
+    wanted = suite if suite is not None or not done else done[-1].suite
+    return [one for one in done if one.suite == wanted]
+
+
+def shared_suite(store: Store, refs: Sequence[str]) -> str | None:
+    """The newest suite that all of these agents did; None where there is none, or one of them is no agent."""
+    names = [ref.partition("@") for ref in refs]
+    done = [
+        [one.suite for one in store.agent_trials(name) if one.suite and version in ("", one.version)]
+        if name
+        else []
+        for name, _, version in names
+    ]
+    return next((name for name in reversed(done[-1]) if all(name in suites for suites in done)), None)
+
+
+def choose_results(done: Mapping[str, Sequence[AgentTrial]]) -> ChosenResults:
+    """One trial of each reference at each benchmark and point.
+
+    1. Where all references have results by one definition of the benchmark, only results by the newest such definition count.
+    2. The newest result stands, but one with fewer cases never replaces one with more.
+    3. Where one run has results of all references that are as complete and of the same known versions, that run is
+       used for all of them: its agents took turns, so nothing that the machine did between runs is in the difference.
+    """
+    by_point: dict[str, dict[str, list[AgentTrial]]] = {}
+    for ref, trials in done.items():
+        for trial in trials:
+            by_point.setdefault(_point(trial), {}).setdefault(ref, []).append(trial)
+    chosen: dict[str, list[AgentTrial]] = {ref: [] for ref in done}
+    doubts: list[Doubt] = []
+    for at_point in by_point.values():
+        used = _choose_at_point(at_point, are_all=len(at_point) == len(done) > 1)
+        for ref, trial in used.items():
+            chosen[ref].append(trial)
+            doubts += _about_newer(ref, trial, at_point[ref], used)
+    return ChosenResults({ref: tuple(trials) for ref, trials in chosen.items()}, tuple(dict.fromkeys(doubts)))
+
+
+def _point(trial: AgentTrial) -> str:
+    return f"{trial.benchmark} {same_value(dict(trial.params))}"
+
+
+def _choose_at_point(done: Mapping[str, Sequence[AgentTrial]], *, are_all: bool) -> dict[str, AgentTrial]:
+    definition = _shared_definition(done.values()) if are_all else None
+    usable = {
+        ref: [one for one in trials if definition in (None, one.benchmark_hash)]
+        for ref, trials in done.items()
+    }
+    standing = {ref: _standing(trials) for ref, trials in usable.items()}
+    if are_all:
+        for run_id in dict.fromkeys(one.run_id for one in reversed(next(iter(usable.values())))):
+            in_run = {
+                ref: next((one for one in reversed(trials) if one.run_id == run_id), None)
+                for ref, trials in usable.items()
+            }
+            found = {ref: one for ref, one in in_run.items() if one and _is_as_good(one, standing[ref])}
+            if len(found) == len(done):
+                return found
+    return standing
+
+
+def _shared_definition(done: Iterable[Sequence[AgentTrial]]) -> str | None:
+    first, *others = done
+    return next(
+        (
+            one.benchmark_hash
+            for one in reversed(first)
+            if all(any(other.benchmark_hash == one.benchmark_hash for other in trials) for trials in others)
+        ),
+        None,
+    )
+
+
+def _standing(trials: Sequence[AgentTrial]) -> AgentTrial:
+    kept = trials[0]
+    for one in trials[1:]:
+        is_part = kept.benchmark_hash == one.benchmark_hash and len(one.cases) < len(kept.cases)
+        kept = kept if is_part else one
+    return kept
+
+
+def _is_as_good(trial: AgentTrial, standing: AgentTrial) -> bool:
+    return trial is standing or (
+        trial.version == standing.version != ""
+        and trial.benchmark_hash == standing.benchmark_hash
+        and len(trial.cases) >= len(standing.cases)
+    )
+
+
+def _about_newer(
+    ref: str, used: AgentTrial, done: Sequence[AgentTrial], beside: Mapping[str, AgentTrial]
+) -> Iterable[Doubt]:
+    """The newest result that is not used, though it is newer."""
+    newer = [one for one in done if one.started > used.started]
+    if not newer:
+        return
+    newest = newer[-1]
+    if newest.benchmark_hash != used.benchmark_hash:
+        why = f"asked a changed '{newest.benchmark}', which the other side has no results of"
+    elif len(newest.cases) < len(used.cases):
+        why = f"asked {len(newest.cases)} of the {len(used.cases)} cases of '{newest.benchmark}'"
+    else:
+        others = ", ".join(f"'{other}'" for other in beside if other != ref)
+        why = f"does not have {others}, and run {used.run_id} has both at the same versions"
+    version = f" (version {newest.version})" if newest.version != used.version else ""
+    yield Doubt(
+        "newer-run",
+        f"'{ref}' has a newer run {newest.run_id}{version} that is not used: it {why}. Run {used.run_id} is used.",
+        f"To use it, name the run: assay compare {newest.run_id} …",
+    )

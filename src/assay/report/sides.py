@@ -1,0 +1,41 @@
+"""Which runs the figures of a comparison come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.model import Report, Run
+from assay.report.figures import when
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def side_lines(refs: Sequence[str], reports: Sequence[Report]) -> list[str]:
+    """One line a side, and one more where all of them took turns in one run."""
+    lines = [f"{_letter(n)}  {_side(*side)}" for n, side in enumerate(zip(refs, reports, strict=True))]
+    runs = {run.id: run for report in reports for run in report.runs}
+    are_agents = all(not run.id.startswith(ref) for ref in refs for run in runs.values())
+    if len(runs) == 1 and are_agents and len(set(refs)) > 1:
+        turns = " and took turns in it" if next(iter(runs.values())).order == "interleaved" else ""
+        lines.append(f"   {'Both' if len(refs) == 2 else 'All'} are from this run{turns}.")
+    return lines
+
+
+def _letter(number: int) -> str:
+    return LETTERS[number] if number < len(LETTERS) else str(number + 1)
+
+
+def _side(ref: str, report: Report) -> str:
+    """What was asked for, and which runs that is; of several runs, with the benchmarks that each stands for."""
+    simulated = ", simulated" if report.trials and all(one.is_simulated for one in report.trials) else ""
+    first, *others = report.runs
+    if not others:
+        asked = "" if first.id.startswith(ref) else f"{ref}, "
+        return f"{asked}run {first.id} of {first.name}, {when(first.started)}{simulated}"
+    parts = ", ".join(f"{run.id} ({_benchmarks(report, run)})" for run in report.runs)
+    return f"{ref}, runs {parts} of {first.name}{simulated}"
+
+
+def _benchmarks(report: Report, run: Run) -> str:
+    own = (trial.stored.trial.benchmark for trial in report.trials if report.run_of(trial).id == run.id)
+    return ", ".join(dict.fromkeys(own))
