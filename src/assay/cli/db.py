@@ -84,11 +84,19 @@ def prune(session: Session, days: int | None, keep: int | None, dry_run: bool) -
 @click.option("--run", "ref", metavar="RUN", help="Only this run.")
 @common
 def export(session: Session, file: Path, ref: str | None) -> None:
-    """Write everything, or one run, to a new SQLite file."""
+    """Write everything, or one run, to a new file; the end of its name says what.
+
+    \b
+    .parquet, .csv, .jsonl   a table: one row per execution with its run, trial, agent, params, scores, measurements
+    .db, .sqlite, .sqlite3   a SQLite database, for --db
+    """
+    from assay.store.export import DATABASES
+
     with session.store() as store:
         written = store.export(file, store.run(ref).id if ref else None)
     if session.is_json:
         session.emit({"file": str(written)})
     else:
         session.say(f"Wrote {written}.")
-        session.next(f"assay runs list --db sqlite:///{written}")
+        if written.suffix in DATABASES:
+            session.next(f"assay runs list --db sqlite:///{written}")

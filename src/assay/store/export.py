@@ -1,4 +1,4 @@
-"""A copy of the database, or of one run, as a SQLite file of its own."""
+"""What is stored, or one run of it, as a file: a SQLite database, or a table of executions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,28 @@ from assay.store.bulk import insert_rows
 _CHUNK = 1000
 
 
+DATABASES = (".db", ".sqlite", ".sqlite3")
+
+
+TABLES = (".parquet", ".csv", ".jsonl")
+
+
 def export(source: sa.Engine, path: Path, run_id: str | None) -> Path:
+    suffix = path.suffix.lower()
+    if suffix not in (*DATABASES, *TABLES):
+        raise StoreError(
+            f"'{path}' cannot be written: the name must end in {', '.join(TABLES)} for a table of executions, "
+            f"or in {', '.join(DATABASES)} for a SQLite database."
+        )
     try:
         if path.exists():
             raise StoreError(f"'{path}' exists already. Name a file that does not, or move it away.")
-        _write(source, path, run_id)
+        if suffix in DATABASES:
+            _write(source, path, run_id)
+        else:
+            from assay.store.execution_table import write_table
+
+            write_table(source, path, run_id)
     except OSError as error:
         raise StoreError(f"'{path}' cannot be written: {error.strerror}. Name another file.") from None
     return path

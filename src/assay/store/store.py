@@ -515,7 +515,7 @@ class Store:
         return doomed
 
     def export(self, path: Path, run_id: str | None = None) -> Path:
-        """Everything, or one run, as a new SQLite file."""
+        """Everything, or one run, as a new file: a SQLite database, or a table of executions (.parquet, .csv, .jsonl)."""
         if run_id is not None:
             with self._engine.connect() as connection:
                 refs.require(connection, run_id)

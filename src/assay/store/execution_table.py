@@ -1,0 +1,214 @@
+"""Executions as one wide table for other tools: Parquet, CSV or JSON lines.
+
+A row is an execution, with its run, trial, agent, benchmark, params, scores and measurements. A param `size` is the column
+`param.size`; a metric has its own name, or `metric.NAME` where a column is already called so.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+import sqlalchemy as sa
+
+from assay.errors import MissingExtra
+from assay.model import Execution, Run, StoredTrial
+from assay.store import reading, tables
+
+_ROWS_AT_ONCE = 10_000
+_FIXED = {
+    "run_id": str,
+    "run": str,
+    "run_state": str,
+    "run_started": datetime,
+    "tags": str,
+    "trial_id": int,
+    "trial": str,
+    "suite": str,
+    "suite_version": str,
+    "benchmark": str,
+    "experiment": str,
+    "agent": str,
+    "agent_version": str,
+    "simulated": bool,
+    "concurrency": int,
+    "process": int,
+    "phase": str,
+    "case": str,
+    "repetition": int,
+    "status": str,
+    "started": datetime,
+    "loops": int,
+    "output": str,
+    "error": str,
+    "log": str,
+}
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionTable:
+    """The columns with their types, and the rows, which are read from the database as they are iterated."""
+
+    columns: Mapping[str, type]
+    rows: Iterable[Row]
+
+
+def write_table(engine: sa.Engine, path: Path, run_id: str | None) -> int:
+    """Write the file in the format that its name ends in; the number of rows."""
+    write = {".parquet": _write_parquet, ".csv": _write_csv, ".jsonl": _write_json_lines}[path.suffix.lower()]
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        written = write(_read_table(engine, run_id), partial)
+        partial.rename(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return written
+
+
+def _read_table(engine: sa.Engine, run_id: str | None) -> ExecutionTable:
+    with engine.connect() as connection:
+        query = sa.select(tables.runs.c.id).order_by(tables.runs.c.started, tables.runs.c.id)
+        ids = list(connection.scalars(query)) if run_id is None else [run_id]
+        params: dict[str, list[Any]] = {}
+        metrics: dict[str, None] = {}
+        for one in ids:
+            for stored in reading.read_run(connection, one).trials:
+                metrics |= dict.fromkeys(reading.read_metrics(connection, stored.id))
+                for name, value in stored.trial.params.items():
+                    params.setdefault(f"param.{name}", []).append(value)
+    typed = {name: _type_of(values) for name, values in sorted(params.items())}
+    names = {metric: f"metric.{metric}" if metric in _FIXED else metric for metric in sorted(metrics)}
+    columns = {**_FIXED, **typed, **dict.fromkeys(names.values(), float)}
+    return ExecutionTable(columns, _rows(engine, ids, typed, names))
+
+
+def _type_of(values: Sequence[Any]) -> type:
+    """One that holds all values of a param; text, as JSON, where they are lists, mappings or mixed."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) == 1 and kinds <= {bool, int, float, str}:
+        return kinds.pop()
+    return float if kinds and kinds <= {int, float} else str
+
+
+def _rows(
+    engine: sa.Engine, run_ids: Sequence[str], params: Mapping[str, type], metrics: Mapping[str, str]
+) -> Iterator[Row]:
+    for run_id in run_ids:
+        with engine.connect() as connection:
+            run = reading.read_run(connection, run_id)
+        for stored in run.trials:
+            about = _about(run, stored, params)
+            for execution in reading.StoredExecutions(engine, stored.id):
+                yield {**about, **_about_execution(execution), **_measured(execution, metrics)}
+
+
+def _about(run: Run, stored: StoredTrial, params: Mapping[str, type]) -> Row:
+    trial = stored.trial
+    given = {f"param.{name}": value for name, value in trial.params.items()}
+    return {
+        "run_id": run.id,
+        "run": run.name,
+        "run_state": run.state.value,
+        "run_started": run.started,
+        "tags": ",".join(run.tags),
+        "trial_id": stored.id,
+        "trial": trial.name,
+        "suite": trial.suite or None,
+        "suite_version": run.suite.version if run.suite else None,
+        "benchmark": trial.benchmark,
+        "experiment": trial.experiment,
+        "agent": trial.agent.name,
+        "agent_version": trial.agent.version,
+        "concurrency": trial.concurrency,
+        **{name: _fitted(given.get(name), kind) for name, kind in params.items()},
+    }
+
+
+def _fitted(value: Any, kind: type) -> Any:
+    if value is None:
+        return None
+    return _text(value) if kind is str else kind(value)
+
+
+def _about_execution(execution: Execution) -> Row:
+    return {
+        "simulated": bool((execution.detail or {}).get("simulated")),
+        "process": execution.process,
+        "phase": execution.phase.value,
+        "case": execution.case or None,
+        "repetition": execution.repetition,
+        "status": execution.status.value,
+        "started": datetime.fromtimestamp(execution.started, UTC),
+        "loops": execution.loops,
+        "output": _text(execution.output) if execution.output is not None else None,
+        "error": execution.error,
+        "log": execution.log,
+    }
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _measured(execution: Execution, metrics: Mapping[str, str]) -> Row:
+    return {metrics[name]: value for name, value in execution.measurements.items() if name in metrics}
+
+
+def _write_csv(table: ExecutionTable, path: Path) -> int:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(table.columns))
+        writer.writeheader()
+        return _count(table.rows, lambda row: writer.writerow({**row, **_times(row)}))
+
+
+def _write_json_lines(table: ExecutionTable, path: Path) -> int:
+    def write(row: Row, file: TextIO) -> None:
+        kept = {name: value for name, value in {**row, **_times(row)}.items() if value is not None}
+        file.write(json.dumps(kept, ensure_ascii=False) + "\n")
+
+    with path.open("w", encoding="utf-8") as file:
+        return _count(table.rows, lambda row: write(row, file))
+
+
+def _times(row: Row) -> Row:
+    return {name: value.isoformat() for name, value in row.items() if isinstance(value, datetime)}
+
+
+def _count(rows: Iterable[Row], write: Callable[[Row], Any]) -> int:
+    written = 0
+    for row in rows:
+        write(row)
+        written += 1
+    return written
+
+
+def _write_parquet(table: ExecutionTable, path: Path) -> int:
+    """Row group by row group, so that memory does not grow with the database."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtra(
+            "Parquet files need the package 'pyarrow': pip install 'assay-bench[parquet]'. Or export to .csv, .jsonl or .db."
+        ) from None
+    kinds = {
+        str: pyarrow.string(),
+        int: pyarrow.int64(),
+        float: pyarrow.float64(),
+        bool: pyarrow.bool_(),
+        datetime: pyarrow.timestamp("us", tz="UTC"),
+    }
+    schema = pyarrow.schema([(name, kinds[kind]) for name, kind in table.columns.items()])
+    rows, written = iter(table.rows), 0
+    with parquet.ParquetWriter(path, schema) as writer:
+        while group := list(islice(rows, _ROWS_AT_ONCE)):
+            writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
+            written += len(group)
+    return written
