@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -95,7 +96,7 @@ def test_a_request_that_was_not_recorded_is_told_with_the_nearest(assay: Assay, 
 
 def test_a_miss_is_found_even_if_the_program_does_not_mind(assay: Assay, server: SimServer) -> None:
     record(assay, server, "openai:hello")
-    shell = f"{sys.executable} {PROGRAM} openai:other; exit 0"
+    shell = f"{shlex.join([sys.executable, str(PROGRAM), 'openai:other'])}; exit 0"
     replayed = assay("replay", "--", "sh", "-c", shell)
     assert replayed.code == 1
 

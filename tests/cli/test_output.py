@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 from pathlib import Path
+from shlex import quote
 
 import pytest
 from tests.command import COMMAND, Assay, environment
@@ -38,7 +39,7 @@ def test_what_people_read_goes_to_standard_output_and_hints_to_standard_error(as
     "command", ["assay list", "assay schema result", "assay schema spec", "assay --help", "assay run noop"]
 )
 def test_a_reader_that_goes_away_is_no_error(assay: Assay, command: str) -> None:
-    script = f"{command.replace('assay', str(COMMAND), 1)} | head -c 1; echo ${{PIPESTATUS[0]}}"
+    script = f"{command.replace('assay', quote(str(COMMAND)), 1)} | head -c 1; echo ${{PIPESTATUS[0]}}"
 
     done = subprocess.run(
         ["bash", "-c", script],
@@ -56,7 +57,7 @@ def test_a_reader_that_goes_away_is_no_error(assay: Assay, command: str) -> None
 
 @pytest.mark.parametrize("redirection", [">&-", ">/dev/full"])
 def test_output_that_cannot_be_written_is_no_traceback(assay: Assay, redirection: str) -> None:
-    script = f"{COMMAND} list --quiet {redirection}"
+    script = f"{quote(str(COMMAND))} list --quiet {redirection}"
 
     done = subprocess.run(
         ["bash", "-c", script],
