@@ -13,13 +13,16 @@ from tests.command import COMMAND, environment
 from assay.analysis.load import judged
 from assay.execute.load.asking import LoadOptions, prepared
 from assay.model.load import LoadResult
+from assay.pipeline.loading import data_of
+from assay.spec.settings import find_settings
 
 
 def load(url: str, **given: Any) -> LoadResult:
     given.setdefault("timeout", "30s")
     if "duration" not in given and "stages" not in given:
         given.setdefault("requests", 4)
-    asked = prepared(LoadOptions(url, **given))
+    options = LoadOptions(url, **given)
+    asked = prepared(options, data=data_of(options, find_settings(Path.cwd())))
     return judged(asked.measured(), asked.load)
 
 

@@ -25,7 +25,7 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--dataset",
             metavar="FILE",
-            help="Prompts in turn: one a line, .jsonl, or a suite (.yaml), whose answers are scored.",
+            help="Prompts in turn: a suite, whose answers are scored, .jsonl, .csv or lines of text.",
         ),
         click.option(
             "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Asked of the model per request."

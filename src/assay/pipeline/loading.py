@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,32 +13,20 @@ from itertools import product
 from pathlib import Path
 
 from assay.analysis.load import judged
-from assay.errors import LookupFailed, Mistake, PlanError, SpecError, did_you_mean
-from assay.execute.agents import make_agent
 from assay.execute.environment import environment
-from assay.execute.load.agents import KINDS, target_of_agent
-from assay.execute.load.asking import Data, LoadOptions, Prepared, prepared, prepared_agent
+from assay.execute.load.agents import prepared_for
+from assay.execute.load.asking import Data, LoadOptions, Prepared
 from assay.execute.load.engine import Watch, WatchChunk
-from assay.execute.load.quality import Checker
 from assay.execute.load.record import Chunk
 from assay.execute.runner import interruptible
-from assay.model import AgentUse, Batch, Execution, Phase, Plan, RunState, Status
+from assay.model import Batch, Execution, Phase, Plan, RunState, Status
 from assay.model.load import LoadResult
 from assay.pipeline.ownership import owner
-from assay.plan.suite import function_agent
-from assay.plan.target import (
-    Registry,
-    Request,
-    checked_suite,
-    known_agents,
-    load_project_files,
-    plan_target,
-)
+from assay.plan.load import find_agent, read_dataset
+from assay.plan.target import Registry, Request, plan_target
 from assay.report.load import load_document, load_metrics
 from assay.spec.settings import Settings
 from assay.store.store import Store
-
-_URLS = ("http://", "https://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,41 +38,17 @@ class Loaded:
 
 def prepare_load(options: LoadOptions, settings: Settings, store: Store) -> Prepared:
     """Of a URL, or of an agent that is known by its name."""
-    data = suite_data(options, settings, store)
-    if options.target.startswith(_URLS):
-        return prepared(options, data=data)
-    use = agent_named(options.target, settings, store)
-    if use.type in KINDS:
-        return prepared(options, target_of_agent(use, options, os.environ), data)
-    files = load_project_files(settings)
-    make_agent(use)
-    return prepared_agent(options, use, files, data)
+    found = find_agent(options.target, settings, store.agents())
+    use, files = (found.use, found.files) if found is not None else (None, ())
+    return prepared_for(options, use, files, data_of(options, settings))
 
 
-def suite_data(options: LoadOptions, settings: Settings, store: Store) -> Data | None:
-    """A suite as the data set: its inputs are asked, and answers are scored as it says."""
-    if options.dataset is None or Path(options.dataset).suffix not in (".yaml", ".yml"):
+def data_of(options: LoadOptions, settings: Settings) -> Data | None:
+    """The data set that is asked for; None where every request asks the same."""
+    if options.dataset is None:
         return None
-    if options.prompt is not None:
-        raise SpecError([Mistake("--dataset", None, "", "Give either --prompt or --dataset.")])
-    suite = checked_suite(options.dataset, settings)
-    pairs = [
-        (benchmark, case) for benchmark in suite.benchmarks for case in benchmark.cases if not case.turns
-    ]
-    if not pairs:
-        raise PlanError(f"'{options.dataset}' has no case that can be asked in one turn.")
-    return Data([case.input for _, case in pairs], Checker(pairs))
-
-
-def agent_named(name: str, settings: Settings, store: Store) -> AgentUse:
-    known = known_agents(settings, Registry(store.agents()))
-    if name not in known:
-        load_project_files(settings)
-        if (use := function_agent(name)) is not None:
-            return use
-        hint = did_you_mean(name, known) or "See: assay agent list"
-        raise LookupFailed(f"'{name}' is neither a URL nor an agent. {hint}")
-    return known[name]
+    found = read_dataset(options.dataset, settings)
+    return Data.of(found.prompts, found.scored)
 
 
 def run_load(

@@ -35,8 +35,9 @@ from assay.model import (
 )
 from assay.model.load import LoadResult
 from assay.model.stress import STRESS, ScenarioFinding, StressFinding
-from assay.pipeline.loading import agent_named, finished_at_all_events, prepare_load, suite_data
+from assay.pipeline.loading import data_of, finished_at_all_events, prepare_load
 from assay.pipeline.ownership import owner
+from assay.plan.load import find_agent
 from assay.plugin import lookup
 from assay.plugin.scenario import Scenario
 from assay.report.document import plain
@@ -56,7 +57,6 @@ ORDER = (
     "rate_limiting",
     "failure_recovery",
 )
-_URLS = ("http://", "https://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +155,9 @@ def _state(found: Sequence[ScenarioFinding], is_interrupted: bool) -> RunState:
 
 
 def subject_of(options: LoadOptions, settings: Settings, store: Store) -> Subject:
-    data = suite_data(options, settings, store)
-    if options.target.startswith(_URLS):
-        return Subject(options, data=data)
-    use = agent_named(options.target, settings, store)
-    return Subject(options, use, tuple(str(file.resolve()) for file in settings.loaded_files()), data)
+    data = data_of(options, settings)
+    found = find_agent(options.target, settings, store.agents())
+    return Subject(options, data=data) if found is None else Subject(options, found.use, found.files, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +188,9 @@ class Start:
     @property
     def judged_by(self) -> str:
         subject = self.bench.subject
-        if subject.data is None:
+        if subject.check is None:
             return ""
-        marks = sorted({benchmark.rubric.pass_mark for benchmark, _ in subject.data.check.pairs})
+        marks = sorted({benchmark.rubric.pass_mark for benchmark, _ in subject.check.pairs})
         return f"{subject.options.dataset}, passed from {' or '.join(map(significant, marks))}"
 
 
@@ -207,7 +205,7 @@ def _start(
         comfort = comfortable(subject, asked, sizes.search, is_stopped)
         base, text = comfort.rate, comfort.text
     told.say(f"base: {significant(base)} requests/s, {text}")
-    cases = len(subject.data.prompts) if subject.data else 0
+    cases = len(subject.check.pairs) if subject.check is not None else 0
     load = within(calm_load(base, sizes.calm, cases), subject)
     load = replace(load, seconds_each=asked.load.seconds_each, workers=asked.load.workers)
     result = asked.at(load).measured(is_stopped=is_stopped)
@@ -224,7 +222,7 @@ def _start(
 
 
 def unjudged(subject: Subject, calm: LoadResult) -> str | None:
-    if subject.data is None or calm.quality is not None:
+    if subject.check is None or calm.quality is not None:
         return None
     return f"Not one answer in calm could be scored by '{subject.options.dataset}': correctness is not compared with it."
 

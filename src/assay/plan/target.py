@@ -81,7 +81,7 @@ def _load_given(patterns: Any) -> tuple[str, ...]:
     mistakes: list[Mistake] = []
     for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
         try:
-            files += _loaded(Path.cwd(), [pattern])
+            files += load_files(Path.cwd(), [pattern])
         except PlanError:
             mistakes.append(Mistake(REQUEST, None, "load", f"There is no file '{pattern}'."))
         except LookupFailed as error:
@@ -149,7 +149,7 @@ def _planned_team(
             "--executor": changes.get("executor", "local") != "local",
         }
     )
-    load = _loaded(spec.folder, spec.run.load)
+    load = load_files(spec.folder, spec.run.load)
     plan = expand_teams(spec, known_agents(settings, registry), changes)
     return replace(plan, load=load, budget=request.budget)
 
@@ -197,7 +197,7 @@ def _with_overrides(read: Callable[..., Spec], request: Request) -> Spec:
     if not request.changes.keys() & set(SECTIONS):
         return spec
     with contextlib.suppress(AssayError):  # Planning tells of files that cannot be loaded, with their lines.
-        _loaded(spec.folder, spec.run.load)
+        load_files(spec.folder, spec.run.load)
     asked = (one.name if isinstance(one, AgentUse) else one for one in request.agents)
     agents = [*asked, *map(_name_of, spec.run.agents)]
     return read(changes, assign_overrides(spec, request.changes, agents))
@@ -242,7 +242,7 @@ def _suite_named(target: str, settings: Settings, registry: Registry) -> ReadSui
 def _read(document: Document, folder: Path) -> ReadSuite:
     """What the suite loads is loaded first: its scorers may be defined there."""
     value = document.value if isinstance(document.value, dict) else {}
-    _loaded(folder, value.get("load"))
+    load_files(folder, value.get("load"))
     return suite_of(document, folder)
 
 
@@ -308,7 +308,7 @@ def _planned_suite(read: ReadSuite, request: Request, settings: Settings, regist
         tags=tuple(file.tags),
         notes=file.notes,
         output_dir=str(read.folder / file.output_dir) if file.output_dir else None,
-        load=_loaded(read.folder, file.load),
+        load=load_files(read.folder, file.load),
         source={"suite": read.suite.name, "version": read.suite.version, "hash": read.suite.hash},
     )
     suite = _complete(read, agents, mistakes)
@@ -324,7 +324,7 @@ def _planned_suite_spec(
     spec = validated(SuiteSpec, document.value, document, (), mistakes)
     if spec is None:
         raise SpecError(mistakes)
-    load = _loaded(folder, spec.load)
+    load = load_files(folder, spec.load)
     target = str(folder / spec.suite) if (folder / spec.suite).is_file() else spec.suite
     read = find_suite(target, settings, registry)
     inline = {
@@ -346,7 +346,7 @@ def _planned_suite_spec(
         budget=Budget(spec.budget.usd, spec.budget.tokens),
         agent_options=spec.params,
         axes=spec.sweep,
-        load=(*_loaded(read.folder, read.file.load), *load),
+        load=(*load_files(read.folder, read.file.load), *load),
         output_dir=str(folder / spec.output_dir) if spec.output_dir else None,
         tags=tuple(spec.tags),
         notes=spec.notes,
@@ -432,7 +432,8 @@ def _asked_for(options: SuiteOptions, request: Request) -> SuiteOptions:
     return replace(options, **{key: value for key, value in given.items() if value is not None}, **merged)
 
 
-def _loaded(folder: Path, patterns: Any) -> tuple[str, ...]:
+def load_files(folder: Path, patterns: Any) -> tuple[str, ...]:
+    """Load the Python files that a `load` key names."""
     names = [patterns] if isinstance(patterns, str) else patterns or []
     files = [file.resolve() for pattern in names for file in _found(folder, str(pattern))]
     for file in files:

@@ -50,6 +50,8 @@ _INPUT = (
     "input_length",
     "num_prefill_tokens",
 )
+PROMPT_KEYS = ("prompt", "input", "question", "text")
+_NO_PROMPT = "'prompt', 'input', 'question' or 'text'"
 _OUTPUT = (
     "generatedtokens",
     "generated_tokens",
@@ -282,7 +284,9 @@ def _tokens(written: str) -> int:
 
 
 def read_prompts(path: Path) -> list[str]:
-    """One a line of a text file; of a .jsonl file the `prompt`, `input`, `question` or `text` of each line."""
+    """One a line of a text file; of .jsonl and .csv files the `prompt`, `input`, `question` or `text` of each row."""
+    if path.suffix == ".csv":
+        return _prompts_in_csv(path)
     with _readable(path) as file:
         lines = file.read().split("\n")
     is_json = path.suffix in (".jsonl", ".ndjson")
@@ -295,6 +299,28 @@ def read_prompts(path: Path) -> list[str]:
             prompts.append(_sendable(_prompt(line) if is_json else line.rstrip("\r")))
         except ValueError as error:
             wrong.add(number, str(error))
+    if not prompts and not wrong.mistakes:
+        wrong.add(None, "there is no prompt in it")
+    wrong.refuse()
+    return prompts
+
+
+def _prompts_in_csv(path: Path) -> list[str]:
+    wrong = _Wrong(path)
+    prompts: list[str] = []
+    with _readable(path, newline="") as file:
+        reader = csv.reader(file)
+        try:
+            names = [name.strip().lower() for name in next(reader, ())]
+            if (place := _place(names, PROMPT_KEYS)) is None:
+                raise SpecError([Mistake(str(path), 1, "", f"has no column {_NO_PROMPT}")])
+            for row in filter(any, reader):
+                try:
+                    prompts.append(_sendable(_cell(row, place)))
+                except ValueError as error:
+                    wrong.add(reader.line_num, str(error))
+        except csv.Error as error:
+            wrong.add(reader.line_num, f"cannot be read as CSV: {error}")
     if not prompts and not wrong.mistakes:
         wrong.add(None, "there is no prompt in it")
     wrong.refuse()
@@ -330,10 +356,10 @@ def _prompt(line: str) -> str:
     if isinstance(row, str):
         return row
     if isinstance(row, dict):
-        for name in ("prompt", "input", "question", "text"):
+        for name in PROMPT_KEYS:
             if isinstance(row.get(name), str):
                 return str(row[name])
-    raise ValueError("has no 'prompt', 'input', 'question' or 'text'")
+    raise ValueError(f"has no {_NO_PROMPT}")
 
 
 def _wrong(option: str, text: str) -> SpecError:

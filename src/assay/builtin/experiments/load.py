@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from assay.analysis.load import judged
 from assay.errors import AssayError
-from assay.execute.load.asking import LoadOptions, check_ca_file, check_header, prepared
+from assay.execute.load.agents import prepared_for
+from assay.execute.load.asking import Data, LoadOptions, check_ca_file, check_header
 from assay.execute.load.request import check_address
-from assay.model import Better, Metric
+from assay.model import AgentUse, Better, Metric
+from assay.plan.load import find_agent, read_dataset
+from assay.plan.target import load_project_files
 from assay.plugin.experiment import Experiment, ExperimentContext
 from assay.report.load import load_document, load_metrics
+from assay.spec.settings import find_settings
 
 
 def _checked(text: str, check: Callable[[str], object]) -> str:
@@ -25,6 +31,16 @@ def _checked(text: str, check: Callable[[str], object]) -> str:
     return text
 
 
+def _read_dataset(name: str) -> Data:
+    found = read_dataset(name, find_settings(Path.cwd()))
+    return Data.of(found.prompts, found.scored)
+
+
+def _params_of(use: AgentUse) -> dict[str, Any]:
+    """An agent becomes the target, with its definition, so that a worker needs to look up no name."""
+    return {"target": use.name, "agent": asdict(use)}
+
+
 class Load(Experiment):
     """One execution is one load; what it showed is its output."""
 
@@ -33,10 +49,16 @@ class Load(Experiment):
 
         model_config = ConfigDict(extra="forbid")
 
-        target: str = Field(description="A URL, or the name of an agent.")
+        target: str = Field(description="A URL, or the name of an agent of the project.")
+        agent: dict[str, Any] | None = Field(
+            None, description="Definition of the agent that is the target; `agents` and --agent set it."
+        )
         model: str | None = Field(None, description="The model to ask for.")
         prompt: str | None = Field(None, description="Text that every request sends.")
-        dataset: str | None = Field(None, description="File of prompts, one a line, or a suite.")
+        dataset: str | None = Field(
+            None,
+            description="Prompts in turn: a suite, whose answers are scored, .jsonl, .csv or lines of text.",
+        )
         concurrency: int | None = Field(
             None, description="Concurrent requests (closed loop); with rate, the maximum in flight."
         )
@@ -76,6 +98,11 @@ class Load(Experiment):
         def _holds_certificates(cls, ca_file: str | None) -> str | None:
             return None if ca_file is None else _checked(ca_file, check_ca_file)
 
+        @field_validator("dataset")
+        @classmethod
+        def _can_be_read(cls, dataset: str | None) -> str | None:
+            return None if dataset is None else _checked(dataset, _read_dataset)
+
         @field_validator("header")
         @classmethod
         def _may_be_kept(cls, header: list[str]) -> list[str]:
@@ -87,15 +114,27 @@ class Load(Experiment):
     }
     params: Params
 
+    params_of: ClassVar[Any] = staticmethod(_params_of)
+
     def setup(self, context: ExperimentContext) -> None:
-        given: dict[str, Any] = self.params.model_dump()
+        given: dict[str, Any] = self.params.model_dump(exclude={"agent"})
         times = {
             name: str(given[name])
             for name in ("duration", "warmup", "think", "timeout")
             if given[name] is not None
         }
         several = {name: tuple(given[name]) for name in ("allow_host", "header")}
-        self._asked = prepared(LoadOptions(**{**given, **times, **several}))
+        use, files = self._agent()
+        data = None if self.params.dataset is None else _read_dataset(self.params.dataset)
+        self._asked = prepared_for(LoadOptions(**{**given, **times, **several}), use, files, data)
+
+    def _agent(self) -> tuple[AgentUse | None, Sequence[str]]:
+        """The agent that is the target, and the files it needs; None where the target is a URL."""
+        settings = find_settings(Path.cwd())
+        if (definition := self.params.agent) is not None:
+            return AgentUse(**definition), load_project_files(settings)
+        found = find_agent(self.params.target, settings)
+        return (found.use, found.files) if found is not None else (None, ())
 
     def execute_once(self, context: ExperimentContext) -> dict[str, object]:
         result = judged(self._asked.measured(), self._asked.load)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.execute.agents import filled_in
-from assay.execute.load.asking import LoadOptions
+from assay.execute.agents import filled_in, make_agent
+from assay.execute.load.asking import Data, LoadOptions, Prepared, prepared, prepared_agent
 from assay.execute.load.request import Target
 from assay.execute.ollama import local_url
 from assay.model import AgentUse
 
 KINDS = ("openai", "ollama", "anthropic", "http")
 """Types of agents that the engine can speak to by itself."""
+
+
+def prepared_for(
+    options: LoadOptions, use: AgentUse | None, files: Sequence[str], data: Data | None
+) -> Prepared:
+    """A load of a URL (`use` is None), of an agent behind a server, or of one that is asked through its own code."""
+    if use is None:
+        return prepared(options, data=data)
+    if use.type in KINDS:
+        return prepared(options, target_of_agent(use, options, os.environ), data)
+    make_agent(use)
+    return prepared_agent(options, use, files, data)
 
 
 def target_of_agent(use: AgentUse, options: LoadOptions, environment: Mapping[str, str]) -> Target:

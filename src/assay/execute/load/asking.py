@@ -34,14 +34,13 @@ from assay.execute.load.request import (
 )
 from assay.execute.load.summary import summarised
 from assay.execute.load.tally import Bounds
-from assay.model import AgentUse
+from assay.model import AgentUse, Benchmark, Case
 from assay.model.load import Arrivals, Load, LoadResult, Objective
 from assay.model.secret import NAMED, is_secret
 from assay.spec.loading import (
     checked_prompt,
     objectives_of,
     rate_of,
-    read_prompts,
     read_trace,
     seconds_of,
     stages_of,
@@ -79,6 +78,10 @@ class LoadOptions:
     insecure: bool = False
     ca_file: str | None = None
     seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.prompt is not None and self.dataset is not None:
+            raise _wrong("--dataset", "Give either --prompt or --dataset.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,17 +127,16 @@ def prepared(options: LoadOptions, target: Target | None = None, data: Data | No
     found = target_for(options) if target is None else with_options(target, options)
     check_allowed(found.url, options.allow_host)
     load = load_for(options)
-    if data is None and load.trace is not None:
-        mould = mould_for(found, prompts_of(options), options.max_tokens)
+    check = data.check if data is not None else None
+    if check is None and load.trace is not None:
+        mould = mould_for(found, [str(prompt) for prompt in prompts_of(options, data)], options.max_tokens)
         return Prepared(load, order_for(found, (), mould=mould))
     asks: list[Ask] = []
-    if data is not None:
-        asks = [Ask(prompt) for prompt in data.prompts]
-    elif found.dialect != "http" or options.prompt is not None or options.dataset:
-        asks = [Ask(prompt) for prompt in prompts_of(options)]
+    if found.dialect != "http" or options.prompt is not None or data is not None:
+        asks = [Ask(prompt) for prompt in prompts_of(options, data)]
     requests = requests_for(found, asks, options.max_tokens)
-    order = order_for(found, requests, keeps_answers=data is not None)
-    return Prepared(load, order, check=replace(data.check, output=found.output) if data else None)
+    order = order_for(found, requests, keeps_answers=check is not None)
+    return Prepared(load, order, check=replace(check, output=found.output) if check is not None else None)
 
 
 def prepared_agent(
@@ -145,18 +147,24 @@ def prepared_agent(
     if told := [option for option, value in given.items() if value]:
         raise _wrong(told[0], f"'{use.name}' is asked through its own code and takes neither header nor TLS.")
     load = load_for(options)
-    prompts = data.prompts if data is not None else prompts_of(options)
-    replays = load.trace is not None and data is None
-    order = order_for_agent(use, prompts, options.max_tokens, files, data is not None, replays)
-    return Prepared(load, order, AGENT_WORKER, data.check if data else None)
+    check = data.check if data is not None else None
+    replays = load.trace is not None and check is None
+    prompts = prompts_of(options, data)
+    order = order_for_agent(use, prompts, options.max_tokens, files, check is not None, replays)
+    return Prepared(load, order, AGENT_WORKER, check)
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Cases of a suite as a data set: what is asked, and how answers are held against what is right."""
+    """A data set: what is asked in turn and, where it is a suite, how answers are scored."""
 
     prompts: Sequence[object]
-    check: Checker
+    check: Checker | None = None
+
+    @classmethod
+    def of(cls, prompts: Sequence[object], scored: Sequence[tuple[Benchmark, Case]]) -> Data:
+        """Request n asks prompt n modulo their number, and is scored by the case of that number if there is one."""
+        return cls(prompts, Checker(scored) if scored else None)
 
 
 def target_for(options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:
@@ -233,11 +241,11 @@ def _header(text: str, environment: Mapping[str, str]) -> tuple[str, str]:
         raise _wrong("--header", f"'{name}' needs a variable that is not set: {value}") from None
 
 
-def prompts_of(options: LoadOptions) -> list[str]:
-    if options.prompt is not None and options.dataset is not None:
-        raise _wrong("--dataset", "Give either --prompt or --dataset.")
-    if options.dataset is not None:
-        return read_prompts(Path(options.dataset))
+def prompts_of(options: LoadOptions, data: Data | None) -> Sequence[object]:
+    """Those of the data set, or the one prompt that is asked every time."""
+    if data is not None:
+        return data.prompts
+    assert options.dataset is None, "whoever prepares a load reads its data set"
     return [PROMPT if options.prompt is None else checked_prompt(options.prompt)]
 
 

@@ -23,6 +23,7 @@ from assay.execute.load.asking import (
 )
 from assay.execute.load.engine import order_for
 from assay.execute.load.proxy import FaultProxy
+from assay.execute.load.quality import Checker
 from assay.execute.load.request import Ask, Target, check_allowed, is_loopback, requests_for
 from assay.execute.load.tls import trusting
 from assay.model import AgentUse
@@ -39,7 +40,12 @@ class Subject:
     files: tuple[str, ...] = ()
     """Python files that define what the agent needs by name."""
     data: Data | None = None
-    """Of a suite, where one was given: what is asked, and what is right."""
+    """The data set, where one was given: what is asked and, of a suite, what is right."""
+
+    @property
+    def check(self) -> Checker | None:
+        """Scores answers; None where the data set is no suite."""
+        return self.data.check if self.data is not None else None
 
     @property
     def is_server(self) -> bool:
@@ -78,7 +84,7 @@ class Subject:
 
     @property
     def prompts(self) -> Sequence[object]:
-        return prompts_of(self.options) if self.data is None else self.data.prompts
+        return prompts_of(self.options, self.data)
 
     @property
     def can_be_told_apart(self) -> bool:
@@ -108,7 +114,8 @@ class Subject:
         there = found if via is None else replace(found, url=moved(found.url, via))
         texts = prompts or (self.prompts if self.takes_input else ())
         requests = requests_for(there, [Ask(text) for text in texts], self.options.max_tokens)
-        return replace(asked, order=order_for(there, requests, keeps_answers=data is not None))
+        keeps_answers = data is not None and data.check is not None
+        return replace(asked, order=order_for(there, requests, keeps_answers))
 
     def through_its_own_code(
         self, prompts: Sequence[object] = (), use: AgentUse | None = None, *, is_own: bool = False
@@ -124,7 +131,7 @@ class Subject:
 
     @property
     def _plain(self) -> LoadOptions:
-        """A suite is no file of prompts."""
+        """The data set has been read."""
         return self.options if self.data is None else replace(self.options, dataset=None)
 
     @property

@@ -1,0 +1,149 @@
+"""What a load asks: the same data set by `assay load` and by `assay run load`; and whom: agents found by their names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.command import AssayInline
+from tests.load.faulty import DONE, FINISH, Guest, delta, faulty, streamed
+from tests.suites.project import numbers, suite
+
+ECHO = "def echo(text):\n    return '7' if text == '3' else text\n"
+AGENT = {"name": "echo", "type": "python", "target": "echo.py:echo"}
+
+
+def asked(guest: Guest) -> str:
+    content: str = json.loads(guest.request.partition(b"\r\n\r\n")[2])["messages"][-1]["content"]
+    return content
+
+
+def mostly_right(guest: Guest) -> None:
+    text = asked(guest)
+    guest.say(streamed([delta(content="7" if text == "3" else text), FINISH, DONE]))
+
+
+def prompts_sent(requests: list[bytes]) -> list[str]:
+    return [json.loads(one.partition(b"\r\n\r\n")[2])["messages"][-1]["content"] for one in requests]
+
+
+@pytest.mark.parametrize("name", ["s.yaml", "s.json"])
+def test_a_load_experiment_asks_the_cases_of_a_suite_and_scores_them_like_assay_load(
+    assay_inline: AssayInline, name: str
+) -> None:
+    assay_inline.write(name, suite(numbers(4), benchmark={"scorer": "exact"}))
+    with faulty(mostly_right) as server:
+        command = assay_inline("load", server.url, "--dataset", name, "--requests", "8", "--json").json
+        first = prompts_sent(server.requests)
+    with faulty(mostly_right) as server:
+        settings = [f"target={server.url}", f"dataset={name}", "requests=8"]
+        words = [word for text in settings for word in ("--set", text)]
+        experiment = assay_inline("run", "load", *words, "--json").json
+        second = prompts_sent(server.requests)
+
+    assert first == second == ["0", "1", "2", "3"] * 2
+    assert command["quality"]["score"] == 0.75
+    assert experiment["trials"][0]["metrics"]["score"]["mean"] == 0.75
+
+
+def test_a_data_set_may_be_csv_jsonl_lines_or_the_name_of_a_suite(assay_inline: AssayInline) -> None:
+    assay_inline.write("assay.toml", '[assay]\nsuites = ["suites/*.yaml"]\n')
+    assay_inline.write("suites/s.yaml", suite([{"input": "a"}, {"input": "b"}]))
+    assay_inline.write("p.csv", "id,prompt\n1,a\n\n2,b\n")
+    assay_inline.write("p.jsonl", '{"question": "a"}\n{"input": "b"}\n')
+    assay_inline.write("p.txt", "a\nb\n")
+    for name in ("p.csv", "p.jsonl", "p.txt", "s"):
+        with faulty(mostly_right) as server:
+            words = ("--set", f"target={server.url}", "--set", f"dataset={name}", "--set", "requests=2")
+            assert assay_inline("run", "load", *words, "--json").json["status"] == "completed"
+            assert prompts_sent(server.requests) == ["a", "b"], name
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("none.csv", None, "cannot be read"),
+        ("p.csv", "id,words\n1,a\n", "p.csv:1: has no column 'prompt'"),
+        ("p.csv", 'id,prompt\n1,a\n2,"  "\n', "p.csv:3: has an empty prompt"),
+        ("s.yaml", "suite: s\nbenchmarks: []\n", "s.yaml"),
+        ("nobody", None, "There is no 'nobody' among the suites"),
+    ],
+)
+def test_a_data_set_that_is_wrong_is_refused_before_anything_is_sent(
+    assay_inline: AssayInline, name: str, text: str | None, says: str
+) -> None:
+    if text is not None:
+        assay_inline.write(name, text)
+    with faulty(mostly_right) as server:
+        words = ("--set", f"target={server.url}", "--set", f"dataset={name}")
+        assert says in " ".join(assay_inline("run", "load", *words).refusal.split())
+        assert says in " ".join(assay_inline("load", server.url, "--dataset", name).refusal.split())
+        assert server.requests == []
+
+
+def test_an_agent_that_a_suite_in_the_folder_defines_is_loaded_by_its_name(assay_inline: AssayInline) -> None:
+    assay_inline.write("echo.py", ECHO)
+    assay_inline.write("s.yaml", suite(numbers(4), [AGENT], benchmark={"scorer": "exact"}))
+
+    command = assay_inline("load", "echo", "--dataset", "s.yaml", "--requests", "8", "--json").json
+    words = ("--set", "target=echo", "--set", "dataset=s.yaml", "--set", "requests=8")
+    experiment = assay_inline("run", "load", *words, "--json").json
+
+    assert command["quality"]["score"] == 0.75
+    assert experiment["trials"][0]["metrics"]["score"]["mean"] == 0.75
+
+
+def test_an_agent_of_a_suite_of_the_project_is_put_under_stress(assay_inline: AssayInline) -> None:
+    assay_inline.write("assay.toml", '[assay]\nsuites = ["suites/*.yaml"]\n')
+    assay_inline.write("suites/echo.py", ECHO)
+    assay_inline.write("suites/s.yaml", suite(numbers(2), [AGENT]))
+
+    words = ("--quick", "--scenario", "concurrent_requests", "--base", "20", "--slo", "latency_p95<60s")
+    done = assay_inline("stress", "echo", *words, "--json")
+
+    assert done.code in (0, 1), done.err
+    assert json.loads(done.out)["scenarios"][0]["scenario"] == "concurrent_requests"
+
+
+@pytest.mark.parametrize("command", ["load", "stress"])
+def test_an_unknown_agent_is_refused_with_the_files_that_were_searched(
+    assay_inline: AssayInline, command: str
+) -> None:
+    assay_inline.write("assay.toml", '[assay]\nagents = ["mine.yaml"]\nsuites = ["suites/*.yaml"]\n')
+    assay_inline.write("mine.yaml", json.dumps({"agents": [{"name": "other", "type": "nop"}]}))
+    assay_inline.write("suites/s.yaml", suite(numbers(1), [AGENT]))
+    assay_inline.write("here.yaml", suite(numbers(1)))
+    assay_inline.write("broken.yaml", "a: [")
+    assay_inline.write("notes.yaml", "just: notes\n")
+
+    told = " ".join(assay_inline(command, "ecko").refusal.split())
+
+    assert "Did you mean 'echo'?" in told
+    assert "mine.yaml, suites/s.yaml, here.yaml" in told
+    assert "Could not be read: broken.yaml" in told
+    assert "notes.yaml" not in told
+
+
+def test_an_agent_that_two_suites_define_differently_is_refused(assay_inline: AssayInline) -> None:
+    assay_inline.write("a.yaml", suite(numbers(1), [{"name": "x", "type": "stub", "answer": "1"}]))
+    assay_inline.write("b.yaml", suite(numbers(1), [{"name": "x", "type": "stub", "answer": "2"}]))
+
+    assay_inline.write("c.yaml", suite(numbers(1), [{"name": "y", "type": "nop"}]))
+
+    assert assay_inline("load", "y", "--requests", "2", "--json").json["requests_completed"] == 2
+    assert "defined differently in 'a.yaml' and in 'b.yaml'" in " ".join(
+        assay_inline("load", "x").refusal.split()
+    )
+
+
+def test_a_registered_agent_is_the_target_of_a_load_experiment(assay_inline: AssayInline) -> None:
+    assay_inline.write("echo.py", ECHO)
+    agents = assay_inline.write(
+        "agents/agents.yaml", json.dumps({"agents": [{**AGENT, "target": "../echo.py:echo"}]})
+    )
+    assay_inline("agent", "add", agents)
+
+    done = assay_inline("run", "load", "--agent", "echo", "--set", "requests=3", "--json").json
+
+    assert done["status"] == "completed"
+    assert done["trials"][0]["agent"]["name"] == "echo"
