@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import logging
 import os
 import shutil
 import sys
@@ -111,16 +110,21 @@ def common(command: Command) -> Command:
     @click.option("--json", "is_json", is_flag=True, help="One JSON document on standard output.")
     @click.option("--quiet", "-q", "is_quiet", is_flag=True, help="No progress and no hints.")
     @click.option(
-        "--verbose", "-v", "is_verbose", is_flag=True, help="Tell more on standard error (or LOG_LEVEL)."
+        "--verbose",
+        "-v",
+        "is_verbose",
+        is_flag=True,
+        help="Log what happens to standard error (or LOG_LEVEL=DEBUG, INFO, …).",
     )
     @functools.wraps(command)
     def wrapped(
         *args: Any, db: str | None, is_json: bool, is_quiet: bool, is_verbose: bool, **kwargs: Any
     ) -> Any:
-        level = "DEBUG" if is_verbose else os.environ.get("LOG_LEVEL", "WARNING").upper()
-        logging.basicConfig(
-            stream=sys.stderr, level=getattr(logging, level, logging.WARNING), format="%(name)s: %(message)s"
-        )
+        # The last condition: an earlier command of this process was verbose, and this one is not.
+        if is_verbose or "LOG_LEVEL" in os.environ or "assay.cli.logs" in sys.modules:
+            from assay.cli.logs import configure_logging
+
+            configure_logging(is_verbose)
         session = Session(db, is_json, is_quiet)
         # With --lines a command answers line by line, on standard output itself.
         with contextlib.nullcontext() if kwargs.get("lines") else session.output_reserved():

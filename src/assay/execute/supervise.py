@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from assay.execute.worker import MODULE_FOLDERS
 from assay.model import Batch, Job, Status
 from assay.units import size
 
+_log = logging.getLogger(__name__)
 START_SECONDS = 60.0
 SETUP_SECONDS = 60.0
 """Setup and teardown may always take this long, and ten times the limit of an execution if that is longer."""
@@ -101,6 +103,8 @@ class Worker:
                     },
                 )
         self._guardian.watch(self._process.pid)
+        self._started = monotonic()
+        _log.info("worker %d started: %s, process %d", self._process.pid, self.job.name, self.job.process)
         return read
 
     def listen(self) -> list[Batch]:
@@ -189,6 +193,8 @@ class Worker:
             self._let_exit()
         outlived = kill_all(self._process.pid, self._mark)
         code = self._process.wait()
+        seconds = monotonic() - self._started
+        _log.info("worker %d ended with code %d after %.2f s", self._process.pid, code, seconds)
         self._guardian.release(self._process.pid)
         batches: list[Batch] = []
         while not self.is_done:

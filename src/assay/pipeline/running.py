@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import secrets
 import shutil
 import sys
@@ -15,6 +16,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from threading import Timer
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from assay.errors import AssayError, PlanError
@@ -31,6 +33,7 @@ from assay.model import (
     Plan,
     Run,
     RunState,
+    Status,
     StoredTrial,
     Suite,
 )
@@ -46,6 +49,7 @@ from assay.store.store import Store
 if TYPE_CHECKING:
     from assay.execute.deciding import Deciding
 
+_log = logging.getLogger(__name__)
 Watch = Callable[[Batch], None]
 _MOMENT = 0.02
 _NO_BUDGET = Budget()
@@ -62,8 +66,12 @@ def prepare(request: Request | str, settings: Settings, store: Store | None = No
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     asked = Request(request) if isinstance(request, str) else request
+    start = perf_counter()
     plan = plan_target(asked, settings, registry_of(store))
     _check_makeable(plan)
+    _log.info(
+        "planned %s: %d trials in %.1f ms", plan.name, len(plan.trials), 1000 * (perf_counter() - start)
+    )
     return plan
 
 
@@ -201,6 +209,8 @@ def _carried_out(
     watch: Watch,
     spending: Spending,
 ) -> Run:
+    _log.info("run %s begins: seed %d, executor %s", begun.id, plan.seed, plan.executor)
+    start = perf_counter()
     executor = lookup.find("executors", plan.executor)(plan.parallelism)
     deciding = _deciding(begun, plan, store)
     places = _Folders(begun, plan)
@@ -222,6 +232,7 @@ def _carried_out(
                     store.add(begun.id, batch)
                     for index, version in batch.versions.items():
                         store.set_agent_version(begun.id, index, versions.together_with(index, version))
+                _log_troubles(plan, batch)
                 watch(batch)
         if deciding is not None and deciding.is_over and not interrupt():
             begun = _ruled(begun, plan, store, deciding)
@@ -229,6 +240,7 @@ def _carried_out(
         if plan.suite is not None:
             _rate(store, begun, plan.suite, state)
         store.finish(begun.id, state, datetime.now(UTC))
+    _log.info("run %s %s after %.2f s", begun.id, state.value, perf_counter() - start)
     finished = store.run(begun.id)
     if plan.output_dir:
         from assay.pipeline.reporting import report_of
@@ -236,6 +248,23 @@ def _carried_out(
 
         write_output_dir(report_of(store, begun.id), Path(plan.output_dir))
     return finished
+
+
+def _log_troubles(plan: Plan, batch: Batch) -> None:
+    """Failures, retries and trials that are given up."""
+    if not _log.isEnabledFor(logging.INFO):
+        return
+    names = {trial.index: trial.name for trial in plan.trials}
+    for execution in batch.executions:
+        name = f"{names[execution.trial]}, {execution.case or f'repetition {execution.repetition}'}"
+        attempts = (execution.detail or {}).get("attempts")
+        if isinstance(attempts, list) and attempts:
+            _log.info("%s: asked again after %s", name, "; ".join(str(one.get("error")) for one in attempts))
+        if execution.status is not Status.OK:
+            error = (execution.error or "").strip().splitlines() or [""]
+            _log.info("%s: %s: %s", name, execution.status.value, error[-1])
+    for index, reason in batch.stopped.items():
+        _log.info("%s stopped: %s", names[index], reason.splitlines()[0])
 
 
 def _rate(store: Store, begun: Run, suite: Suite, state: RunState) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from assay.errors import AssayError, LookupFailed, Mistake, PlanError, SpecError, no_such
@@ -32,6 +34,8 @@ from assay.spec.schema import UntilDecidedSection
 from assay.spec.settings import Settings
 from assay.spec.shipped import shipped_specs, shipped_suites, shipped_teams
 from assay.spec.suite import ReadSuite, SuiteFile, SuiteSpec, suite_of
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ def load_project_files(settings: Settings) -> list[str]:
     """What the files under `load` in assay.toml define is known by name from now on."""
     files = [str(file.resolve()) for file in settings.loaded_files()]
     for file in files:
-        lookup.load_file(Path(file))
+        _load(Path(file))
     return files
 
 
@@ -437,8 +441,14 @@ def load_files(folder: Path, patterns: Any) -> tuple[str, ...]:
     names = [patterns] if isinstance(patterns, str) else patterns or []
     files = [file.resolve() for pattern in names for file in _found(folder, str(pattern))]
     for file in files:
-        lookup.load_file(file)
+        _load(file)
     return tuple(map(str, files))
+
+
+def _load(file: Path) -> None:
+    start = perf_counter()
+    lookup.load_file(file)
+    _log.info("loaded %s in %.1f ms", file, 1000 * (perf_counter() - start))
 
 
 def _found(folder: Path, pattern: str) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import yaml
 
 from assay.errors import Mistake, SpecError
 
+_log = logging.getLogger(__name__)
 MAX_BYTES = 8 * 2**20
 MAX_DEPTH = 60
 MAX_VALUES = 100_000
@@ -78,6 +80,7 @@ class Document:
 
 def read_document(path: Path) -> Document:
     text = read_text(path)
+    _log.debug("read %s (%d characters)", path, len(text))
     return parse(_json_as_yaml(text) if path.suffix == ".json" else text, str(path))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -71,6 +73,9 @@ if TYPE_CHECKING:
 __all__ = ["RunSummary", "Store", "TrialSummary", "upgrade"]
 
 
+_log = logging.getLogger(__name__)
+
+
 class Store:
     def __init__(self, engine: sa.Engine, address: Address) -> None:
         self._engine = engine
@@ -88,6 +93,7 @@ class Store:
         except BaseException:
             engine.dispose()
             raise
+        _log.debug("opened database %s", address.shown)
         return cls(engine, address)
 
     def close(self) -> None:
@@ -117,8 +123,12 @@ class Store:
         An execution that is there already stays as it is.
         """
         ledger = self._ledgers.get(run_id) or self._read_ledger(run_id)
+        start = perf_counter()
         try:
-            return self._write(run_id, batch, batch.executions, ledger)
+            written = self._write(run_id, batch, batch.executions, ledger)
+            if batch.executions:
+                _log.debug("stored %d executions in %.1f ms", written, 1000 * (perf_counter() - start))
+            return written
         except sa.exc.IntegrityError:
             # Part of it is stored already, or the numbering moved on without us: look, and write what is missing.
             ledger = self._read_ledger(run_id)

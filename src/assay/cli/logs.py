@@ -1,0 +1,68 @@
+"""Log lines on standard error: `--verbose`, or `LOG_LEVEL` in the environment."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from assay.model.secret import REDACTED, is_secret
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_SHORTEST_SECRET = 8
+"""A variable such as AUTH=true would otherwise blacken every `true`."""
+
+_FOLDERS = ("PWD", "OLDPWD")
+"""What a shell calls its working folders: elsewhere `pwd` is a password."""
+
+
+def configure_logging(is_verbose: bool, environment: Mapping[str, str] = os.environ) -> None:
+    """Send Assay's log lines of this level to standard error; of other packages only warnings and errors."""
+    written = environment.get("LOG_LEVEL", "").strip()
+    level = "DEBUG" if is_verbose else written.upper() or "WARNING"
+    if level not in LEVELS:
+        raise click.UsageError(f"LOG_LEVEL is '{written}'. Use one of {', '.join(LEVELS)}.")
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, _StderrHandler)]:
+        root.removeHandler(handler)
+    handler = _StderrHandler()
+    handler.setFormatter(_RedactingFormatter(environment))
+    root.addHandler(handler)
+    logging.getLogger("assay").setLevel(level)
+
+
+class _StderrHandler(logging.StreamHandler[Any]):
+    """Writes to what standard error is at the moment: a progress line may have taken its place."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> Any:
+        return sys.stderr
+
+
+class _RedactingFormatter(logging.Formatter):
+    """`12:30:59.123 INFO assay.pipeline: message`, without the values of secret environment variables."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        super().__init__("%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
+        self._secrets = sorted(
+            (
+                value
+                for name, value in environment.items()
+                if is_secret(name, is_sent=True) and name not in _FOLDERS and len(value) >= _SHORTEST_SECRET
+            ),
+            key=len,
+            reverse=True,
+        )
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        for secret in self._secrets:
+            text = text.replace(secret, REDACTED)
+        return text
