@@ -14,6 +14,7 @@ from assay.analysis.leaderboard import leaderboard
 from assay.model import Doubt, Environment, Report, Status
 from assay.model.standing import Contender
 from assay.report.console_summary import print_summary
+from assay.report.document import run_document
 from assay.report.leads import board_sentence, lead_sentence, main_lead, reason_text
 from assay.report.warnings import rank_warnings, run_warnings, split_warnings
 
@@ -169,3 +170,11 @@ def test_a_leaderboard_of_one_agent_names_no_leader():
     report = suite_report(agents=(EXACT,))
     board = leaderboard("desk", [contender(report, "exact-search")], ["refunds"])
     assert board_sentence(board) == ""
+
+
+def test_the_result_document_says_who_leads():
+    document = run_document(suite_report(agents=(EXACT, GREEDY), benchmarks=TWO), with_executions=False)
+    assert [(one["benchmark"], one["leaders"], one["tied"]) for one in document["leads"]][-1] == (
+        None, ["exact-search"], False,
+    )  # fmt: skip
+    assert document["leads"][0]["margin_interval"][0] > 0

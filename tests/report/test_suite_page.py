@@ -11,12 +11,15 @@ import jsonschema
 import pytest
 from tests.report.suites import CLOUD, EXACT, GREEDY, TINY, Made, benchmark, cases, suite_report, talks
 
-from assay.model import Report, Status
+from assay.model import Doubt, Report, Status
 from assay.report.cases import case_rows
 from assay.report.contest_charts import CASES, contest_charts, matrix, outcomes, shown_cases, tradeoff
 from assay.report.contests import contests
 from assay.report.document import read_result, result_schema
+from assay.report.gallery import Gallery
 from assay.report.html import Html, page
+from assay.report.html_contests import contest_views, details
+from assay.report.markdown import report_page
 from assay.report.png import Png
 from assay.report.radar import radar
 from assay.report.tiles import tiles
@@ -283,3 +286,75 @@ def test_the_board_sorts_by_any_dimension(desk, open_page):
     opened.page.get_by_role("button", name="Speed").first.click()
     opened.page.get_by_role("button", name="Speed").first.click()
     assert "greedy" in opened.page.locator("table.ratings tbody tr").first.inner_text()
+
+
+def test_the_first_screen_says_who_leads_by_how_much_and_whether_it_is_real(open_page):
+    opened = open_page(suite_report(agents=(GREEDY, EXACT)))
+    verdict = opened.page.locator(".verdict")
+    assert verdict.locator("h2").inner_text() == "exact-search leads"
+    assert verdict.bounding_box()["y"] + verdict.bounding_box()["height"] < 900
+    (lead,) = suite_report(agents=(GREEDY, EXACT)).leads
+    assert f"{lead.margin:+.3f} [{lead.low:+.3f}, {lead.high:+.3f}]" in verdict.inner_text()
+    assert "the difference is real" in verdict.inner_text()
+    assert "worse in speed" in verdict.inner_text()
+
+
+def test_a_tie_is_called_a_tie_on_the_first_screen():
+    twin = Made("twin", 1.0, 0.042)
+    text = page(suite_report(agents=(EXACT, twin, GREEDY)))
+    verdict = text[text.index('class="verdict') : text.index('class="tiles"')]
+    assert "are tied" in verdict
+    assert "a tie" in verdict
+    assert "is real" not in verdict
+
+
+def test_contents_lead_to_every_section_and_each_section_leads_back(open_page):
+    both = (benchmark("refunds", cases(40)), benchmark("talks", talks()))
+    opened = open_page(suite_report(benchmarks=both))
+    anchors = [link.get_attribute("href") for link in opened.page.locator(".contents a").all()]
+    assert anchors == ["#contest-1", "#contest-2", "#contest-3", "#contest-4", "#each", "#environment"]
+    assert all(opened.page.locator(anchor).count() == 1 for anchor in anchors)
+    assert opened.page.locator("a.up[href='#contents']").count() == len(anchors)
+    opened.page.locator(".contents a").last.click()
+    opened.page.locator("#environment a.up").click()
+    assert opened.page.url.endswith("#contents")
+
+
+def test_a_case_shows_every_output_of_every_agent_with_its_repetitions(open_page):
+    report = suite_report(agents=(EXACT, replace(GREEDY, quality=0.5, faults={})))
+    answers = details(report, contest_views(report, contests(report), Gallery()))["refunds"]
+    case, found = next((case, one) for case, one in answers.items() if len(one["answers"][1]["outputs"]) == 2)
+    opened = open_page(report)
+    shown = opened.page.locator(".picked").first
+    opened.page.select_option("[data-cases]", case)
+    shown.locator("h3").first.wait_for()
+    text = shown.inner_text()
+    assert found["title"].startswith("Order ")
+    assert found["title"] in text
+    assert text.count("repetition") == 2
+    assert "I think it is 999." in text
+    assert all(output["output"] in text for answer in found["answers"] for output in answer["outputs"])
+
+
+def test_benchmarks_and_cases_have_their_names_beside_their_ids():
+    named = replace(benchmark("refunds", cases(40)), name="Refund questions")
+    text = page(suite_report(benchmarks=(named,)))
+    assert "Refund questions <code>refunds</code>" in text
+    assert re.search(r"refund-\d+<span class=\"case-title\">Order \d+: ", text)
+
+
+def test_three_warnings_are_open_and_the_others_folded():
+    report = suite_report(repetitions=1)
+    doubts = tuple(Doubt(f"code-{number}", f"Doubt number {number}.") for number in range(5))
+    text = page(replace(report, doubts=doubts))
+    top = text[text.index('class="tiles"') : text.index('class="contents"')]
+    before, folded = top.split('<details class="more warnings">')
+    assert before.count("<li>") == 3
+    assert "more warnings</summary>" in folded
+
+
+def test_markdown_says_who_leads_before_the_figures():
+    both = (benchmark("refunds", cases(40)), benchmark("talks", talks()))
+    text = report_page(suite_report(agents=(EXACT, GREEDY), benchmarks=both))
+    assert text.index("**exact-search leads.**") < text.index("## Refunds")
+    assert "- Refunds: exact-search leads" in text

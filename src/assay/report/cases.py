@@ -13,6 +13,9 @@ from assay.report.contests import Contest, Entry, as_text, benchmark_of, contest
 
 SHOWN = 600
 """Characters of an output that are kept."""
+ANSWERS = 20
+"""Different answers of one agent to one case that are kept."""
+_TITLE = 72
 
 _BY_STATUS = {
     Status.FAILED: "agent_error",
@@ -42,7 +45,7 @@ def outcome_of(execution: Execution, pass_mark: float) -> str:
 class Telling:
     """What one execution of a case shows, cut to what a reader takes in."""
 
-    repetition: int
+    repetition: int = field(compare=False)
     outcome: str
     output: str
     why: str
@@ -61,6 +64,10 @@ class CaseTally:
     timed: int = 0
     telling: Telling | None = None
     """Of the first execution that was not passed, else of the first that was, else of the first."""
+    answers: dict[Telling, list[int]] = field(default_factory=dict)
+    """What the repetitions showed, alike ones once, each with the repetitions that showed it."""
+    unkept: int = 0
+    """Repetitions that showed something else once there was no more room for it."""
 
     @property
     def mean(self) -> float | None:
@@ -83,8 +90,13 @@ class CaseTally:
         if (time := execution.measurements.get("seconds")) is not None:
             self.seconds += time
             self.timed += 1
+        telling = _telling(execution, outcome)
         if self.telling is None or _says_more(outcome, self.telling.outcome):
-            self.telling = _telling(execution, outcome)
+            self.telling = telling
+        if telling in self.answers or len(self.answers) < ANSWERS:
+            self.answers.setdefault(telling, []).append(execution.repetition)
+        else:
+            self.unkept += 1
 
 
 def _says_more(outcome: str, than: str) -> bool:
@@ -214,3 +226,12 @@ def expected_text(case: Case | None, limit: int = SHOWN) -> str:
         told = wanted if len(wanted) == 1 else [f"› {text}" for text in wanted]
         return as_text("\n".join(told) or case.expected, limit)
     return as_text(case.expected, limit)
+
+
+def case_title(case: Case | None) -> str:
+    """What a reader knows a case by, beside its id: its name or title, else the beginning of what was asked."""
+    if case is None:
+        return ""
+    named = case.metadata.get("title") or case.metadata.get("name")
+    line = " ".join((str(named) if named else input_text(case, 4 * _TITLE)).split())
+    return line if len(line) <= _TITLE else f"{line[:_TITLE].rstrip()} …"

@@ -161,10 +161,13 @@ def heading(contest: Contest) -> str:
     return f"{contest.title} · simulated agents" if contest.is_simulated else contest.title
 
 
+def has_own_title(contest: Contest) -> bool:
+    """Whether the benchmark's name says something else than its id."""
+    return contest.title.casefold() != contest.benchmark.casefold()
+
+
 def title_with_id(contest: Contest) -> str:
-    """The benchmark's name, with its id where that says something else."""
-    is_same = contest.title.casefold() == contest.benchmark.casefold()
-    return contest.title if is_same else f"{contest.title} ({contest.benchmark})"
+    return f"{contest.title} ({contest.benchmark})" if has_own_title(contest) else contest.title
 
 
 def rating_text(rating: Rating) -> str:

@@ -25,8 +25,10 @@ from assay.model import (
     Report,
     TrialReport,
 )
+from assay.model.standing import Lead
 from assay.report.contests import benchmark_of, cost_sources
 from assay.report.figures import doubts_of, question_text, ruling_verdict
+from assay.report.leads import lead_sentence
 from assay.report.names import safe_name, trial_folder
 from assay.report.references import reference_document
 
@@ -133,6 +135,7 @@ def _frame(report: Report) -> dict[str, Any]:
         "warnings": [asdict(doubt) for doubt in doubts_of(report)],
         "axes": [_axis(effect) for effect in report.axes],
         "best": [_best(point) for point in report.best],
+        **({"leads": [_lead(lead) for lead in report.leads]} if report.leads else {}),
         **_apart(report),
     }
 
@@ -277,6 +280,22 @@ def _best(point: BestPoint) -> dict[str, Any]:
         "trial": point.trial,
         "not_separable": list(point.alike),
         "compared_with": point.others,
+    }
+
+
+def _lead(lead: Lead) -> dict[str, Any]:
+    return {
+        "benchmark": lead.benchmark or None,
+        "simulated": lead.is_simulated,
+        "leaders": list(lead.leaders),
+        "tied": lead.is_tie,
+        "dimensions": list(lead.dimensions),
+        "overall": dict(lead.scores),
+        "margin": lead.margin,
+        "margin_interval": _interval(lead.low, lead.high),
+        "ahead_in": list(lead.ahead_in),
+        "behind_in": list(lead.behind_in),
+        "summary": lead_sentence(lead),
     }
 
 

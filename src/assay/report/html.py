@@ -17,7 +17,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 from assay.model import Estimate, Kind, Report, TrialReport
-from assay.report import contests, figures
+from assay.report import contests, figures, leads
 from assay.report import load as loading
 from assay.report import teams as teaming
 from assay.report.capacity import capacity_notes, capacity_text, stored_capacity
@@ -25,13 +25,14 @@ from assay.report.charts import POINTS, labels, run_charts, trial_charts
 from assay.report.contests import Contest
 from assay.report.document import run_document, strict_json
 from assay.report.gallery import Gallery, Place
-from assay.report.html_contests import contest_views, details
+from assay.report.html_contests import ContestView, contest_views, details
 from assay.report.load_charts import charts_of, load_charts, shown, stored_loads
 from assay.report.stress_charts import stress_view
 from assay.report.team_charts import team_charts
 from assay.report.theme import config
 from assay.report.tiles import tiles
-from assay.units import count, seconds, show, significant, size
+from assay.report.warnings import run_warnings, split_warnings
+from assay.units import count, counted, seconds, show, significant, size
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _OPEN = 3
@@ -65,7 +66,9 @@ def page(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(seconds=seconds, size=size, count=count, fact=fact, show=show)
-    environment.globals.update(figures=figures, words=contests, teaming=teaming, loading=loading)
+    environment.globals.update(
+        figures=figures, words=contests, teaming=teaming, loading=loading, leading=leads
+    )
     return environment.get_template("report.html.j2").render(_context(report))
 
 
@@ -86,6 +89,10 @@ def _context(report: Report) -> dict[str, Any]:
         "report": report,
         "run": report.run,
         "tiles": tiles(report, held),
+        "lead": leads.main_lead(report),
+        "contents": _contents(report, views, loads, trials),
+        "warnings": split_warnings(run_warnings(report)),
+        "benchmark_titles": {contest.benchmark: contest.title for contest in held},
         "contests": views,
         "teams": teams,
         "loads": loads,
@@ -105,6 +112,27 @@ def _context(report: Report) -> dict[str, Any]:
         "script": script,
         "script_hashes": [_hash(script.encode()), _hash(gzip.decompress(_runtime()))],
     }
+
+
+def _contents(
+    report: Report, views: Sequence[ContestView], loads: object, trials: Sequence[_Section]
+) -> list[tuple[str, str, str]]:
+    """Anchor, title and what it says in short, of every section of the page."""
+    found = [
+        (
+            f"contest-{number}",
+            contests.heading(view.contest),
+            leads.verdict_text(view.lead) if view.lead else "",
+        )
+        for number, view in enumerate(views, 1)
+    ]
+    found += [(f"team-{number}", team.label, "team") for number, team in enumerate(report.teams, 1)]
+    found += [("stress", "Under stress", "")] if report.stress is not None else []
+    found += [("loads", "Load", "")] if loads else []
+    unrated = sum(section.trial.ratings is None for section in trials)
+    found += [("trials", "Trials", count(unrated))] if unrated or not views else []
+    found += [("sweep", "Sweep", counted(len(report.axes), "axis effect"))] if report.axes else []
+    return [*found, ("each", "Each trial", count(len(trials))), ("environment", "Environment", "")]
 
 
 def _loads(report: Report, gallery: Gallery) -> dict[str, Any] | None:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.model import Case, Report
-from assay.report.cases import CaseRow, CaseTally, case_rows, cases_of, expected_text, input_text
+from assay.model.standing import Lead
+from assay.report.cases import CaseRow, CaseTally, case_rows, case_title, cases_of, expected_text, input_text
 from assay.report.contest_charts import contest_charts, shown_cases
 from assay.report.contests import Contest, Entry, as_text, rating_doubts
 from assay.report.figures import trial_doubts
 from assay.report.gallery import Gallery, Place
+from assay.report.leads import lead_of
 
 MISSED = 50
 """Rows of missed cases for each contest; the other formats have them all."""
@@ -25,9 +27,11 @@ class Missed:
     """A case that an agent did not pass."""
 
     case: str
+    title: str
     entry: Entry
     score: float
-    output: str
+    outputs: tuple[tuple[str, str], ...]
+    """Every different output, and which repetitions gave it."""
     expected: str
     why: str
     outcome: str
@@ -43,6 +47,9 @@ class ContestView:
     doubts: tuple[str, ...]
     missed: tuple[Missed, ...]
     missed_in_all: int
+    lead: Lead | None
+    titles: Mapping[str, str]
+    """Case to its title, for the cases that can be chosen."""
 
 
 def contest_views(report: Report, held: Sequence[Contest], gallery: Gallery) -> list[ContestView]:
@@ -63,6 +70,8 @@ def _view(report: Report, contest: Contest, gallery: Gallery) -> ContestView:
             _missed(case, entry, tally, defined.get(case)) for case, entry, tally in missed[:MISSED]
         ),
         missed_in_all=len(missed),
+        lead=lead_of(report, contest.benchmark, is_simulated=contest.is_simulated),
+        titles={row.case: case_title(defined.get(row.case)) for row in shown_cases(rows)},
     )
 
 
@@ -80,19 +89,38 @@ def _missed(case: str, entry: Entry, tally: CaseTally, definition: Case | None) 
     told = tally.telling
     return Missed(
         case=case,
+        title=case_title(definition),
         entry=entry,
         score=tally.mean or 0.0,
-        output=as_text(told.output, _TEXT) if told else "",
+        outputs=tuple(
+            (repetitions_text(repetitions, tally), as_text(answer.output, _TEXT))
+            for answer, repetitions in tally.answers.items()
+            if answer.output
+        ),
         expected=expected_text(definition, _TEXT),
         why=as_text(told.why, _TEXT) if told else "",
         outcome=told.outcome if told else "",
     )
 
 
+def repetitions_text(repetitions: Sequence[int], tally: CaseTally) -> str:
+    """Which repetitions gave an output; nothing where there is only one output."""
+    if len(tally.answers) == 1 and not tally.unkept:
+        return ""
+    numbers = ", ".join(str(number + 1) for number in sorted(repetitions))
+    return f"repetition{'s' * (len(repetitions) > 1)} {numbers}"
+
+
 def details(report: Report, views: Sequence[ContestView]) -> dict[str, Any]:
-    """Case by case what was asked and answered, for the cases in the matrices; by contest and id."""
-    cells = sum(len(shown_cases(view.rows)) * len(view.contest.entries) for view in views)
-    limit = min(_TEXT, max(40, _DETAILS // max(1, 3 * cells)))
+    """Case by case what was asked and every answer to it, for the cases in the matrices; by contest and id."""
+    answers = sum(
+        len(tally.answers)
+        for view in views
+        for row in shown_cases(view.rows)
+        for tally in row.tallies
+        if tally
+    )
+    limit = min(_TEXT, max(40, _DETAILS // max(1, 3 * answers)))
     return {view.contest.key: _details(report, view, limit) for view in views}
 
 
@@ -100,6 +128,7 @@ def _details(report: Report, view: ContestView, limit: int) -> dict[str, Any]:
     defined = cases_of(report, view.contest)
     return {
         row.case: {
+            "title": case_title(defined.get(row.case)),
             "input": input_text(defined.get(row.case), limit),
             "expected": expected_text(defined.get(row.case), limit),
             "answers": [
@@ -113,11 +142,18 @@ def _details(report: Report, view: ContestView, limit: int) -> dict[str, Any]:
 
 
 def _answer(agent: str, tally: CaseTally, limit: int) -> dict[str, Any]:
-    told = tally.telling
     return {
         "agent": agent,
         "score": tally.mean,
         "outcomes": dict(tally.outcomes),
-        "output": as_text(told.output, limit) if told else "",
-        "why": as_text(told.why, limit) if told else "",
+        "unkept": tally.unkept,
+        "outputs": [
+            {
+                "repetitions": repetitions_text(repetitions, tally),
+                "outcome": answer.outcome,
+                "output": as_text(answer.output, limit),
+                "why": as_text(answer.why, limit),
+            }
+            for answer, repetitions in tally.answers.items()
+        ],
     }

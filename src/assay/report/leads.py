@@ -58,11 +58,23 @@ def lead_sentence(lead: Lead) -> str:
     >>> lead_sentence(lead)
     'a leads: overall 0.960 against 0.900 for b, a margin of +0.060 [+0.031, +0.089].'
     """
+    text = figures_text(lead)
+    return f"{verdict_text(lead)}: {text[0].lower()}{text[1:]}"
+
+
+def figures_text(lead: Lead) -> str:
+    """The scores of the first two, and what is between them."""
     (first, best), (second, next_best), *_ = lead.scores.items()
     if not lead.is_tie:
-        return f"{first} leads: overall {best:.3f} against {next_best:.3f} for {second}{_margin(lead, 'a margin of ')}."
+        return f"Overall {best:.3f} against {next_best:.3f} for {second}{_margin(lead, 'a margin of ')}."
     between = f"{first} {best:.3f}, {second} {next_best:.3f}{_margin(lead, 'difference ')}"
-    return f"{and_list(lead.leaders)} are tied: overall {between}; chance can explain that."
+    is_apart_alone = lead.low is not None and lead.low > 0
+    why = (
+        f"among {len(lead.scores)} agents that is not certain"
+        if is_apart_alone
+        else "chance can explain that"
+    )
+    return f"Overall {between}; {why}."
 
 
 def _margin(lead: Lead, words: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from assay.model import AxisEffect, Doubt, Estimate, Execution, Report, TrialReport
 from assay.report.capacity import capacity_notes, capacity_text, stored_capacity
-from assay.report.contests import contests
+from assay.report.contests import contests, title_with_id
 from assay.report.figures import (
     NOTHING,
     agents_text,
@@ -38,11 +38,16 @@ from assay.report.figures import (
     when,
     with_interval,
 )
+from assay.report.leads import figures_text, lead_of, main_lead, reason_text, verdict_text
 from assay.report.markdown_contests import basis, contest_section
 from assay.report.markdown_stress import stress_section
 from assay.report.markdown_teams import team_sections
 from assay.report.marking import fenced, table, text
+from assay.report.warnings import run_warnings
 from assay.units import seconds, show
+
+_WARNINGS = 8
+"""At the head of the report; each trial has its own below."""
 
 
 class Markdown:
@@ -58,7 +63,8 @@ def report_page(report: Report) -> str:
     """The whole run."""
     sections = [
         _head(report),
-        _warnings(general_doubts(report)),
+        _leads(report),
+        _warnings(run_warnings(report)[:_WARNINGS]),
         *(contest_section(report, contest) for contest in contests(report)),
         *team_sections(report.teams),
         stress_section(report.stress) if report.stress is not None else "",
@@ -70,6 +76,18 @@ def report_page(report: Report) -> str:
         _foot(report),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _leads(report: Report) -> str:
+    """Who leads and why; where there are several benchmarks, also on each of them."""
+    lead = main_lead(report)
+    if lead is None:
+        return ""
+    held = [contest for contest in contests(report) if contest.is_simulated == lead.is_simulated]
+    each = [(contest, lead_of(report, contest.benchmark, is_simulated=lead.is_simulated)) for contest in held]
+    lines = [f"- {text(title_with_id(contest))}: {text(verdict_text(own))}" for contest, own in each if own]
+    whole = f"**{text(verdict_text(lead))}.** {text(figures_text(lead))} {text(reason_text(lead))}"
+    return "\n".join([whole, "", *lines]) if len(lines) > 1 else whole
 
 
 def _capacity(report: Report) -> str:

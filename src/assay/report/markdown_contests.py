@@ -9,6 +9,7 @@ from assay.report.contests import (
     Contest,
     as_text,
     estimate_text,
+    has_own_title,
     heading,
     marked,
     outcome_names,
@@ -29,12 +30,14 @@ from assay.units import count
 
 _MISSED = 30
 _TEXT = 120
+_OUTPUTS = 5
+"""Different outputs of the repetitions of a case."""
 
 
 def contest_section(report: Report, contest: Contest) -> str:
     """Ratings, outcomes, what was used up, and the cases that were not passed."""
     parts = [
-        f"## {text(heading(contest))}",
+        f"## {text(heading(contest))}" + (f" (`{contest.benchmark}`)" if has_own_title(contest) else ""),
         f"{contest.size_text}; a case is passed from a score of {contest.pass_mark:g}.",
         _ratings(contest),
         "\n".join(f"- {text(reason)}" for reason in (*unrated(contest), *reference_texts(contest))),
@@ -101,14 +104,16 @@ def _missed(report: Report, contest: Contest) -> str:
             text(case),
             text(marked(entry, contest)),
             f"{tally.mean or 0:.2f}",
-            text(as_text(tally.telling.output, _TEXT) if tally.telling else ""),
+            text(
+                " / ".join(as_text(one.output, _TEXT) for one in list(tally.answers)[:_OUTPUTS] if one.output)
+            ),
             text(expected_text(defined.get(case), _TEXT)),
             text(as_text(tally.telling.why, _TEXT) if tally.telling else ""),
         )
         for case, entry, tally in found[:_MISSED]
     ]
     whole = f"the hardest {_MISSED} of {count(len(found))}" if len(found) > _MISSED else count(len(found))
-    names = ("Case", "Agent", "Score", "Output", "Expected", "Why")
+    names = ("Case", "Agent", "Score", "Outputs", "Expected", "Why")
     return f"### Cases not passed ({whole})\n\n" + table(names, rows, right=(2,))
 
 

@@ -316,6 +316,30 @@ class BestPoint(BaseModel):
     compared_with: int = Field(description="Number of trials it was compared with")
 
 
+class Lead(BaseModel):
+    """Who leads on a benchmark, or on all of them together."""
+
+    benchmark: str | None = Field(description="Id of the benchmark; null for the suite as a whole")
+    simulated: bool = Field(
+        description="Whether these are simulated agents, which are ranked among themselves"
+    )
+    leaders: list[str] = Field(description="The agent that leads; several are tied")
+    tied: bool = Field(description="Whether there are several leaders")
+    dimensions: list[str] = Field(
+        description="What `overall` is made of here: the dimensions that all agents have"
+    )
+    overall: dict[str, float] = Field(description="Agent to its overall rating, best first")
+    margin: float | None = Field(None, description="How far the first agent is above the second")
+    margin_interval: tuple[float, float] | None = Field(
+        None, description="95 % interval of the margin, over cases"
+    )
+    ahead_in: list[str] = Field(
+        [], description="Dimensions in which the first is certainly better than the second"
+    )
+    behind_in: list[str] = Field([], description="Dimensions in which it is certainly worse")
+    summary: str = Field("", description="The sentence that reports show")
+
+
 class Ruling(BaseModel):
     """How the question of a run stood when it ended."""
 
@@ -456,6 +480,7 @@ class Result(BaseModel):
     warnings: list[Doubt] = Field(description="Doubts")
     axes: list[AxisEffect] = Field(description="Effects of the sweep's axes")
     best: list[BestPoint] = Field([], description="Of a sweep, the best trial by each metric")
+    leads: list[Lead] = Field([], description="Of agents on a suite: who leads on each benchmark and on all")
     teams: list[Team] | None = Field(None, description="Of teams: both legs compared, one entry a point")
     stress: Plain | None = Field(
         None,

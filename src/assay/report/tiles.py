@@ -13,10 +13,11 @@ from assay.model.team import TeamFinding
 from assay.report import figures
 from assay.report.capacity import stored_capacity
 from assay.report.charts import labels
-from assay.report.contests import Contest, Entry, marked, rating_doubts, rating_text, usd_text
+from assay.report.contests import Contest, Entry, marked, rating_text, usd_text
 from assay.report.load_charts import StoredLoad, stored_loads
 from assay.report.stress import spanned
 from assay.report.teams import contention_note, figure_text, share_text, times_text
+from assay.report.warnings import run_warnings
 from assay.units import count, counted, seconds, significant
 
 
@@ -32,22 +33,22 @@ class Tile:
 def tiles(report: Report, held: Sequence[Contest]) -> list[Tile]:
     """What the page leads with, all of it computed from the figures below."""
     if report.teams:
-        return [*_of_teams(report.teams), _completion(report), _caution(report, held)]
+        return [*_of_teams(report.teams), _completion(report), _caution(report)]
     if report.stress is not None and report.stress.resilience is not None:
-        return [*_of_stress(report.stress), _completion(report), _caution(report, held)]
+        return [*_of_stress(report.stress), _completion(report), _caution(report)]
     if (capacity := stored_capacity(report)) is not None:
-        return [*_of_capacity(capacity), _completion(report), _caution(report, held)]
+        return [*_of_capacity(capacity), _completion(report), _caution(report)]
     if loads := stored_loads(report):
-        return [*_of_loads(loads), _completion(report), _caution(report, held)]
+        return [*_of_loads(loads), _completion(report), _caution(report)]
     if held:
-        return [*_of_contests(held), _completion(report), _caution(report, held)]
+        return [*_of_contests(held), _completion(report), _caution(report)]
     shown = [
         (label, e)
         for label, t in zip(labels(report), report.trials, strict=True)
         if (e := figures.leading(t))
     ]
     findings = _one(shown[0][1]) if len(shown) == 1 else list(_several(shown))
-    return [*findings, _completion(report), _caution(report, held)]
+    return [*findings, _completion(report), _caution(report)]
 
 
 def _of_stress(found: StressFinding) -> Iterator[Tile]:
@@ -156,10 +157,11 @@ def _completion(report: Report) -> Tile:
     return Tile("executions ok", count(ok), share)
 
 
-def _caution(report: Report, held: Sequence[Contest]) -> Tile:
-    doubts = len(figures.doubts_of(report)) + sum(len(figures.estimate_doubts(t)) for t in report.trials)
-    doubts += sum(len(rating_doubts(contest)) for contest in held)
-    return Tile("warnings", count(doubts), "read them beside the figures" if doubts else "nothing to doubt")
+def _caution(report: Report) -> Tile:
+    warnings = len(run_warnings(report))
+    return Tile(
+        "warnings", count(warnings), "read them beside the figures" if warnings else "nothing to doubt"
+    )
 
 
 def _of_contests(held: Sequence[Contest]) -> Iterator[Tile]:

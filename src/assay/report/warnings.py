@@ -87,9 +87,8 @@ def _fold(doubts: Sequence[Doubt]) -> list[Doubt]:
     folded = []
     for alike in kinds.values():
         first = alike[0]
-        others = len({doubt.trial for doubt in alike}) - 1
-        if others:
-            first = replace(first, hint=f"{first.hint} (and {count(others)} more like it)".strip())
+        if len(alike) > 1:
+            first = replace(first, hint=f"{first.hint} (and {count(len(alike) - 1)} more like it)".strip())
         folded.append(first)
     return folded
 

@@ -80,12 +80,15 @@
     const found = id !== undefined && (await details())[contest]?.[id];
     if (!found) return;
     const told = (answer) => Object.entries(answer.outcomes).map(([name, number]) => `${number} ${name.replace("_", " ")}`).join(", ");
+    const shown = ({ repetitions, output, why }) => [["output" + (repetitions ? ", " + repetitions : ""), output || "–"], ["why", why]];
     const rows = found.answers.flatMap((answer) => [
       element("h3", `${answer.agent}: ${answer.score === null ? "not scored" : "score " + answer.score.toFixed(2)} (${told(answer)})`),
-      sheet([["output", answer.output], ["why", answer.why]]),
+      sheet([...answer.outputs.flatMap(shown), ["left out", answer.unkept ? `${answer.unkept} more repetitions` : ""]]),
     ]);
     const place = [...document.querySelectorAll("[data-picked]")].find((item) => item.dataset.picked === contest);
-    place.replaceChildren(element("h3", id), sheet([["input", found.input], ["expected", found.expected]]), ...rows);
+    const select = [...document.querySelectorAll("[data-cases]")].find((item) => item.dataset.cases === contest);
+    if (select) select.value = id;
+    place.replaceChildren(element("h3", found.title ? `${id} · ${found.title}` : id), sheet([["input", found.input], ["expected", found.expected]]), ...rows);
     place.hidden = false;
   }
 
@@ -217,6 +220,7 @@
   byId("filter")?.addEventListener("input", (event) => filter(event.target.value));
   byId("unfold")?.addEventListener("click", () => document.querySelectorAll("details.trial").forEach((part) => (part.open = true)));
   for (const button of document.querySelectorAll("th button")) button.addEventListener("click", () => sortBy(button));
+  for (const select of document.querySelectorAll("[data-cases]")) select.addEventListener("change", () => pick(select.dataset.cases, select.value));
   addEventListener("hashchange", openTarget);
   addEventListener("beforeprint", () => document.querySelectorAll("details.more").forEach((part) => (part.open = true)));
   openTarget();
