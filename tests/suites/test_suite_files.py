@@ -59,9 +59,9 @@ def test_a_suite_may_be_called_only_by_its_long_name(tmp_path: Path) -> None:
     assert read(tmp_path, {"suite_name": "desk", "benchmarks": [BENCHMARK]}).name == "desk"
 
 
-def test_a_suite_asks_five_times_after_three_warm_ups_unless_it_says_otherwise(tmp_path: Path) -> None:
+def test_a_suite_asks_three_times_after_a_warm_up_unless_it_says_otherwise(tmp_path: Path) -> None:
     iterations = read(tmp_path, {"suite": "s", "benchmarks": [BENCHMARK]}).benchmarks[0].iterations
-    assert (iterations.warmup, iterations.measured) == (3, 5)
+    assert (iterations.warmup, iterations.measured) == (1, 3)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,6 @@ benchmarks:
   - id: sums
     cases: sums.jsonl
     scorer: numeric
-    iterations: {warmup: 3, measured: 3}
     limits: {seconds: 5}
     rubric:
       reference: {seconds: 0.00001, cpu_seconds: 0.00001}

@@ -157,6 +157,7 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
         _warn_of_unknown_costs(session, plan)
         if dry_run:
             return preview(session, plan, store)
+        _announce(session, plan, store)
         with watching(session, plan) as watch:
             done = running.run_plan(plan, store, watch)
         return finish(session, store, done.id, formats, options["out"])
@@ -278,6 +279,16 @@ def _warn_of_unknown_costs(session: Session, plan: Plan) -> None:
 
     for warning in unpriced(plan):
         session.say(f"Warning: {warning}")
+
+
+def _announce(session: Session, plan: Plan, store: Store) -> None:
+    """Before the first execution, so that whoever pays for them can still stop."""
+    if session.is_quiet or all(trial.agent_use is None for trial in plan.trials):
+        return
+    from assay.pipeline.forecasting import forecast
+    from assay.report.preview import start_text
+
+    session.say(start_text(plan, forecast(plan, store)))
 
 
 def preview(session: Session, plan: Plan, store: Store) -> int:

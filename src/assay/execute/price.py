@@ -38,6 +38,7 @@ class Price:
         self._may_call_models = bool(getattr(agent, "may_call_models", False))
         self._tells_cost = bool(getattr(agent, "tells_cost", False))
         self._provider: str | None = getattr(agent, "provider", None)
+        self._is_chat = hasattr(agent, "provider")
 
     def of(self, answer: Answer) -> Cost | None:
         """None is unknown, which is not 0."""
@@ -55,6 +56,16 @@ class Price:
             return None
         usd = by_list(answer.model, self._provider, answer.usage)
         return None if usd is None else Cost(usd, list_source())
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether it is clear before anything is asked that answers cost something, by its own price or a public list.
+
+        A model on the list counts behind any address but a free agent's: a gateway on this machine may pass it on.
+        """
+        if self._own is not None:
+            return any(dict(self._own).values())
+        return self._is_chat and not self._is_free and _is_listed(str(self._model), self._provider)
 
     @property
     def is_unknown(self) -> bool:

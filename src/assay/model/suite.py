@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from assay.model.plan import Iterations, Limits
 from assay.model.rating import PASS_MARK
 
+SUITE_ITERATIONS = Iterations(warmup=1, measured=3)
+"""Where a suite does not say."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScorerUse:
@@ -79,12 +82,14 @@ class Benchmark:
     test_type: str = "synthetic"
     experiment: str = "ask"
     scorers: tuple[ScorerUse, ...] = ()
-    iterations: Iterations = field(default_factory=lambda: Iterations(warmup=3, measured=5))
+    iterations: Iterations = SUITE_ITERATIONS
     limits: Limits = field(default_factory=Limits)
     rubric: Rubric = field(default_factory=Rubric)
     dataset: Mapping[str, object] = field(default_factory=dict)
     metrics_measured: tuple[str, ...] = ()
     hash: str = ""
+    has_default_warmup: bool = False
+    """Whether nobody said how many warm-ups; then agents that are remote or have a price do without."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from assay.execute.jobs import Assignment
 from assay.execute.runner import carry_out, interruptible
 from assay.execute.spending import Spending
 from assay.model import (
+    AgentUse,
     Artifact,
     Batch,
     Budget,
@@ -37,6 +38,7 @@ from assay.model import (
     StoredTrial,
     Suite,
 )
+from assay.model.suite import SUITE_ITERATIONS
 from assay.pipeline.ownership import is_alive, owner
 from assay.plan.suite import scorers_of
 from assay.plan.target import Registry, Request, checked_suite, contents_of, plan_target
@@ -67,12 +69,25 @@ def prepare(request: Request | str, settings: Settings, store: Store | None = No
         sys.path.append(str(Path.cwd()))
     asked = Request(request) if isinstance(request, str) else request
     start = perf_counter()
-    plan = plan_target(asked, settings, registry_of(store))
+    plan = plan_target(asked, settings, replace(registry_of(store), default_warmup=default_warmup))
     _check_makeable(plan)
     _log.info(
         "planned %s: %d trials in %.1f ms", plan.name, len(plan.trials), 1000 * (perf_counter() - start)
     )
     return plan
+
+
+def default_warmup(use: AgentUse) -> int:
+    """One where a try costs nothing but time on this machine: none for agents that are remote or have a price."""
+    from assay.execute.agents import make_agent
+    from assay.execute.price import Price
+
+    try:
+        agent = make_agent(use)
+    except AssayError:
+        return 0  # whoever makes the agents to check them says what is wrong
+    is_remote = bool(getattr(agent, "is_remote", False))
+    return 0 if is_remote or Price(use, agent).is_priced else SUITE_ITERATIONS.warmup
 
 
 def registry_of(store: Store | None) -> Registry:

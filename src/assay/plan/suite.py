@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from assay.model import (
     Trial,
 )
 from assay.model.secret import plain_secrets
+from assay.model.suite import SUITE_ITERATIONS
 from assay.plan.overrides import options_for
 from assay.plan.sweep import points
 from assay.plugin import lookup
@@ -86,6 +87,8 @@ class SuiteOptions:
     parallelism: int = 1
     instruments: tuple[InstrumentUse, ...] = (InstrumentUse("timing"),)
     budget: Budget = field(default_factory=Budget)
+    default_warmup: Callable[[AgentUse], int] = lambda use: SUITE_ITERATIONS.warmup
+    """Warm-ups of a trial of that agent where nobody said how many."""
     cases: CaseFilter = field(default_factory=CaseFilter)
     agent_options: Mapping[str, object] = field(default_factory=dict)
     axes: Mapping[str, Sequence[object]] = field(default_factory=dict)
@@ -194,7 +197,7 @@ def _trial(
         params=dict(point),
         axes=dict(point),
         iterations=Iterations(
-            warmup=benchmark.iterations.warmup if options.warmup is None else options.warmup,
+            warmup=_warmup(benchmark, use, options),
             measured=options.repetitions or benchmark.iterations.measured,
         ),
         instruments=options.instruments,
@@ -211,6 +214,12 @@ def most_at_once(use: AgentUse) -> int | None:
     """How many executions of an agent its definition allows in flight; None where it does not say."""
     most = use.options.get("concurrency")
     return most if type(most) is int and most > 0 else None
+
+
+def _warmup(benchmark: Benchmark, use: AgentUse, options: SuiteOptions) -> int:
+    if options.warmup is not None:
+        return options.warmup
+    return options.default_warmup(use) if benchmark.has_default_warmup else benchmark.iterations.warmup
 
 
 @dataclass(frozen=True, slots=True)

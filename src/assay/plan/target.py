@@ -13,6 +13,7 @@ from typing import Any
 
 from assay.errors import AssayError, LookupFailed, Mistake, PlanError, SpecError, no_such
 from assay.model import AgentUse, Budget, Isolation, Order, Plan, Suite
+from assay.model.suite import SUITE_ITERATIONS
 from assay.plan.expand import expand
 from assay.plan.overrides import SECTIONS, assign_overrides
 from assay.plan.question import asking, question_problems
@@ -60,6 +61,8 @@ class Registry:
 
     agents: Mapping[str, AgentUse] = field(default_factory=dict)
     suite: Callable[[str], Suite | None] = lambda name: None
+    default_warmup: Callable[[AgentUse], int] = lambda use: SUITE_ITERATIONS.warmup
+    """Warm-ups of an agent where nobody said how many: it depends on where the agent is and what it costs."""
 
 
 def plan_target(request: Request, settings: Settings, registry: Registry) -> Plan:
@@ -308,6 +311,7 @@ def _planned_suite(read: ReadSuite, request: Request, settings: Settings, regist
     options = SuiteOptions(
         concurrency=request.concurrency or file.concurrency,
         order=Order(file.order),
+        default_warmup=registry.default_warmup,
         seed=file.seed,
         tags=tuple(file.tags),
         notes=file.notes,
@@ -341,6 +345,7 @@ def _planned_suite_spec(
     options = SuiteOptions(
         repetitions=iterations.measured if iterations else None,
         warmup=iterations.warmup if iterations else None,
+        default_warmup=registry.default_warmup,
         concurrency=request.concurrency or spec.concurrency or read.file.concurrency,
         isolation=Isolation(spec.isolation),
         seed=spec.seed,

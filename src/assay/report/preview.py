@@ -106,6 +106,20 @@ def expected_text(forecast: Forecast) -> str:
     return " · ".join(parts)
 
 
+def start_text(plan: Plan, forecast: Forecast) -> str:
+    """One line before a run starts: how many executions it makes and, unless its agents are free, what they cost."""
+    warmups = sum(min(trial.iterations.warmup, len(trial.cases)) for trial in plan.trials)
+    counts = f"{counted(len(plan.trials), 'trial')}, {'at most ' * bool(plan.question)}{counted(forecast.executions, 'execution')}"
+    if warmups:
+        counts += f" ({counted(warmups, 'warm-up')} among them)"
+    cost = forecast.usd
+    if cost.value is None and cost.basis is not Basis.NONE:
+        return f"{plan.name}: {counts}; cost unknown ({cost.reason})"
+    if cost.value:
+        return f"{plan.name}: {counts}; cost {'at most' if cost.is_upper_bound else 'about'} {usd(cost.value)} ({cost.reason})"
+    return f"{plan.name}: {counts}"
+
+
 def print_preview(plan: Plan, forecast: Forecast, console: Console) -> None:
     """A row for each trial; the points of a sweep share one, with the values of each axis beneath."""
     from assay.report.screen import RowGroup, literal, print_groups

@@ -13,6 +13,7 @@ from pydantic import AliasChoices, Field, PositiveFloat, PositiveInt
 
 from assay.errors import Mistake, SpecError
 from assay.model import Benchmark, Case, Iterations, Limits, Rubric, ScorerUse, Suite
+from assay.model.suite import SUITE_ITERATIONS
 from assay.model.tool import read_tools
 from assay.spec import cases, scorers
 from assay.spec.agents import secret_mistakes
@@ -25,10 +26,15 @@ from assay.spec.scorers import Scorers, scorer_use
 class SuiteIterationsSection(Section):
     """Warm-ups and repetitions of cases."""
 
-    warmup: Count = Field(
-        3, description="Executions of a trial that are run first and not counted.", examples=[1]
+    warmup: Count | None = Field(
+        None,
+        description="Executions of a trial that are run first and not counted. Default: 1, and 0 for agents that are remote "
+        "or have a price.",
+        examples=[1],
     )
-    measured: PositiveInt = Field(5, description="Repetitions of each case.", examples=[3])
+    measured: PositiveInt | None = Field(
+        None, description="Repetitions of each case. Default: 3.", examples=[3]
+    )
 
 
 class ReferenceSection(Section):
@@ -386,6 +392,7 @@ def _benchmark(
         experiment=section.experiment,
         scorers=uses,
         iterations=_iterations(section),
+        has_default_warmup=section.iterations is None or section.iterations.warmup is None,
         limits=limits,
         rubric=_rubric(section.rubric),
         dataset={"size": len(found), **section.dataset},
@@ -403,8 +410,11 @@ def _scores_called_alike(uses: tuple[ScorerUse, ...], document: Document, place:
 
 
 def _iterations(section: BenchmarkSection) -> Iterations:
-    given = section.iterations or SuiteIterationsSection.model_validate({})
-    return Iterations(warmup=given.warmup, measured=section.num_runs or given.measured)
+    given, default = section.iterations or SuiteIterationsSection.model_validate({}), SUITE_ITERATIONS
+    return Iterations(
+        warmup=default.warmup if given.warmup is None else given.warmup,
+        measured=section.num_runs or given.measured or default.measured,
+    )
 
 
 def _limits(section: BenchmarkSection) -> Limits:

@@ -72,6 +72,13 @@ class Caller:
         if not isinstance(self._retries, int) or self._retries < 0:
             raise BadAgent(f"'retries' must be a whole number from 0 on, not {self._retries!r}.")
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether the server is on another machine, as far as its name tells."""
+        from assay.execute.load.request import is_loopback
+
+        return not is_loopback(urlsplit(self._url).hostname or "")
+
     def call_through(self, client: HttpClient) -> None:
         """Use this client in the place of one of its own."""
         self._given = client

@@ -51,6 +51,10 @@ class ChatAgent(ABC):
             raise BadAgent(str(problem)) from None
         self._answered_by = ""
 
+    @property
+    def is_remote(self) -> bool:
+        return self._caller.is_remote
+
     def call_through(self, client: HttpClient) -> None:
         self._caller.call_through(client)
 

@@ -51,6 +51,10 @@ class Http:
         self._params = dict(params or {})
         self._asked = 0
 
+    @property
+    def is_remote(self) -> bool:
+        return self._caller.is_remote
+
     def call_through(self, client: HttpClient) -> None:
         self._caller.call_through(client)
 
