@@ -52,12 +52,8 @@ def test_the_document_of_a_suite_follows_its_schema_and_has_no_key_beyond_it(des
 def test_the_document_names_suite_agent_and_ratings(desk):
     document = run_document(desk)
     entry = entry_of(document, "tiny-llm")
-    assert document["suite"] == {
-        "name": "support-desk",
-        "version": "1.2",
-        "category": "reasoning",
-        "hash": "a1" * 32,
-    }
+    named = {"name": "support-desk", "version": "1.2", "category": "reasoning", "hash": "a1" * 32}
+    assert document["suite"].items() >= named.items()
     assert entry["agent"] == {"name": "tiny-llm", "version": "smol-135m-q8", "type": "llama"}
     assert entry["benchmark_hash"] == "b" * 64
     assert entry["simulated"] is False

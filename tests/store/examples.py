@@ -112,6 +112,10 @@ def elaborate_suite() -> Suite:
         description="adds up",
         test_type="real_world",
         experiment="module:Ask",
+        params={"size": 3},
+        sweep={"mode": ["a", "b"]},
+        processes=4,
+        instruments=(InstrumentUse("psutil", {"interval_ms": 100}),),
         scorers=(ScorerUse("numeric", options={"tolerance": 0.01}), judge),
         iterations=Iterations(1, 7, Until(0.1, 9, 3, "usd"), None),
         limits=Limits(2.5, 2**33, 1000.0, 0.25),
@@ -119,6 +123,7 @@ def elaborate_suite() -> Suite:
         dataset={"size": 3, "origin": "ours"},
         metrics_measured=("accuracy", "cost"),
         hash="b1",
+        has_default_warmup=True,
     )
     words = Benchmark("words", "words", (Case("c1", "say hi"),), hash="b2")
     return Suite(
@@ -130,6 +135,8 @@ def elaborate_suite() -> Suite:
         baseline_scores={"gpt": {"sums": 0.75}, "other": {}},
         schedule="0 3 * * *",
         hash="s1",
+        title="An elaborate suite",
+        created_at="2026-01-31",
     )
 
 

@@ -40,7 +40,7 @@ def _added(report: Report) -> Report:
 
 
 def _with_series(trial: TrialReport) -> TrialReport:
-    by_case = trial.stored.trial.agent_use is not None
+    by_case = trial.stored.trial.agent_use is not None or bool(trial.stored.trial.cases)
     counted = [one for one in trial.executions if one.phase is Phase.MEASURED and one.status.is_settled]
     if not counted:
         return trial

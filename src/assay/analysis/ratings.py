@@ -63,7 +63,7 @@ def rate(
         outcomes=outcomes.counts,
         unscored=outcomes.unscored,
         cases=len(tally.names),
-        solved=float((tally.passed / np.maximum(tally.scored, 1)).sum()),
+        solved=float((tally.passed / np.maximum(tally.tries, 1)).sum()),
         pass_at={k: value for k in ks if (value := pass_at(k, passed, repetitions)) is not None},
         pass_hat={k: value for k in ks if (value := pass_hat(k, passed, repetitions)) is not None},
         usd_per_solved=quantity(tally, "usd"),
@@ -114,7 +114,8 @@ def _rating(name: str, value: float, interval: tuple[float, float], basis: str) 
 def _accuracy(tally: Tally, resample: Resample) -> Rated:
     judged = tally.scored > 0
     if not judged.any():
-        return Rated(Rating("accuracy", None, basis="nothing was scored"))
+        missing = "nothing was scored" if tally.is_judged else "the experiment gives no score"
+        return Rated(Rating("accuracy", None, basis=missing))
     means = tally.score / np.maximum(tally.scored, 1)
     value = float(means[judged].mean())
     interval = wilson(value, effective_n(means[judged], int(tally.scored.sum())))
@@ -271,6 +272,6 @@ def _doubts(tally: Tally, unscored: int) -> Iterator[str]:
         yield f"{alone}: consistency cannot be seen and counts as 1"
     if unscored:
         yield f"{unscored} executions are unscored and count nowhere"
-    if 0 < len(tally.names) < 20:
+    if 0 < len(tally.names) < 20 and tally.has_cases:
         many = "one case" if len(tally.names) == 1 else f"{len(tally.names)} cases"
         yield f"{many} only: the intervals are wide"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.model import Series
+from assay.model import Series, Trial
 from assay.model.rating import CaseTable, is_pass, lowest_pass
 from assay.stats.verdicts import consistency
 
@@ -48,6 +48,14 @@ class Tally:
     """Metric to the number of repetitions in that sum."""
     seconds: Floats
     """Median seconds of the completed repetitions; NaN where none completed."""
+    is_judged: bool = True
+    has_cases: bool = True
+    """Whether rows are cases, and not processes of code."""
+
+    @property
+    def tries(self) -> Floats:
+        """Repetitions with a verdict: those that were scored, or where nothing is scored, all."""
+        return self.scored if self.is_judged else self.executions
 
 
 def tally_of(table: CaseTable, pass_mark: float) -> Tally:
@@ -55,28 +63,32 @@ def tally_of(table: CaseTable, pass_mark: float) -> Tally:
     counts = ~np.isin(statuses, list(_NOT_COUNTED))
     names, index = np.unique(np.asarray(table.cases, dtype=object)[counts].astype(str), return_inverse=True)
     is_ok = statuses[counts] == "ok"
-    score = np.where(is_ok, _column(table, "score")[counts], 0.0)
+    score = np.where(is_ok, _column(table, "score")[counts], 0.0 if table.is_judged else np.nan)
     is_scored = ~np.isnan(score)
 
     def per_case(values: NDArray[np.generic]) -> Floats:
         return np.bincount(index, weights=values.astype(np.float64), minlength=len(names)).astype(np.float64)
 
-    scored = per_case(is_scored)
-    passed = per_case((np.nan_to_num(score) >= lowest_pass(pass_mark)) & is_scored)
-    comparable = (scored > 1).astype(np.float64)
+    scored, executions = per_case(is_scored), per_case(np.ones(len(index)))
+    has_passed = (np.nan_to_num(score) >= lowest_pass(pass_mark)) & is_scored
+    passed = per_case(has_passed if table.is_judged else is_ok)
+    tries = scored if table.is_judged else executions
+    comparable = (tries > 1).astype(np.float64)
     sums, measured = _sums(table, counts, is_ok, is_scored, per_case)
     return Tally(
         names=names.tolist(),
-        executions=per_case(np.ones(len(index))),
+        executions=executions,
         completed=per_case(is_ok),
         scored=scored,
         score=per_case(np.nan_to_num(score)),
         passed=passed,
-        alike=consistency(passed.astype(np.int64), scored.astype(np.int64)) * comparable,
+        alike=consistency(passed.astype(np.int64), tries.astype(np.int64)) * comparable,
         comparable=comparable,
         sums=sums,
         measured=measured,
         seconds=_case_medians(_column(table, "seconds")[counts], index, is_ok, len(names)),
+        is_judged=table.is_judged,
+        has_cases=table.has_cases,
     )
 
 
@@ -138,11 +150,27 @@ def outcomes_of(table: CaseTable, pass_mark: float) -> Outcomes:
             counted["limit"] += 1
         elif status in _NOT_COUNTED:
             counted["harness_error"] += status == "harness_error"
+        elif not table.is_judged:
+            counted["pass"] += 1
         elif score is None:
             unscored += 1
         else:
             counted["pass" if is_pass(score, pass_mark) else "fail"] += 1
     return Outcomes(counted, unscored)
+
+
+def code_table(table: CaseTable, trial: Trial) -> CaseTable:
+    """The executions of code as those of a suite: what is independent are its cases or, without any, its processes."""
+    scores = table.metrics.get("score") or ()
+    is_judged = any(score is not None for score in scores)
+    if not trial.cases:
+        names = [f"process {number}" for number in table.processes]
+        return replace(table, cases=names, is_judged=is_judged, has_cases=False)
+    rounds = [
+        process // len(trial.cases) * trial.iterations.measured + repetition
+        for process, repetition in zip(table.processes, table.repetitions, strict=True)
+    ]
+    return replace(table, repetitions=rounds, is_judged=is_judged)
 
 
 def case_series(table: CaseTable) -> dict[str, Series]:
@@ -151,7 +179,11 @@ def case_series(table: CaseTable) -> dict[str, Series]:
     places = [numbers[case] for case in table.cases]
     found: dict[str, Series] = {}
     # Where nothing worked nothing was scored either, and yet the agent has failures that count.
-    columns = table.metrics if "score" in table.metrics else {**table.metrics, "score": [None] * len(places)}
+    columns = dict(table.metrics)
+    if table.is_judged:
+        columns.setdefault("score", [None] * len(places))
+    else:
+        columns.pop("score", None)
     for name, column in columns.items():
         values = _counted(name, table, column)
         rows = [i for i, value in enumerate(values) if value is not None]

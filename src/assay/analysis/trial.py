@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from assay.analysis.estimate import estimate
@@ -12,9 +12,8 @@ from assay.model import Estimate, Kind, Metric, Series, TrialReport, metric_name
 def estimated(report: TrialReport, metrics: Mapping[str, Metric]) -> TrialReport:
     """With estimates of all its series; `metrics` tells unit and direction where a name does not."""
     series, watched = report.series, report.watched
-    names = sorted(
-        (name for name in series if len(series[name].values)), key=lambda name: _place(name, watched)
-    )
+    measured = (name for name in series if len(series[name].values))
+    names = sorted(measured, key=lambda name: _place(name, report.leads, watched))
     found = replace(
         report, estimates=tuple(_estimated(name, series[name], metrics, watched) for name in names)
     )
@@ -33,8 +32,13 @@ def _made_up(estimate: Estimate) -> Estimate:
     return replace(estimate, metric=replace(estimate.metric, kind=Kind.SIMULATED))
 
 
-def _place(name: str, watched: Collection[str]) -> int:
-    """Time first, then the experiment's own metrics, then those of instruments; sorting keeps the order among equals."""
+def _place(name: str, leads: Sequence[str], watched: Collection[str]) -> tuple[int, int]:
+    """What the benchmark leads with, then time, the experiment's own metrics, and those of instruments.
+
+    Sorting keeps the order among equals.
+    """
+    if name in leads:
+        return 0, leads.index(name)
     if name == "seconds":
-        return 0
-    return 2 if name in watched else 1
+        return 1, 0
+    return (3 if name in watched else 2), 0

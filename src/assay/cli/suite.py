@@ -12,6 +12,8 @@ from assay.cli.session import Session, common
 from assay.units import count, counted
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from assay.model import Suite
     from assay.pipeline.references import ReferenceChange, ShownReference
     from assay.store.store import Store
@@ -23,7 +25,7 @@ TELL_EVERY_SECONDS = 2.0
 
 @click.group()
 def suite() -> None:
-    """Register, list or check suites, and see what their ratings are relative to."""
+    """Register, list, show or check suites, and see what their ratings are relative to."""
 
 
 @suite.command()
@@ -43,26 +45,60 @@ def add(session: Session, target: str) -> None:
         session.next(f"assay suite check {target}", f"assay run {target} --agent NAME")
 
 
+@suite.command()
+@click.argument("target", metavar="SUITE")
+@common
+def show(session: Session, target: str) -> None:
+    """Show what SUITE consists of: benchmarks, datasets, baseline scores, and when it is due."""
+    from assay.errors import SpecError
+    from assay.pipeline.running import registry_of
+    from assay.plan.target import find_suite
+    from assay.report.suite import print_suite, suite_document
+
+    with session.store() as store:
+        read = find_suite(target, session.settings, registry_of(store))
+    if read.mistakes:
+        raise SpecError(read.mistakes)
+    if session.is_json:
+        session.emit(suite_document(read.suite))
+        return
+    print_suite(read.suite, session.console())
+    session.next(f"assay suite check {target}", f"assay run {target}")
+
+
 @suite.command("list")
 @common
 def list_suites(session: Session) -> None:
-    """Suites of the project, shipped ones, and those in the store."""
-    from assay.plan.target import suite_names
+    """Suites of the project, shipped ones, and those in the store; with the next time of those that have a schedule."""
+    from assay.plan.target import suite_names, suite_schedules
+    from assay.report.suite import next_due
 
     with session.store() as store:
         stored = store.suites()
+        schedules = suite_schedules(session.settings) | {
+            one.name: store.suite(one.name).schedule for one in stored
+        }
+    due = {name: next_due(schedule) for name, schedule in schedules.items() if schedule}
     names = suite_names(session.settings)
     if session.is_json:
         kept = [
             {"name": s.name, "version": s.version, "category": s.category, "hash": s.hash} for s in stored
         ]
-        session.emit({"files": names, "stored": kept})
+        scheduled = {
+            name: {"schedule": schedules[name], "next_due": moment.isoformat() if moment else None}
+            for name, moment in due.items()
+        }
+        session.emit({"files": names, "stored": kept, "schedules": scheduled})
         return
     for name in names:
-        click.echo(name)
+        click.echo(f"{name}{_due_text(due.get(name))}")
     for one in stored:
-        click.echo(f"{one.name} {one.version}  {one.category}  {one.hash}")
-    session.next("assay suite check NAME", "assay run NAME")
+        click.echo(f"{one.name} {one.version}  {one.category}  {one.hash}{_due_text(due.get(one.name))}")
+    session.next("assay suite show NAME", "assay suite check NAME", "assay run NAME")
+
+
+def _due_text(moment: datetime | None) -> str:
+    return f"  next: {moment:%Y-%m-%d %H:%M} UTC" if moment else ""
 
 
 @suite.command()

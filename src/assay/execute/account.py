@@ -73,8 +73,9 @@ class ByRepetition:
         due = first_due(left(self._job.stretches, self._done))
         assert due is not None
         execution = Execution(
-            self._job.trial, self._job.process, *due, status, time(), measurements or {}, error=error, log=log
-        )
+            self._job.trial, self._job.process, *due, status, time(), measurements or {}, case=self._job.case_id,
+            error=error, log=log,
+        )  # fmt: skip
         self.take(execution)
         return execution
 
@@ -85,12 +86,19 @@ class ByCase:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._places = {case.id: index for index, case in enumerate(job.cases)}
-        self._done: dict[str, set[int]] = {Phase.WARMUP: set(), Phase.MEASURED: set(job.done)}
+        self._done: dict[str, set[int]] = {
+            Phase.WARMUP: set(),
+            Phase.MEASURED: set(job.done),
+            Phase.PROFILED: set(),
+        }
         self._failed_to_warm = False
         """A warm-up ended its process; it would do the same to the next."""
 
     def take(self, execution: Execution) -> None:
-        number = execution.repetition * len(self._job.cases) + self._places[execution.case]
+        if execution.phase is Phase.PROFILED:
+            number = execution.repetition
+        else:
+            number = execution.repetition * len(self._job.cases) + self._places[execution.case]
         self._done[execution.phase].add(number)
 
     def is_closed(self) -> bool:
@@ -104,6 +112,7 @@ class ByCase:
             replace(s, kept=s.kept and not self._done[Phase.WARMUP]) if s.phase == Phase.WARMUP else s
             for s in self._job.stretches
             if s.phase != Phase.WARMUP or (warm_up and not self._failed_to_warm)
+            if s.phase != Phase.PROFILED or s.first not in self._done[Phase.PROFILED]
         )
         # Twice as many as can be under way: some may have ended without a chance to say so.
         return replace(
@@ -125,10 +134,9 @@ class ByCase:
     ) -> Execution:
         phase, number = next(self._due())
         self._failed_to_warm = self._failed_to_warm or phase is Phase.WARMUP
-        repetition, place = divmod(number, len(self._job.cases))
-        case = self._job.cases[place].id
+        case, repetition = self._job.case_at(phase, number)
         execution = Execution(
-            self._job.trial, self._job.process, phase, repetition, status, time(), measurements or {}, case=case,
+            self._job.trial, self._job.process, phase, repetition, status, time(), measurements or {}, case=case.id,
             error=error, log=log,
         )  # fmt: skip
         self.take(execution)

@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections.abc import Callable, Generator, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -61,10 +62,12 @@ def _asked(job: Job, stable: Stable, pulse: Pulse, read_log: LogReader) -> Gener
     except BaseException as error:
         yield _unjudged(job, error, read_log())
         return False
-    yield Batch(versions={job.trial: version} if version else {})
+    about = asker.about_instruments() if job.process == 0 else Batch()
+    yield replace(about, versions={job.trial: version} if version else {})
     start = perf_counter()
     has_given_up = yield from _answered(job, asker, stable, pulse, read_log)
-    yield Batch(artifacts=_about_concurrency(job, asker, perf_counter() - start, read_log))
+    artifacts = (*asker.files.taken(), *_about_concurrency(job, asker, perf_counter() - start, read_log))
+    yield Batch(artifacts=artifacts, usage={job.trial: asker.usage()})
     if asker.version != version:
         yield Batch(versions={job.trial: asker.version})
     return asker.needs_new_process and not has_given_up
@@ -104,7 +107,7 @@ def _answered(
     warmups_kept = any(s.kept for s in job.stretches if s.phase == Phase.WARMUP)
     patience = patience_for(is_suite=True)
     for made in _executions(job, asker, stable, pulse, read_log):
-        yield Batch(tuple(one for one in made if one.phase is Phase.MEASURED or warmups_kept))
+        yield Batch(tuple(one for one in made if one.phase is not Phase.WARMUP or warmups_kept))
         if any(one.status is Status.CANCELLED for one in made):
             return True
         for one in made:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from assay.execute.agents import Stable
 from assay.execute.capture import Printed, capture_prints
+from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.judging import Panel, score_detail, score_measurements
 from assay.execute.outcome import plain
 from assay.execute.patience import DEFAULT_SECONDS
@@ -24,8 +27,10 @@ from assay.execute.spending import known_tokens
 from assay.execute.subject import INTERRUPTED, Cancelled
 from assay.execute.threads import CallingThread, describe_contention
 from assay.execute.told import told
+from assay.execute.usage import UsageMeter, peak_memory
 from assay.model import (
     Answer,
+    Batch,
     Case,
     Execution,
     Isolation,
@@ -38,12 +43,15 @@ from assay.model import (
     ToolCall,
     Usage,
 )
+from assay.model.execution import Usage as JobUsage
 from assay.plugin.agent import Agent, AgentError, InvalidAnswer
+from assay.plugin.experiment import ExperimentContext
 
 LogReader = Callable[[], str | None]
 Ending = tuple[Status, str | None]
 """How an execution ended, and what went wrong."""
 WELL: Ending = (Status.OK, None)
+_UNWATCHED = contextlib.nullcontext()
 MOST_TOKENS = 10**9
 MOST_USD = 1e6
 MOST_SECONDS = 1e9
@@ -66,6 +74,8 @@ class Talk:
     cpu_seconds: float | None = None
     peak_bytes: int | None = None
     repetition: int = 0
+    measurements: dict[str, float] = field(default_factory=dict)
+    """Of instruments."""
 
 
 class Asker:
@@ -86,6 +96,16 @@ class Asker:
         """A thread does not end, so that the rest of the job is better done elsewhere."""
         self._cpu_seconds = 0.0
         self._cpu_clock, self._peak = self._gauges()
+        self._meter = UsageMeter(self._peak_of_job())
+        self._instruments = Instruments(job.instruments)
+        self._context = ExperimentContext(
+            job.run_id,
+            Path(job.run_dir),
+            job.seed,
+            process=job.process,
+            instruments=tuple(use.name for use in job.instruments),
+        )
+        self.files = Files(job)
         self._sees_answers = bool(getattr(self.agent, "sees_answers", False))
         self._seed = (job.seed - job.process) % 2**32
         self._under_way: dict[int, float] = {}
@@ -106,6 +126,22 @@ class Asker:
         if not self._job.wants_memory:
             return cpu, None
         return cpu, getattr(self.agent, "peak_bytes", Peak(os.getpid()).taken if is_local else None)
+
+    def _peak_of_job(self) -> Callable[[], int | None] | None:
+        """Of the agent's own processes, or of this one where the agent lives in it and not in the runner's."""
+        if own := getattr(self.agent, "peak_bytes", None):
+            found: Callable[[], int | None] = own
+            return found
+        is_here = getattr(self.agent, "is_local", False) and self._job.isolation is not Isolation.INLINE
+        return peak_memory if is_here else None
+
+    def usage(self) -> JobUsage:
+        """What the measured executions of the job took; asked before the agent is closed."""
+        return self._meter.usage()
+
+    def about_instruments(self) -> Batch:
+        """What each instrument costs, and which ones have nothing to measure here."""
+        return Batch(costs=self._instruments.costs(self._context), unmeasured=self._instruments.unmeasured)
 
     def call_scorers(self) -> None:
         """Made after the agent: what goes wrong with them is not its fault."""
@@ -128,14 +164,17 @@ class Asker:
         """Sequential: a plain call for a sync agent, no thread and no event loop between it and the clock."""
         converse = self._converse_on_loop if self.is_async else self._converse
         for phase, number in numbers:
-            case, repetition = self._case(number)
+            case, repetition = self._job.case_at(phase, number)
             started, talk = time.time(), Talk(repetition=repetition)
             pulse.begin(phase, number)
             try:
-                self._gauged(converse, case, talk)
+                with self._watched(phase, repetition, talk) if self._instruments.any else _UNWATCHED:
+                    self._gauged(converse, case, talk)
                 ending = WELL
             except BaseException as error:
                 ending = _ending(error)
+            if phase is Phase.MEASURED:
+                self._meter_talk(talk)
             if ending is WELL:
                 pulse.enter(Stage.JUDGING)
                 waiting = self._panel.judge(case, talk.answers, talk.scores)
@@ -152,7 +191,7 @@ class Asker:
         """One after the other; as many of these at a time as the trial allows share the numbers."""
         thread = CallingThread() if self.uses_threads else None
         for phase, number in numbers:
-            case, repetition = self._case(number)
+            case, repetition = self._job.case_at(phase, number)
             started, talk, printed = time.time(), Talk(repetition=repetition), Printed()
             capture_prints(printed)
             try:
@@ -160,6 +199,8 @@ class Asker:
                 ending = WELL
             except (Exception, SystemExit, KeyboardInterrupt) as error:
                 ending = _ending(error)
+            if phase is Phase.MEASURED:
+                self._meter_talk(talk)
             if ending is WELL:
                 await self._panel.judged(case, talk.answers, talk.scores)
             execution = self._execution(phase, case, repetition, started, talk, ending)
@@ -181,9 +222,25 @@ class Asker:
         found = describe_contention(self._job.concurrency, self._cpu_seconds, elapsed)
         return found if self.uses_threads else None
 
-    def _case(self, number: int) -> tuple[Case, int]:
-        repetition, index = divmod(number, len(self._job.cases))
-        return self._job.cases[index], repetition
+    @contextlib.contextmanager
+    def _watched(self, phase: Phase, repetition: int, talk: Talk) -> Iterator[None]:
+        """The instruments around one execution: in measured ones those that do not slow it, in a profiled one its own."""
+        watching = self._instruments.watching(phase, repetition)
+        if watching is None:
+            yield
+            return
+        self._context.phase = phase
+        self._context.iteration_index = repetition if phase is Phase.MEASURED else None
+        states = watching.start(self._context)
+        try:
+            yield
+        finally:
+            talk.measurements.update(watching.stop(states, self.files))
+
+    def _meter_talk(self, talk: Talk) -> None:
+        if talk.cpu_seconds is not None:
+            self._meter.add(talk.cpu_seconds, talk.seconds)
+        self._meter.see_peak(talk.peak_bytes)
 
     def _gauged(self, converse: Callable[[Case, Talk], None], case: Case, talk: Talk) -> None:
         if self._peak:
@@ -312,6 +369,8 @@ def _ending(error: BaseException) -> Ending:
         return Status.TIMEOUT, str(error)
     if isinstance(error, AgentError):
         return Status.FAILED, str(error)
+    if isinstance(error, InstrumentFailed):
+        return Status.HARNESS_ERROR, str(error)
     if not isinstance(error, (Exception, SystemExit, KeyboardInterrupt)):
         raise error
     return Status.FAILED, told(error)
@@ -355,10 +414,11 @@ def _plain_answer(answer: Answer) -> Answer:
 
 
 def _measurements(talk: Talk, costs: Sequence[Cost | None]) -> dict[str, float]:
-    found: dict[str, float] = {"seconds": talk.seconds}
+    found: dict[str, float] = {**talk.measurements, "seconds": talk.seconds}
     if talk.cpu_seconds is not None:
         found["cpu_seconds"] = talk.cpu_seconds
     if talk.peak_bytes is not None:
+        # Of the agent's own process; what an instrument saw is the sum over the tree of the worker.
         found["rss_max_bytes"] = float(talk.peak_bytes)
     if talk.answers and (first := talk.answers[0].first_token_seconds) is not None:
         found["ttft"] = first

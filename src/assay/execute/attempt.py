@@ -48,7 +48,11 @@ def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = N
         problem = subject.close()
         pulse.end()
     remarks = [remark(job, f"remark-{n}", text) for n, text in enumerate(subject.context.remarks)]
-    yield replace(settled, artifacts=(*remarks, *([teardown_failed(job, problem)] if problem else ())))
+    yield replace(
+        settled,
+        artifacts=(*remarks, *([teardown_failed(job, problem)] if problem else ())),
+        usage={job.trial: subject.meter.usage()},
+    )
 
 
 def _nothing_printed() -> None:
@@ -144,4 +148,4 @@ def _instead(job: Job, started: float, what: str, error: BaseException, log: str
     assert due is not None
     status = blamed(error, job.isolation)
     text = INTERRUPTED if status is Status.CANCELLED else f"{what}: {told(error)}"
-    return Execution(job.trial, job.process, *due, status, started, {}, error=text, log=log)
+    return Execution(job.trial, job.process, *due, status, started, {}, case=job.case_id, error=text, log=log)

@@ -10,7 +10,7 @@ from typing import Any
 from assay.errors import PlanError
 from assay.execute.outcome import sorted_out
 from assay.execute.told import told
-from assay.model import Artifact, InstrumentUse, Job
+from assay.model import Artifact, InstrumentUse, Job, Phase
 from assay.plugin import lookup
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import File, NotMeasurable, Reading
@@ -38,6 +38,17 @@ class Instruments:
     def light(self) -> Watching | None:
         """Those that may watch timed executions."""
         return self._light if self._light.members else None
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything but the timing of every execution."""
+        return bool(self._light.members or self._slow)
+
+    def watching(self, phase: Phase, number: int) -> Watching | None:
+        """The instruments of one execution; warm-ups have none."""
+        if phase is Phase.MEASURED:
+            return self.light
+        return self.slow(number) if phase is Phase.PROFILED else None
 
     def slow(self, number: int) -> Watching | None:
         """One that slows its subject, for the profiled execution of that number: they would spoil each other."""

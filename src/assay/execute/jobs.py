@@ -10,7 +10,7 @@ from assay.execute.account import account_of
 from assay.execute.blocks import blocks
 from assay.execute.due import left
 from assay.execute.instruments import slows
-from assay.model import Isolation, Job, Order, Phase, Plan, Stretch, Trial
+from assay.model import Benchmark, Isolation, Job, Order, Phase, Plan, Stretch, Trial
 from assay.plugin import lookup
 
 Progress = Mapping[tuple[int, int, str], int]
@@ -43,6 +43,8 @@ def jobs(assignment: Assignment, ended: Set[int]) -> Iterator[Job]:
         job = _job(assignment, trial, process)
         if trial.agent_use is not None:
             job = _asking(assignment, trial, process, job, shares)
+        elif trial.suite:
+            job = _of_suite(assignment, trial, process, job)
         if not account_of(job).is_closed():
             yield job
 
@@ -86,12 +88,16 @@ def _side_by_side(trials: Iterable[Trial]) -> list[list[Trial]]:
 
 
 def _process_count(trial: Trial, order: Order) -> int:
-    """Cold executions have a process each, the warm-ups first; of a suite, each repetition of all cases has one."""
+    """Cold executions have a process each, the warm-ups first; of a suite, each repetition of all cases has one.
+
+    Code that is put through cases has as many processes for each of them.
+    """
     if trial.agent_use is not None:
         return trial.iterations.measured if order is Order.INTERLEAVED else 1
+    cases = max(1, len(trial.cases))
     if trial.isolation is not Isolation.COLD:
-        return trial.processes
-    return trial.iterations.warmup + trial.processes * trial.iterations.measured
+        return trial.processes * cases
+    return (trial.iterations.warmup + trial.processes * trial.iterations.measured) * cases
 
 
 def _job(assignment: Assignment, trial: Trial, process: int) -> Job:
@@ -120,9 +126,7 @@ def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job, shares:
 
     Of a run that is to end once a question is decided: all repetitions of a few cases.
     """
-    suite = assignment.plan.suite
-    assert suite is not None
-    benchmark = next(one for one in suite.benchmarks if one.id == trial.benchmark)
+    benchmark = _benchmark(assignment.plan, trial)
     by_id = {case.id: case for case in benchmark.cases}
     cases = tuple(by_id[name] for name in shares.get((trial.index, round_), trial.cases))
     is_by_round = assignment.plan.order is Order.INTERLEAVED and not shares
@@ -142,12 +146,43 @@ def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job, shares:
         scorers=benchmark.scorers,
         concurrency=trial.concurrency,
         done=frozenset(done),
-        wants_memory=bool(benchmark.limits.memory_bytes or benchmark.rubric.reference.get("memory_mb")),
+        wants_memory=_wants_memory(benchmark),
         stretches=(
             Stretch(Phase.WARMUP, 0, warm, kept=not are_stored),
             Stretch(Phase.MEASURED, first, first + rounds * len(cases)),
+            *_profiled(trial, round_, stored),
         ),
     )
+
+
+def _profiled(trial: Trial, round_: int, stored: Set[tuple[str, str, int]]) -> Iterator[Stretch]:
+    """Once each, of the first case: executions with an instrument that slows the agent may be paid for like any other."""
+    slowing = sum(slows(use.name) for use in trial.instruments)
+    done = {repetition for phase, _, repetition in stored if phase == Phase.PROFILED}
+    for number in range(slowing if round_ == 0 else 0):
+        if number not in done:
+            yield Stretch(Phase.PROFILED, number, number + 1)
+
+
+def _of_suite(assignment: Assignment, trial: Trial, process: int, job: Job) -> Job:
+    """The job of code in a suite: one case in one process, the next case in the next."""
+    benchmark = _benchmark(assignment.plan, trial)
+    job = replace(job, is_rated=True, wants_memory=_wants_memory(benchmark))
+    if not trial.cases:
+        return job
+    name = trial.cases[process % len(trial.cases)]
+    case = next(case for case in benchmark.cases if case.id == name)
+    assert isinstance(case.input, Mapping)
+    return replace(job, cases=(case,), scorers=benchmark.scorers, params={**trial.params, **case.input})
+
+
+def _wants_memory(benchmark: Benchmark) -> bool:
+    return bool(benchmark.limits.memory_bytes or benchmark.rubric.reference.get("memory_mb"))
+
+
+def _benchmark(plan: Plan, trial: Trial) -> Benchmark:
+    assert plan.suite is not None
+    return next(benchmark for benchmark in plan.suite.benchmarks if benchmark.id == trial.benchmark)
 
 
 def _shares(plan: Plan) -> Shares:
@@ -174,6 +209,8 @@ def _folder(assignment: Assignment, trial: Trial, process: int) -> str:
 
 
 def _planned(trial: Trial, process: int) -> Iterator[Stretch]:
+    if trial.cases and trial.agent_use is None:
+        process //= len(trial.cases)
     if trial.isolation is Isolation.COLD:
         is_warmup, first_measured = process < trial.iterations.warmup, trial.iterations.warmup
         yield Stretch(Phase.WARMUP if is_warmup else Phase.MEASURED, 0, 1)

@@ -17,6 +17,7 @@ from assay.execute.jobs import Assignment, jobs
 from assay.execute.patience import Patience, patience_for
 from assay.execute.spending import Spending
 from assay.model import Artifact, Batch, Execution
+from assay.model.execution import Usage
 from assay.plugin.executor import Executor
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class _Pending:
     unmeasured: dict[str, str] = field(default_factory=dict)
     versions: dict[int, str] = field(default_factory=dict)
     settled: list[tuple[int, int]] = field(default_factory=list)
+    usage: dict[int, Usage] = field(default_factory=dict)
     since: float = field(default_factory=monotonic)
 
     def add(self, batch: Batch) -> None:
@@ -136,6 +138,8 @@ class _Pending:
         self.unmeasured.update(batch.unmeasured)
         self.versions.update(batch.versions)
         self.settled += batch.settled
+        for trial, used in batch.usage.items():
+            self.usage[trial] = used.together_with(self.usage.get(trial, Usage()))
 
     @property
     def is_empty(self) -> bool:
@@ -157,6 +161,7 @@ class _Pending:
             self.unmeasured,
             self.versions,
             tuple(self.settled),
+            self.usage,
         )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from time import perf_counter, time
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
 from assay.execute.clock import Timed, autoranged, time_await, time_call
-from assay.execute.instruments import Files, InstrumentFailed, Instruments, Watching
+from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.outcome import Outcome, plain, sorted_out
+from assay.execute.peak import Peak
 from assay.execute.pulse import Pulse, Stage
 from assay.execute.told import summary, told
-from assay.model import Batch, Execution, Isolation, Job, Limits, Phase, Status
+from assay.execute.usage import UsageMeter, cpu_time, peak_memory
+from assay.model import Answer, Batch, Execution, Isolation, Job, Limits, Phase, Score, Status
 from assay.plugin import lookup
 from assay.plugin.experiment import Experiment, ExperimentContext
 
@@ -65,19 +68,16 @@ class Subject:
         self.loops = job.iterations.loops
         """Calls in one execution; None until `find_loops` has found it."""
         self._instruments = Instruments(job.instruments)
-        self._light = self._instruments.light
         self.files = Files(job)
+        self.meter = UsageMeter(None if job.isolation is Isolation.INLINE else peak_memory)
+        self._peak = Peak(os.getpid()) if job.wants_memory else None
+        self._panel, self._stable = _panel(job)
         context.instruments = tuple(use.name for use in job.instruments)
 
     def setup(self) -> None:
         started = perf_counter()
         self._settle(self._experiment.setup(self.context))
         self._setup_seconds = perf_counter() - started
-
-    def _watching(self, phase: Phase, repetition: int) -> Watching | None:
-        if phase is Phase.MEASURED:
-            return self._light
-        return self._instruments.slow(repetition) if phase is Phase.PROFILED else None
 
     def about_instruments(self) -> Batch:
         """What each instrument costs, and which ones have nothing to measure here."""
@@ -100,9 +100,9 @@ class Subject:
             pulse.begin(phase, repetition)
         started = time()
         try:
-            watching = self._watching(phase, repetition) if failed is None else None
+            watching = self._instruments.watching(phase, repetition) if failed is None else None
             states = watching.start(self.context) if watching else []
-            status, outcome, error = failed or self._ventured()
+            status, outcome, error = failed or self._ventured(phase)
             if watching:
                 outcome.measurements.update(watching.stop(states, self.files))
         except InstrumentFailed as failure:
@@ -112,7 +112,7 @@ class Subject:
             outcome.measurements["setup_seconds"] = self._setup_seconds
         return Execution(
             self._job.trial, self._job.process, phase, repetition, status, started, outcome.measurements,
-            self.loops or 1, "", outcome.output, self._applied(), error, None, outcome.detail,
+            self.loops or 1, self._job.case_id, outcome.output, self._applied(), error, None, outcome.detail,
         )  # fmt: skip
 
     def _unprepared(self) -> Ended | None:
@@ -128,11 +128,12 @@ class Subject:
         status = blamed(raised, self._job.isolation)
         return status, Outcome(), INTERRUPTED if status is Status.CANCELLED else told(raised)
 
-    def _ventured(self) -> Ended:
+    def _ventured(self, phase: Phase) -> Ended:
         """One execution, however it ends."""
         try:
-            seconds, result = self._timed(self.loops or 1)
+            seconds, result, used = self._gauged(self.loops or 1, is_measured=phase is Phase.MEASURED)
             outcome = self._read(result)
+            outcome.measurements = {**used, **outcome.measurements}
         except BaseException as raised:
             return self._failed(raised)
         if outcome.seconds is not None:
@@ -148,7 +149,41 @@ class Subject:
             if outcome.measurements.get(name, 0) > ceiling:
                 text = f"{name} {outcome.measurements[name]:g} is above the limit of {ceiling:g}"
                 return Status.OVER_LIMIT, outcome, text
+        if self._panel is not None:
+            self._judge(result, outcome)
         return Status.OK, outcome, None
+
+    def _gauged(self, loops: int, *, is_measured: bool) -> tuple[float, Any, dict[str, float]]:
+        """Seconds, result, and where executions are rated what the call took of the machine; read outside of the timer."""
+        if self._peak:
+            self._peak.taken()
+        cpu = cpu_time()
+        seconds, result = self._timed(loops)
+        cpu = cpu_time() - cpu
+        if is_measured:
+            self.meter.add(cpu, seconds * loops)
+        used = {"cpu_seconds": cpu / loops} if self._job.is_rated else {}
+        if self._peak and (peak := self._peak.taken()) is not None:
+            used["rss_max_bytes"] = float(peak)
+        return seconds, result, used
+
+    def _judge(self, result: Any, outcome: Outcome) -> None:
+        """Scores of what the experiment returned for its case: its `output` where it names one, else all of it."""
+        from assay.execute.judging import score_detail, score_measurements
+
+        judged = result.get("output", result) if isinstance(result, Mapping) else result
+        scores: list[Score] = []
+        waiting = self._panel.judge(self._job.cases[0], [Answer(plain(judged))], scores)
+        if waiting is not None:
+            self._stable.settled(waiting)
+        outcome.measurements.update(score_measurements(scores))
+        others = {name: value for name, value in (outcome.output or {}).items() if name != "output"}
+        detail = {
+            **(outcome.detail or {}),
+            **score_detail(scores),
+            **({"returned": others} if others else {}),
+        }
+        outcome.output, outcome.detail = plain(judged), detail or None
 
     def _applied(self) -> dict[str, Any] | None:
         applied: dict[str, Any] | None = plain(self.context.applied) if self.context.applied else None
@@ -177,6 +212,8 @@ class Subject:
             try:
                 self._settle(self._experiment.teardown(self.context))
             finally:
+                if self._stable is not None:
+                    self._stable.close()
                 if self._runner is not None:
                     self._runner.close()
         except KeyboardInterrupt:
@@ -194,6 +231,17 @@ def _prepare_of(experiment: Any) -> Callable[[ExperimentContext], Any] | None:
     """What is to run before each execution; None where the experiment has nothing to prepare."""
     own = getattr(type(experiment), "prepare_once", None)
     return None if own in (None, Experiment.prepare_once) else experiment.prepare_once
+
+
+def _panel(job: Job) -> tuple[Any, Any]:
+    """The scorers of the job's case, and the agents that judges among them ask; nothing where nothing is judged."""
+    if not job.scorers or not job.cases:
+        return None, None
+    from assay.execute.agents import Stable
+    from assay.execute.judging import Panel
+
+    stable = Stable()
+    return Panel(job.scorers, job.cases, stable), stable
 
 
 def _ceilings(limits: Limits) -> list[tuple[str, float]]:

@@ -27,6 +27,7 @@ from assay.model import (
     Turn,
     Until,
 )
+from assay.model.execution import Usage
 
 
 def _without_a_word_in_json(value: object) -> object:
@@ -75,7 +76,8 @@ def _turn(fields: dict[str, Any]) -> Turn:
 def encode_batch(batch: Batch) -> bytes:
     """One line for each execution, and one for the rest if there is any."""
     written = "".join([f"{_dumps(_row(execution))}\n" for execution in batch.executions])
-    if any((batch.artifacts, batch.stopped, batch.settled, batch.costs, batch.unmeasured, batch.versions)):
+    rest = (batch.artifacts, batch.stopped, batch.settled, batch.costs, batch.unmeasured, batch.versions)
+    if any(rest) or batch.usage:
         written += f"{_dumps(_rest(batch))}\n"
     return written.encode()
 
@@ -90,6 +92,10 @@ def _rest(batch: Batch) -> dict[str, Any]:
         "unmeasured": dict(batch.unmeasured),
         "versions": {str(trial): version for trial, version in batch.versions.items()},
         "settled": batch.settled,
+        "usage": {
+            str(trial): [used.cpu_seconds, used.wall_seconds, used.peak_bytes]
+            for trial, used in batch.usage.items()
+        },
     }
 
 
@@ -125,6 +131,7 @@ def _batch(message: dict[str, Any]) -> Batch:
         unmeasured=message["unmeasured"],
         versions={int(trial): version for trial, version in message["versions"].items()},
         settled=tuple((trial, process) for trial, process in message["settled"]),
+        usage={int(trial): Usage(*used) for trial, used in message["usage"].items()},
     )
 
 

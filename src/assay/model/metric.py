@@ -40,7 +40,7 @@ def metric_named(name: str) -> Metric:
     >>> metric_named("observes_per_sec").better.value, metric_named("load_seconds").unit
     ('higher', 's')
     """
-    return _KNOWN.get(name) or _by_suffix(name)
+    return KNOWN_METRICS.get(name) or _by_suffix(name)
 
 
 def is_score(metric: Metric) -> bool:
@@ -48,7 +48,7 @@ def is_score(metric: Metric) -> bool:
     return metric.name == "score" or metric.name.startswith("score.")
 
 
-_KNOWN = {
+KNOWN_METRICS = {
     metric.name: metric
     for metric in (
         Metric("seconds", "s", Better.LOWER),

@@ -215,7 +215,10 @@ class Job:
     name: str = ""
     agent: AgentUse | None = None
     cases: tuple[Case, ...] = ()
-    """Put to the agent; then number n of a stretch is case n % len(cases) in repetition n // len(cases)."""
+    """Put to the agent; then number n of a stretch is case n % len(cases) in repetition n // len(cases).
+
+    An experiment that tests code has at most one, whose input is in the params.
+    """
     scorers: tuple[ScorerUse, ...] = ()
     done: frozenset[int] = frozenset()
     """Numbers of the measured stretch that are stored already."""
@@ -226,3 +229,17 @@ class Job:
     """Whether peak memory is rated, and so worth the few microseconds that it takes to look."""
     temporary: str = ""
     """The folder of the whole run, where that must not outlive a runner that is killed."""
+    is_rated: bool = False
+    """Whether the executions of code are rated, and so what CPU and memory each of them took."""
+
+    @property
+    def case_id(self) -> str:
+        """Of the one case that all executions of code are of; empty where there is none."""
+        return self.cases[0].id if self.agent is None and self.cases else ""
+
+    def case_at(self, phase: str, number: int) -> tuple[Case, int]:
+        """The case and the repetition of execution `number` of a phase; each profiled one is of the first case."""
+        if phase == "profiled":
+            return self.cases[0], number
+        repetition, place = divmod(number, len(self.cases))
+        return self.cases[place], repetition

@@ -7,6 +7,14 @@ from enum import StrEnum
 
 DIMENSIONS = ("accuracy", "speed", "efficiency", "cost", "reliability")
 WEIGHTS = {"accuracy": 0.30, "speed": 0.20, "efficiency": 0.20, "cost": 0.15, "reliability": 0.15}
+RATED_BY = {
+    "accuracy": ("score",),
+    "speed": ("seconds",),
+    "efficiency": ("tokens", "cpu_seconds", "rss_max_bytes"),
+    "cost": ("usd",),
+    "reliability": (),
+}
+"""Dimension to the metrics of executions that it rests on; reliability rests on how they ended."""
 
 QUANTITIES = {
     "seconds": "speed",
@@ -46,6 +54,11 @@ class CaseTable:
     statuses: Sequence[str]
     metrics: Mapping[str, Sequence[float | None]]
     """Metric to its value in each execution; None where it was not measured."""
+    processes: Sequence[int] = ()
+    is_judged: bool = True
+    """Whether outputs are scored at all; code that is not can still fail."""
+    has_cases: bool = True
+    """Whether `cases` are cases; of code without any, processes stand there."""
 
 
 @dataclass(frozen=True, slots=True)

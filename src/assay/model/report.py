@@ -100,6 +100,8 @@ class TrialReport:
     """Of a trial that put an agent through a suite."""
     watched: frozenset[str] = frozenset()
     """Metrics that instruments gave: they come along, and the experiment's own stand before them."""
+    leads: tuple[str, ...] = ()
+    """Metrics that a benchmark wants to be shown first."""
     judging: Judging | None = None
     """None where no judge was asked."""
     definition: str = ""

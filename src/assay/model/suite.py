@@ -1,13 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from assay.model.plan import Iterations, Limits
+from assay.model.plan import InstrumentUse, Iterations, Limits
 from assay.model.rating import PASS_MARK
 
 SUITE_ITERATIONS = Iterations(warmup=1, measured=3)
 """Where a suite does not say."""
+
+ASK = "ask"
+"""The experiment that puts each case to an agent; a benchmark may have any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +83,26 @@ class Benchmark:
     cases: tuple[Case, ...]
     description: str = ""
     test_type: str = "synthetic"
-    experiment: str = "ask"
+    experiment: str = ASK
+    params: Mapping[str, object] = field(default_factory=dict)
+    """Of an experiment other than `ask`, like `sweep` and `processes`."""
+    sweep: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    processes: int = 1
+    instruments: tuple[InstrumentUse, ...] = ()
     scorers: tuple[ScorerUse, ...] = ()
     iterations: Iterations = SUITE_ITERATIONS
     limits: Limits = field(default_factory=Limits)
     rubric: Rubric = field(default_factory=Rubric)
     dataset: Mapping[str, object] = field(default_factory=dict)
     metrics_measured: tuple[str, ...] = ()
+    """Metrics that reports lead with."""
     hash: str = ""
     has_default_warmup: bool = False
     """Whether nobody said how many warm-ups; then agents that are remote or have a price do without."""
+
+    @property
+    def asks_agents(self) -> bool:
+        return self.experiment == ASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +115,10 @@ class Suite:
     benchmarks: tuple[Benchmark, ...]
     description: str = ""
     baseline_scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Agent to benchmark to score."""
+    """Agent to benchmark to its overall rating there, 0 to 1."""
     schedule: str | None = None
+    """Cron, UTC."""
     hash: str = ""
+    title: str = ""
+    """A longer name, for people."""
+    created_at: str = ""

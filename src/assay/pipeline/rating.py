@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,13 +28,21 @@ def rate_trials(store: Store, begun: Run, suite: Suite) -> None:
         store.rate(stored.id, ratings_of(store, stored, suite))
 
 
+def rated_table(store: Store, stored: StoredTrial, further: Iterable[str] = ()) -> CaseTable:
+    """What a trial of a suite is rated by, whether it asked an agent or ran code."""
+    from assay.analysis.tally import code_table
+
+    table = store.case_table(stored.id, further)
+    return table if stored.trial.agent_use is not None else code_table(table, stored.trial)
+
+
 def ratings_of(store: Store, stored: StoredTrial, suite: Suite, table: CaseTable | None = None) -> Ratings:
     """By the references that are stored with the definition of its benchmark."""
     from assay.analysis.ratings import rate
 
     benchmark = benchmark_of(stored, suite)
     kept = store.trial_references(stored.id)
-    return rate(table or store.case_table(stored.id), benchmark.rubric, benchmark.limits, kept)
+    return rate(table or rated_table(store, stored), benchmark.rubric, benchmark.limits, kept)
 
 
 def benchmark_of(stored: StoredTrial, suite: Suite) -> Benchmark:
@@ -49,7 +57,7 @@ def failed_cases(store: Store, ref: str) -> dict[str, frozenset[str]]:
         raise PlanError(f"Run '{found.id}' is not of a suite, so it has no cases.")
     marks = {benchmark.id: benchmark.rubric.pass_mark for benchmark in suite.benchmarks}
     failed: dict[str, set[str]] = {}
-    for stored in found.trials:
+    for stored in (stored for stored in found.trials if stored.trial.cases):
         table = store.case_table(stored.id)
         scores = table.metrics.get("score") or [None] * len(table.cases)
         for case, status, score in zip(table.cases, table.statuses, scores, strict=True):
@@ -78,7 +86,7 @@ def rescore(store: Store, ref: str) -> Rescored:
     for file in found.load:
         lookup.load_file(Path(file))
     spent: list[Mapping[str, float]] = []
-    for stored in found.trials:
+    for stored in (stored for stored in found.trials if stored.trial.cases):
         benchmark = benchmark_of(stored, suite)
         store.rescore(stored.id, judged_again(benchmark, store.scored_executions(stored.id), spent))
     rate_trials(store, found, suite)

@@ -10,7 +10,7 @@ from itertools import groupby
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model import DIMENSIONS, Ratings, Run, RunState, Suite
 from assay.model.rating import QUANTITIES, RatingScope, Reference, ReferenceOrigin, ReferenceValue
-from assay.pipeline.rating import benchmark_of, ratings_of
+from assay.pipeline.rating import benchmark_of, rated_table, ratings_of
 from assay.store.references import CompletedTrial
 from assay.store.store import Store
 
@@ -97,9 +97,9 @@ def _quantities(store: Store, run_id: str, trial_ids: Sequence[int]) -> dict[str
 
     suite = store.suite_of(run_id)
     assert suite is not None
-    stored = next(one for one in store.run(run_id).trials if one.id == trial_ids[0])
-    tables = [store.case_table(trial_id) for trial_id in trial_ids]
-    return typical_quantities(tables, benchmark_of(stored, suite).rubric.pass_mark)
+    by_id = {stored.id: stored for stored in store.run(run_id).trials}
+    tables = [rated_table(store, by_id[trial_id]) for trial_id in trial_ids]
+    return typical_quantities(tables, benchmark_of(by_id[trial_ids[0]], suite).rubric.pass_mark)
 
 
 def _rate_again(store: Store, trials: Iterable[tuple[str, int]], watch: Watch) -> None:

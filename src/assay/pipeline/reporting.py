@@ -20,7 +20,8 @@ from assay.model import (
     Suite,
     TrialReport,
 )
-from assay.pipeline.rating import ratings_of
+from assay.model.rating import RATED_BY
+from assay.pipeline.rating import rated_table, ratings_of
 from assay.plugin import lookup
 from assay.report.document import seed_result
 from assay.store.store import Store
@@ -38,22 +39,35 @@ def report_of(store: Store, ref: str) -> Report:
 
 
 def trial_report_of(store: Store, stored: StoredTrial, suite: Suite | None) -> TrialReport:
-    table = store.case_table(stored.id) if stored.trial.agent_use is not None and suite is not None else None
+    watched = watched_metrics(stored)
+    leads = _leads(stored, suite)
+    is_rated = suite is not None and stored.trial.suite == suite.name
+    is_code = stored.trial.agent_use is None
+    series = store.series(stored.id) if is_code or not is_rated else {}
+    table = rated_table(store, stored, {*watched, *leads, *series}) if is_rated else None
     report = TrialReport(
         stored,
         estimates=(),
         counts=store.counts(stored.id),
-        series=store.series(stored.id) if table is None else case_series(table),
+        series=case_series(table) if table is not None and stored.trial.cases else series,
         failures=store.failures(stored.id),
         executions=store.executions(stored.id),
         applied=store.applied(stored.id),
         artifacts=store.artifacts(stored.id),
-        watched=frozenset(watched_metrics(stored)),
+        watched=frozenset(watched),
+        leads=leads,
         ratings=ratings_of(store, stored, suite, table) if table is not None and suite is not None else None,
         judging=store.judging(stored.id) if table is not None else None,
         definition=_definition(stored, suite),
     )
     return estimated(report, declared_metrics(stored))
+
+
+def _leads(stored: StoredTrial, suite: Suite | None) -> tuple[str, ...]:
+    """The metrics that the benchmark wants its report to begin with; a dimension stands for what it is rated by."""
+    asked = suite.benchmarks if suite is not None and stored.trial.suite == suite.name else ()
+    wanted = next((one.metrics_measured for one in asked if one.id == stored.trial.benchmark), ())
+    return tuple(dict.fromkeys(metric for name in wanted for metric in RATED_BY.get(name, (name,))))
 
 
 def _definition(stored: StoredTrial, suite: Suite | None) -> str:

@@ -359,8 +359,7 @@ def _final_state(store: Store, begun: Run, is_interrupted: bool, spending: Spend
 def _is_all_done(begun: Run, counts: Sequence[Mapping[str, int]]) -> bool:
     """Whether the budget was used up by the very last execution, so that nothing is missing."""
     planned = (
-        t.trial.iterations.measured * (len(t.trial.cases) if t.trial.cases else t.trial.processes)
-        for t in begun.trials
+        t.trial.iterations.measured * (len(t.trial.cases) or 1) * t.trial.processes for t in begun.trials
     )
     return all(sum(count.values()) >= number for count, number in zip(counts, planned, strict=True))
 

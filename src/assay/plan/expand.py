@@ -29,8 +29,8 @@ from assay.plugin import lookup
 from assay.plugin.agent import BadAgent
 from assay.plugin.instrument import NotMeasurable
 from assay.plugin.params import checked, experiment_class, is_axis, is_experiment, param_model
-from assay.spec.files import matching
-from assay.spec.load import Located, Spec
+from assay.spec.files import matching, rooted
+from assay.spec.load import Located, Origin, Spec
 from assay.spec.schema import Entry, IterationsSection, LimitsSection, UntilSection
 
 MAX_TRIALS = 100_000
@@ -47,7 +47,7 @@ def expand(spec: Spec, agents: Sequence[AgentUse] = ()) -> Plan:
     seed = spec.run.seed if spec.run.seed is not None else secrets.randbelow(2**32)
     trials: list[Trial] = []
     for located in spec.entries:
-        trials += _trials(located, seed, len(trials), mistakes, spec.folder, agents)
+        trials += trials_of_entry(located, seed, len(trials), mistakes, spec.folder, agents)
     _refuse(mistakes)
     plan = Plan(
         name=spec.run.name or "+".join(dict.fromkeys(trial.benchmark for trial in trials)),
@@ -104,7 +104,7 @@ def _where_else(name: str, error: Exception) -> str:
     return " Is it in a file of yours? Name it in the spec, load: FILE.py, or with --load FILE.py."
 
 
-def _trials(
+def trials_of_entry(
     located: Located,
     seed: int,
     first: int,
@@ -114,8 +114,9 @@ def _trials(
 ) -> list[Trial]:
     """The trials of one entry; none when something other than its params is wrong."""
     entry, origin = located.entry, located.origin
-    reference = _rooted(entry.experiment, folder)
-    found = [*_contradictions(located), *_instrument_mistakes(located)]
+    reference = rooted(entry.experiment, folder)
+    instruments = [InstrumentUse(use.name, use.model_extra or {}) for use in entry.instrumentation]
+    found = [*_contradictions(located), *instrument_mistakes(instruments, origin)]
     try:
         member = _experiment(reference, entry.experiment)
         axes, fixed = _axes(member, entry)
@@ -198,12 +199,6 @@ def _agent(reference: str, member: Any, use: AgentUse | None, params: Mapping[st
     return code_base(member, origins[reference] if is_installed else None)
 
 
-def _rooted(experiment: str, folder: Path) -> str:
-    """`file.py::name` relative to the file that names it."""
-    file, separator, name = experiment.partition("::")
-    return f"{(folder / file).resolve()}::{name}" if separator and file.endswith(".py") else experiment
-
-
 def _axes(member: Any, entry: Entry) -> tuple[dict[str, list[Any]], dict[str, Any]]:
     """Axes from `sweep`, and by the documented rule from lists in `params`; the other params stay fixed."""
     implied = {name: value for name, value in entry.params.items() if is_axis(member, name, value)}
@@ -228,18 +223,19 @@ def _axis_mistakes(located: Located, axes: Mapping[str, list[Any]]) -> list[Mist
     return mistakes
 
 
-def _instrument_mistakes(located: Located) -> list[Mistake]:
+def instrument_mistakes(uses: Sequence[InstrumentUse], origin: Origin) -> list[Mistake]:
+    """Instruments that there are not, and options that they do not take."""
     mistakes = []
-    for index, use in enumerate(located.entry.instrumentation):
+    for index, use in enumerate(uses):
         try:
-            _try_out(lookup.find("instruments", use.name), use.model_extra or {})
+            _try_out(lookup.find("instruments", use.name), use.options)
         except NotMeasurable:
             continue
         except (LookupFailed, MissingExtra, PlanError) as error:
-            mistakes.append(located.origin.mistake(("instrumentation", index), str(error)))
+            mistakes.append(origin.mistake(("instrumentation", index), str(error)))
         except TypeError as error:
             told = f"'{use.name}' does not take these options: {error}."
-            mistakes.append(located.origin.mistake(("instrumentation", index), told))
+            mistakes.append(origin.mistake(("instrumentation", index), told))
     return mistakes
 
 

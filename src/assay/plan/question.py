@@ -35,6 +35,9 @@ def asking(plan: Plan, section: UntilDecidedSection) -> Plan:
 
 def question_problems(plan: Plan, section: UntilDecidedSection) -> Iterator[str]:
     """Why a plan cannot be ended by a question, each in a sentence that follows the key."""
+    if plan.suite and (code := [trial.benchmark for trial in plan.trials if trial.agent_use is None]):
+        yield f"compares two agents, but benchmark '{code[0]}' runs an experiment of its own."
+        return
     sides = _sides(plan)
     if any(len(trials) != 2 for trials in sides.values()):
         what = "agents" if plan.suite else "trials"

@@ -27,10 +27,14 @@ from assay.model import (
 from assay.model.secret import plain_secrets
 from assay.model.suite import SUITE_ITERATIONS
 from assay.plan.overrides import options_for
+from assay.plan.suite_experiments import NOWHERE, experiment_trials, takes_agents
 from assay.plan.sweep import points
 from assay.plugin import lookup
 from assay.spec.agents import INSTEAD, WRITTEN_OUT
 from assay.spec.document import Document, Place
+
+Variant = tuple[AgentUse, dict[str, Any]]
+"""An agent, and the point of a sweep over its options that it stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,11 @@ class CaseFilter:
             *(["--failed"] if self.failed is not None else []),
         ]
 
+    @property
+    def chooses_by_name(self) -> bool:
+        """Whether only certain cases are wanted, and so nothing that has none."""
+        return bool(self.ids or self.tags or self.failed is not None)
+
     def chosen(self, benchmark: Benchmark) -> tuple[str, ...]:
         cases = [case for case in benchmark.cases if not self.ids or case.id in self.ids]
         cases = [case for case in cases if not self.tags or self.tags & set(case.tags)]
@@ -85,7 +94,6 @@ class SuiteOptions:
     order: Order = Order.INTERLEAVED
     executor: str = "local"
     parallelism: int = 1
-    instruments: tuple[InstrumentUse, ...] = (InstrumentUse("timing"),)
     budget: Budget = field(default_factory=Budget)
     default_warmup: Callable[[AgentUse], int] = lambda use: SUITE_ITERATIONS.warmup
     """Warm-ups of a trial of that agent where nobody said how many."""
@@ -105,23 +113,27 @@ def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions
     variants = _variants(agents, options)
     problems = [problem for use, _ in variants for problem in given_problems(use)]
     problems += options.cases.problems(suite)
+    watched = [one.id for one in suite.benchmarks if one.asks_agents and one.instruments]
+    if watched and options.concurrency > 1:
+        problems.append(
+            f"The instruments of benchmark '{watched[0]}' watch one execution at a time, but concurrency is "
+            f"{options.concurrency}. Use --concurrency 1, or leave 'instrumentation' out."
+        )
     if problems:
         raise PlanError("\n".join(dict.fromkeys(problems)))
     if options.isolation is Isolation.INLINE:
         _refuse_unenforceable(suite)
     seed = options.seed if options.seed is not None else secrets.randbelow(2**32)
-    chosen = {benchmark.id: options.cases.chosen(benchmark) for benchmark in suite.benchmarks}
-    if not any(chosen.values()):
+    trials: list[Trial] = []
+    for benchmark in suite.benchmarks:
+        made = _trials_of(benchmark, variants, options, seed)
+        trials += [
+            replace(trial, index=index, suite=suite.name) for index, trial in enumerate(made, len(trials))
+        ]
+    if not trials:
         raise PlanError(
             f"{' and '.join(options.cases.options)} leave no case of suite '{suite.name}' to run."
         )
-    trials: list[Trial] = []
-    for benchmark in suite.benchmarks:
-        for use, point in variants:
-            if chosen[benchmark.id]:
-                trials.append(
-                    _trial(len(trials), suite, benchmark, use, point, chosen[benchmark.id], options)
-                )
     return Plan(
         name=suite.name,
         trials=tuple(trials),
@@ -150,7 +162,7 @@ def _refuse_unenforceable(suite: Suite) -> None:
             )
 
 
-def _variants(agents: Sequence[AgentUse], options: SuiteOptions) -> list[tuple[AgentUse, dict[str, Any]]]:
+def _variants(agents: Sequence[AgentUse], options: SuiteOptions) -> list[Variant]:
     """Each agent, with the options set for it, at each point of its sweep."""
     return [
         (laid_over(use, {**options_for(use, agents, options.agent_options), **point}), point)
@@ -177,20 +189,67 @@ def laid_over(use: AgentUse, given: Mapping[str, object]) -> AgentUse:
     return replace(use, options=changed)
 
 
-def _trial(
-    index: int,
-    suite: Suite,
+def _trials_of(
+    benchmark: Benchmark, variants: Sequence[Variant], options: SuiteOptions, seed: int
+) -> list[Trial]:
+    """The trials of one benchmark; none where no case of it was chosen."""
+    cases = options.cases.chosen(benchmark)
+    if benchmark.cases and not cases:
+        return []
+    if benchmark.asks_agents:
+        return [_asking(benchmark, use, point, cases, options) for use, point in variants]
+    if not benchmark.cases and options.cases.chooses_by_name:
+        return []
+    tested: Sequence[tuple[AgentUse | None, dict[str, Any]]] = [(None, {})]
+    if takes_agents(benchmark.experiment):
+        tested = variants
+    return [
+        _of_experiment(trial, benchmark, use, {**trial.axes, **point}, cases, options)
+        for use, point in tested
+        for trial in experiment_trials(benchmark, NOWHERE, (use,) if use else (), seed, [])
+    ]
+
+
+def _of_experiment(
+    trial: Trial,
+    benchmark: Benchmark,
+    use: AgentUse | None,
+    axes: Mapping[str, Any],
+    cases: tuple[str, ...],
+    options: SuiteOptions,
+) -> Trial:
+    how = trial.iterations
+    return replace(
+        trial,
+        name=_name(benchmark, use, axes),
+        benchmark=benchmark.id,
+        axes=dict(axes),
+        iterations=replace(
+            how,
+            warmup=how.warmup if options.warmup is None else options.warmup,
+            measured=options.repetitions or how.measured,
+        ),
+        isolation=options.isolation,
+        cases=cases,
+    )
+
+
+def _name(benchmark: Benchmark, use: AgentUse | None, axes: Mapping[str, Any]) -> str:
+    name = f"{benchmark.id} · {use.name}" if use else benchmark.id
+    label = ", ".join(f"{axis}={value}" for axis, value in axes.items())
+    return f"{name}[{label}]" if label else name
+
+
+def _asking(
     benchmark: Benchmark,
     use: AgentUse,
     point: Mapping[str, Any],
     cases: tuple[str, ...],
     options: SuiteOptions,
 ) -> Trial:
-    label = ", ".join(f"{name}={value}" for name, value in point.items())
-    name = f"{benchmark.id} · {use.name}"
     return Trial(
-        index=index,
-        name=f"{name}[{label}]" if label else name,
+        index=0,
+        name=_name(benchmark, use, point),
         agent=Agent(use.name, use.version),
         benchmark=benchmark.id,
         experiment=benchmark.experiment,
@@ -200,11 +259,10 @@ def _trial(
             warmup=_warmup(benchmark, use, options),
             measured=options.repetitions or benchmark.iterations.measured,
         ),
-        instruments=options.instruments,
+        instruments=(InstrumentUse("timing"), *benchmark.instruments),
         isolation=options.isolation,
         limits=benchmark.limits,
         agent_use=use,
-        suite=suite.name,
         cases=cases,
         concurrency=min(options.concurrency, most_at_once(use) or options.concurrency),
     )

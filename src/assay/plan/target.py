@@ -26,6 +26,7 @@ from assay.plan.suite import (
     scorer_mistakes,
     with_judges,
 )
+from assay.plan.suite_experiments import benchmark_mistakes, takes_agents
 from assay.plugin import lookup
 from assay.spec.agents import agents_in, read_agents
 from assay.spec.document import Document, read_document
@@ -257,6 +258,16 @@ def suite_names(settings: Settings) -> list[str]:
     return [file.stem for file in (*settings.suite_files(), *shipped_suites().values())]
 
 
+def suite_schedules(settings: Settings) -> dict[str, str | None]:
+    """The schedules that suite files name, as written."""
+    found: dict[str, str | None] = {}
+    for file in (*settings.suite_files(), *shipped_suites().values()):
+        value = read_document(file).value
+        schedule = value.get("schedule") if isinstance(value, dict) else None
+        found[file.stem] = schedule if isinstance(schedule, str) else None
+    return found
+
+
 def find_suite(target: str, settings: Settings, registry: Registry | None = None) -> ReadSuite:
     """A suite by file or by name, as far as it can be read."""
     path = Path(target)
@@ -293,6 +304,8 @@ def _complete(read: ReadSuite, agents: Agents, mistakes: list[Mistake]) -> Suite
     """The suite with its judges; SpecError where it, or anything else noted so far, has mistakes."""
     places = [Written(read.document, place) for place in read.places]
     mistakes += scorer_mistakes(read.suite, places)
+    for benchmark, written in zip(read.suite.benchmarks, places, strict=True):
+        mistakes += benchmark_mistakes(benchmark, Origin(written.document, written.place))
     suite = with_judges(read.suite, agents, places)
     mistakes += agents.mistakes
     if mistakes:
@@ -320,7 +333,7 @@ def _planned_suite(read: ReadSuite, request: Request, settings: Settings, regist
         source={"suite": read.suite.name, "version": read.suite.version, "hash": read.suite.hash},
     )
     suite = _complete(read, agents, mistakes)
-    plan = expand_suite(suite, _some(uses, suite), _asked_for(options, request))
+    plan = expand_suite(suite, _some(uses, suite, request), _asked_for(options, request))
     return _with_question(plan, file.until, read.document, request)
 
 
@@ -362,7 +375,7 @@ def _planned_suite_spec(
         source=dict(document.value),
     )
     suite = _complete(read, agents, [*mistakes, *read.mistakes])
-    plan = expand_suite(suite, _some(uses, suite), _asked_for(options, request))
+    plan = expand_suite(suite, _some(uses, suite, request), _asked_for(options, request))
     return _with_question(plan, spec.until, document, request)
 
 
@@ -411,12 +424,22 @@ def _wanted(request: Request, items: Iterable[Any], document: Document, agents: 
     return [use for use in found if use is not None]
 
 
-def _some(uses: list[AgentUse], suite: Suite) -> list[AgentUse]:
-    if not uses:
+def _some(uses: list[AgentUse], suite: Suite, request: Request) -> list[AgentUse]:
+    """The agents, which a suite needs unless all of its experiments test code."""
+    if any(one.asks_agents or takes_agents(one.experiment) for one in suite.benchmarks):
+        if not uses:
+            raise PlanError(
+                f"Suite '{suite.name}' names no agent. Give one: --agent NAME (see: assay list agents)"
+            )
+        return uses
+    if request.agents:
+        raise PlanError(f"Suite '{suite.name}' tests code and takes no agent: leave --agent out.")
+    if request.changes.get("params") or request.changes.get("sweep"):
         raise PlanError(
-            f"Suite '{suite.name}' names no agent. Give one: --agent NAME (see: assay list agents)"
+            f"Suite '{suite.name}' has no agents whose options --set or --sweep could change. "
+            "Write 'params' or 'sweep' into its benchmarks: they are part of what is asked."
         )
-    return uses
+    return []
 
 
 def _asked_for(options: SuiteOptions, request: Request) -> SuiteOptions:

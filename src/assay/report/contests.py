@@ -96,14 +96,20 @@ class Contest:
 
     @property
     def size_text(self) -> str:
-        """How much was asked: `50 cases, 3 repetitions`."""
+        """How much was asked: `50 cases, 3 repetitions`; of code without cases: `10 processes, 3 repetitions`."""
         cases = max(one.ratings.cases for one in self.entries)
         tries = max(one.trial.stored.trial.iterations.measured for one in self.entries)
-        return f"{_counted(cases, 'case')}, {_counted(tries, 'repetition')}"
+        unit = "case" if self.has_cases else "process"
+        return f"{_counted(cases, unit)}, {_counted(tries, 'repetition')}"
+
+    @property
+    def has_cases(self) -> bool:
+        return any(one.trial.stored.trial.cases for one in self.entries)
 
 
 def _counted(number: int, unit: str) -> str:
-    return f"{count(number)} {unit}" if number == 1 else f"{count(number)} {unit}s"
+    ending = "es" if unit.endswith("s") else "s"
+    return f"{count(number)} {unit}" if number == 1 else f"{count(number)} {unit}{ending}"
 
 
 def contests(report: Report) -> list[Contest]:

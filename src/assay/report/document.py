@@ -124,7 +124,7 @@ def _frame(report: Report) -> dict[str, Any]:
         "order": run.order,
         "parallelism": run.parallelism,
         "executor": run.executor,
-        **({"suite": asdict(run.suite)} if run.suite else {}),
+        **({"suite": _suite(report)} if run.suite else {}),
         **({"budget": asdict(run.budget)} if run.budget != Budget() else {}),
         **({"question": _question(report, run.question)} if run.question else {}),
         "spec": plain(run.source),
@@ -138,6 +138,17 @@ def _frame(report: Report) -> dict[str, Any]:
         **({"leads": [_lead(lead) for lead in report.leads]} if report.leads else {}),
         **_apart(report),
     }
+
+
+def _suite(report: Report) -> dict[str, Any]:
+    """Which suite the run was made with and, where the store has its definition, what that says."""
+    assert report.run.suite is not None
+    if report.suite is None:
+        return asdict(report.run.suite)
+    from assay.report.suite import suite_document
+
+    document = plain(suite_document(report.suite, report.run.started))
+    return asdict(report.run.suite) | {key: value for key, value in document.items() if key != "suite"}
 
 
 def _apart(report: Report) -> dict[str, Any]:

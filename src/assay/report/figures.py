@@ -146,9 +146,10 @@ def ok_text(trial: TrialReport) -> str:
 
 
 def leading(trial: TrialReport) -> Estimate | None:
-    """The estimate that a trial is known by: its time, else its first."""
+    """The estimate that a trial is known by: what its benchmark leads with, else its time, else its first."""
     by_name = {estimate.metric.name: estimate for estimate in trial.estimates}
-    return by_name.get("seconds") or next(iter(trial.estimates), None)
+    wanted = (by_name[name] for name in (*trial.leads, "seconds") if name in by_name)
+    return next(wanted, None) or next(iter(trial.estimates), None)
 
 
 def others(trial: TrialReport) -> list[Estimate]:

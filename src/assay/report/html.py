@@ -19,6 +19,7 @@ from typing import Any
 from assay.model import Estimate, Kind, Report, TrialReport
 from assay.report import contests, figures, leads
 from assay.report import load as loading
+from assay.report import suite as suites
 from assay.report import teams as teaming
 from assay.report.capacity import capacity_notes, capacity_text, stored_capacity
 from assay.report.charts import POINTS, labels, run_charts, trial_charts
@@ -67,7 +68,12 @@ def page(report: Report) -> str:
     )
     environment.filters.update(seconds=seconds, size=size, count=count, fact=fact, show=show)
     environment.globals.update(
-        figures=figures, words=contests, teaming=teaming, loading=loading, leading=leads
+        figures=figures,
+        words=contests,
+        teaming=teaming,
+        loading=loading,
+        leading=leads,
+        suites=suites,
     )
     return environment.get_template("report.html.j2").render(_context(report))
 

@@ -43,6 +43,7 @@ from assay.report.markdown_contests import basis, contest_section
 from assay.report.markdown_stress import stress_section
 from assay.report.markdown_teams import team_sections
 from assay.report.marking import fenced, table, text
+from assay.report.suite import suite_section
 from assay.report.warnings import run_warnings
 from assay.units import seconds, show
 
@@ -73,6 +74,7 @@ def report_page(report: Report) -> str:
         *_best(report),
         *(_axis(effect) for effect in report.axes),
         *(_trial(report, trial) for trial in report.trials),
+        suite_section(report.suite, report.run.started) if report.suite is not None else "",
         _foot(report),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"

@@ -27,9 +27,10 @@ def executions_of(trial: Trial) -> int:
     if trial.agent_use is not None:
         cases = len(trial.cases)
         return min(trial.iterations.warmup, cases) + trial.iterations.measured * cases
+    cases = max(1, len(trial.cases))
     if trial.isolation == "cold":
-        return trial.iterations.warmup + trial.iterations.measured * trial.processes
-    return (trial.iterations.warmup + trial.iterations.measured) * trial.processes
+        return (trial.iterations.warmup + trial.iterations.measured * trial.processes) * cases
+    return (trial.iterations.warmup + trial.iterations.measured) * trial.processes * cases
 
 
 def _alike(trials: Sequence[Trial]) -> list[tuple[str, list[Trial]]]:

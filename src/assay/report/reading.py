@@ -96,7 +96,7 @@ def _run(result: schema.Result, trials: tuple[TrialReport, ...]) -> Run:
         instrument_costs={name: cost for name, cost in result.instrument_costs.items() if cost is not None},
         unmeasured=result.unmeasured,
         budget=Budget(**result.budget.model_dump()) if result.budget else Budget(),
-        suite=SuiteRef(**result.suite.model_dump()) if result.suite else None,
+        suite=SuiteRef(**result.suite.model_dump(include=set(SuiteRef.__slots__))) if result.suite else None,
         question=_question(result.question) if result.question else None,
     )
 
@@ -201,7 +201,7 @@ def _with_series(
         stored=stored,
         estimates=estimates,
         counts=counts or Counter(execution.status.value for execution in measured),
-        series=_series(measured, by_case=stored.trial.agent_use is not None),
+        series=_series(measured, by_case=any(execution.case for execution in measured)),
         failures=tuple(failed[:_SHOWN_FAILURES]),
         executions=executions,
         applied=applied or {},

@@ -177,6 +177,19 @@ class Suite(BaseModel):
     version: str = Field("", description="Version")
     category: str = Field("", description="Category")
     hash: str = Field("", description="Hash of the definition")
+    title: str = Field("", description="The longer name, for people")
+    description: str = Field("", description="What it tests")
+    created_at: str | None = Field(None, description="Date of the suite, as written")
+    schedule: str | None = Field(None, description="When it is due, in cron syntax (UTC)")
+    next_due: str | None = Field(None, description="First time of the schedule after the start of the run")
+    baseline_scores: list[dict[str, Any]] = Field(
+        default_factory=list, description="Known overall ratings: `agent_id`, and `scores` by benchmark"
+    )
+    benchmarks: list[dict[str, Any]] = Field(
+        default_factory=list,
+        description="Of each benchmark `id`, `name`, `description`, `test_type`, `experiment`, number of `cases`, `scorers`, "
+        "`dataset`, `metrics_measured`, `instrumentation`, `iterations`, `limits`, `hash`",
+    )
 
 
 class Budget(BaseModel):

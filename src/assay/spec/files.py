@@ -15,3 +15,9 @@ def matching(folder: Path, pattern: str) -> list[Path]:
         return sorted(found for found in fixed.glob(str(path.relative_to(fixed))) if found.is_file())
     except (ValueError, OSError):
         return []
+
+
+def rooted(experiment: str, folder: Path) -> str:
+    """An experiment's name; `file.py::name` with its path counted from the folder of the file that names it."""
+    file, separator, name = experiment.partition("::")
+    return f"{(folder / file).resolve()}::{name}" if separator and file.endswith(".py") else experiment

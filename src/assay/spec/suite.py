@@ -4,22 +4,42 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AliasChoices, Field, PositiveFloat, PositiveInt
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
-from assay.errors import Mistake, SpecError
-from assay.model import Benchmark, Case, Iterations, Limits, Rubric, ScorerUse, Suite
-from assay.model.suite import SUITE_ITERATIONS
+from assay.errors import Mistake, SpecError, did_you_mean
+from assay.model import Benchmark, Case, InstrumentUse, Iterations, Limits, Rubric, ScorerUse, Suite
+from assay.model.suite import ASK, SUITE_ITERATIONS
 from assay.model.tool import read_tools
 from assay.spec import cases, scorers
 from assay.spec.agents import secret_mistakes
+from assay.spec.cron import Schedule
 from assay.spec.document import Document, Place, read_document
+from assay.spec.files import rooted
 from assay.spec.load import validated
-from assay.spec.schema import Count, LimitsSection, Names, Section, UntilDecidedSection, Version
+from assay.spec.schema import (
+    Count,
+    Instrument,
+    LimitsSection,
+    Names,
+    Number,
+    Section,
+    UntilDecidedSection,
+    Version,
+)
 from assay.spec.scorers import Scorers, scorer_use
 
 
@@ -80,8 +100,31 @@ class ConstraintsSection(Section):
     cost_limit_usd: PositiveFloat | None = Field(None, description="`limits.usd`.", examples=[0.01])
 
 
+class DatasetSection(BaseModel):
+    """Facts about the cases; you may add keys of your own."""
+
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False, defer_build=True)
+
+    size: PositiveInt | None = Field(
+        None, description="Number of cases, checked against the cases. Default: counted.", examples=[50]
+    )
+    complexity: Literal["low", "medium", "high", "extreme"] | None = Field(
+        None, description="How hard the cases are.", examples=["medium"]
+    )
+    data_source: str | None = Field(None, description="Where the cases come from.", examples=["tickets 2025"])
+
+    @model_validator(mode="after")
+    def _check_own_keys(self) -> DatasetSection:
+        for key, value in (self.model_extra or {}).items():
+            if near := did_you_mean(key, type(self).model_fields):
+                raise ValueError(f"does not know '{key}'. {near}")
+            if not isinstance(value, str | int | float | bool):
+                raise ValueError(f"'{key}' must be text, a number, true or false.")
+        return self
+
+
 class BenchmarkSection(Section):
-    """Cases with scorers and limits: the same questions for every agent."""
+    """Cases with scorers and limits, or an experiment: the same question for every agent."""
 
     id: str = Field(
         validation_alias=AliasChoices("id", "benchmark_id"),
@@ -95,11 +138,36 @@ class BenchmarkSection(Section):
         "", description="What the benchmark tests, for readers.", examples=["Amounts to the cent."]
     )
     test_type: Literal["synthetic", "real_world", "stress", "edge_case", "regression"] = Field(
-        "synthetic", description="Where the cases come from.", examples=["real_world"]
+        "synthetic", description="What kind of cases these are, for readers.", examples=["real_world"]
     )
-    experiment: Literal["ask"] = Field("ask", description="How a case is put to the agent.", examples=["ask"])
-    cases: str | list[Any] = Field(
-        description="A file (.jsonl, .csv, .yaml, .json) or the cases themselves; see Case.",
+    experiment: str = Field(
+        ASK,
+        description="`ask` puts each case to the agent. Any other experiment (a name, `module:attribute` or "
+        "`file.py::name`) tests code, or the agents if it takes agents.",
+        examples=["pragma_profile"],
+    )
+    params: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Settings of an experiment other than `ask`.",
+        examples=[{"num_records": 1000}],
+    )
+    sweep: dict[str, list[Any]] = Field(
+        default_factory=dict,
+        description="Settings of an experiment other than `ask` to vary, each with its values.",
+        examples=[{"profile": ["balanced", "performance"]}],
+    )
+    processes: Number = Field(
+        1, description="Fresh processes of an experiment other than `ask`.", examples=[10]
+    )
+    instrumentation: list[Instrument] | None = Field(
+        None,
+        description="Instruments, each a name or a mapping with options. Default: those of the suite.",
+        examples=[["psutil", {"name": "cprofile", "top_n": 20}]],
+    )
+    cases: str | list[Any] | None = Field(
+        None,
+        description="A file (.jsonl, .csv, .yaml, .json) or the cases themselves; see Case. Required for `ask`; for "
+        "another experiment, the `input` of a case is a mapping of params.",
         examples=["refunds.jsonl"],
     )
     expected_outputs: list[Any] | None = Field(
@@ -138,25 +206,43 @@ class BenchmarkSection(Section):
         description="How ratings are computed.",
         examples=[{"pass_mark": 0.8}],
     )
-    dataset: dict[str, Any] = Field(
-        default_factory=dict,
-        description="Facts about the cases: size, complexity, data_source.",
+    dataset: DatasetSection = Field(
+        default_factory=lambda: DatasetSection.model_validate({}),
+        description="Facts about the cases, for readers.",
         examples=[{"complexity": "medium", "data_source": "tickets 2025"}],
     )
     metrics_measured: list[str] = Field(
         default_factory=list,
-        description="Metrics that the report shows first.",
+        description="Metrics that reports show first, in this order.",
         examples=[["seconds", "tokens", "usd"]],
     )
 
 
-class BaselineSection(Section):
-    """Scores that an agent reached earlier."""
+def _check_overall(value: float) -> float:
+    if not 0 <= value <= 1:
+        hint = f" Write {value / 100:g} for {value:g} of 100." if 1 < value <= 100 else ""
+        raise ValueError(f"must be an overall rating from 0 to 1, not {value:g}.{hint}")
+    return value
 
-    agent_id: str = Field(description="Name of the agent.", examples=["careful"])
-    scores: dict[str, float] = Field(
-        description="Benchmark ids with the score of each.", examples=[{"refunds": 0.9}]
+
+class BaselineSection(Section):
+    """Overall ratings that an agent is known to have."""
+
+    agent_id: Annotated[str, Field(min_length=1)] = Field(
+        description="Name of the agent.", examples=["careful"]
     )
+    scores: dict[str, Annotated[float, AfterValidator(_check_overall)]] = Field(
+        description="Benchmark ids with the agent's overall rating on each, 0 to 1.",
+        examples=[{"refunds": 0.9}],
+    )
+
+
+def _check_schedule(text: str) -> str:
+    try:
+        Schedule.parse(text)
+    except ValueError as error:
+        raise ValueError(f"is not a cron schedule: {error}.") from None
+    return text
 
 
 class SuiteFile(Section):
@@ -184,15 +270,27 @@ class SuiteFile(Section):
     )
     baseline_scores: list[BaselineSection] = Field(
         default_factory=list,
-        description="Scores of earlier agents to compare with.",
+        description="Overall ratings to compare with: `deviation_from_baseline` is the overall divided by this, less 1.",
         examples=[[{"agent_id": "careful", "scores": {"refunds": 0.9}}]],
     )
-    schedule: str | None = Field(None, description="When to run it, in cron syntax.", examples=["0 3 * * 1"])
-    created_at: Any = Field(None, description="Date of the suite, for readers.", examples=["2026-01-31"])
+    schedule: Annotated[str, AfterValidator(_check_schedule)] | None = Field(
+        None,
+        description="When the suite is due, in cron syntax (UTC). `assay suite show` prints the next time; "
+        "Assay starts no run by itself.",
+        examples=["0 3 * * 1"],
+    )
+    created_at: str | None = Field(
+        None, description="Date of the suite, for readers.", examples=["2026-01-31"]
+    )
     agents: list[Any] = Field(
         default_factory=list,
         description="Names or definitions of agents; see the reference of agents.",
         examples=[["careful", {"name": "fast", "type": "python", "target": "agents.py:fast"}]],
+    )
+    instrumentation: list[Instrument] = Field(
+        default_factory=list,
+        description="Instruments of every benchmark that has none of its own.",
+        examples=[["psutil", "cprofile"]],
     )
     load: Names = Field(
         default_factory=list,
@@ -312,17 +410,20 @@ def suite_of(document: Document, folder: Path) -> ReadSuite:
     mistakes = list(document.mistakes)
     file = validated(SuiteFile, document.value, document, (), mistakes) or _without_keys()
     found = {
-        place: _benchmark(section, document, place, folder, mistakes)
+        place: _benchmark(_with_defaults(section, file), document, place, folder, mistakes)
         for place, section in _sections(document, mistakes)
     }
     mistakes += _duplicates(found, document)
+    mistakes += _baseline_mistakes(file, found.values(), document)
     suite = Suite(
         name=file.suite,
         version=file.version,
         category=file.category,
         benchmarks=tuple(found.values()),
         description=file.description,
-        baseline_scores={one.agent_id: one.scores for one in file.baseline_scores},
+        title=file.suite_name or "",
+        created_at=file.created_at or "",
+        baseline_scores={known.agent_id: known.scores for known in file.baseline_scores},
         schedule=file.schedule,
         hash=_hash([benchmark.hash for benchmark in found.values()]),
     )
@@ -358,6 +459,29 @@ def _made_whole(value: dict[str, Any], index: int) -> dict[str, Any]:
     }
 
 
+def _with_defaults(section: BenchmarkSection, file: SuiteFile) -> BenchmarkSection:
+    if section.instrumentation is not None:
+        return section
+    return section.model_copy(update={"instrumentation": file.instrumentation})
+
+
+def _baseline_mistakes(
+    file: SuiteFile, benchmarks: Iterable[Benchmark], document: Document
+) -> Iterator[Mistake]:
+    ids = [benchmark.id for benchmark in benchmarks]
+    seen: set[str] = set()
+    for index, known in enumerate(file.baseline_scores):
+        place: Place = ("baseline_scores", index)
+        if known.agent_id in seen:
+            problem = f"'{known.agent_id}' has scores already."
+            yield document.mistake((*place, "agent_id"), problem, "Put them into one entry.")
+        seen.add(known.agent_id)
+        for name in known.scores:
+            if name not in ids:
+                problem = f"There is no benchmark '{name}' in this suite ({', '.join(ids)})."
+                yield document.mistake((*place, "scores", name), problem, did_you_mean(name, ids))
+
+
 def _duplicates(found: dict[Place, Benchmark], document: Document) -> Iterator[Mistake]:
     seen: set[str] = set()
     for place, benchmark in found.items():
@@ -371,7 +495,13 @@ def _benchmark(
     section: BenchmarkSection, document: Document, place: Place, folder: Path, mistakes: list[Mistake]
 ) -> Benchmark:
     found = _cases(section, document, place, folder, mistakes)
-    uses = tuple(scorer_use(one, folder) for one in section.scorer) or (ScorerUse("exact"),)
+    mistakes += _misplaced(section, document, place)
+    uses = tuple(scorer_use(one, folder) for one in section.scorer) or _default_scorers(section, found)
+    if (size := section.dataset.size) is not None and size != len(found) and found:
+        problem = f"is {size}, but there are {len(found)} cases."
+        mistakes.append(
+            document.mistake((*place, "dataset", "size"), problem, "Leave it out: it is counted.")
+        )
     mistakes += _scores_called_alike(uses, document, place)
     for index, use in enumerate(uses):
         mistakes += secret_mistakes(use.options, document, (*place, "scorer", index))
@@ -382,6 +512,7 @@ def _benchmark(
         [cases.identity_of(case) for case in found],
         [scorers.identity_of(use) for use in uses],
         [limits.seconds, limits.tokens, limits.usd],
+        *([section.params, section.sweep] if section.experiment != ASK else []),
     ]
     return Benchmark(
         id=section.id,
@@ -389,16 +520,38 @@ def _benchmark(
         cases=tuple(found),
         description=section.description,
         test_type=section.test_type,
-        experiment=section.experiment,
+        experiment=rooted(section.experiment, folder),
+        params=section.params,
+        sweep=section.sweep,
+        processes=section.processes,
+        instruments=tuple(
+            InstrumentUse(use.name, dict(use.model_extra or {})) for use in section.instrumentation or ()
+        ),
         scorers=uses,
         iterations=_iterations(section),
         has_default_warmup=section.iterations is None or section.iterations.warmup is None,
         limits=limits,
         rubric=_rubric(section.rubric),
-        dataset={"size": len(found), **section.dataset},
+        dataset=({"size": len(found)} if found else {}) | section.dataset.model_dump(exclude_none=True),
         metrics_measured=tuple(section.metrics_measured),
         hash=_hash(identity),
     )
+
+
+def _misplaced(section: BenchmarkSection, document: Document, place: Place) -> Iterator[Mistake]:
+    """Keys that mean something only for an experiment other than `ask`."""
+    if section.experiment != ASK:
+        return
+    for key in ("params", "sweep", "processes"):
+        if key in section.model_fields_set:
+            hint = "Options of an agent belong to the agent." if key != "processes" else ""
+            yield document.mistake((*place, key), "holds only with an experiment other than 'ask'.", hint)
+
+
+def _default_scorers(section: BenchmarkSection, found: list[Case]) -> tuple[ScorerUse, ...]:
+    """What an experiment does is judged only where the cases say what is right."""
+    is_judged = section.experiment == ASK or any(case.expected is not None for case in found)
+    return (ScorerUse("exact"),) if is_judged else ()
 
 
 def _scores_called_alike(uses: tuple[ScorerUse, ...], document: Document, place: Place) -> Iterator[Mistake]:
@@ -442,6 +595,10 @@ def _cases(
     """The cases of a benchmark, each checked; a bad one is named with its line."""
     before = len(mistakes)
     here = (*place, "cases")
+    if section.cases is None:
+        if section.experiment == ASK:
+            mistakes.append(document.mistake(here, "is missing.", "Add: cases: FILE.jsonl"))
+        return []
     if isinstance(section.cases, str):
         root = (folder / section.cases).parent
         rows = cases.rows_in_file(folder / section.cases, mistakes)

@@ -38,21 +38,22 @@ def _done(connection: sa.Connection, trial_id: int) -> Done:
     return {(phase, case, number) for chunk in fetch_rows(connection, query) for phase, case, number in chunk}
 
 
-def read_case_table(connection: sa.Connection, trial_id: int) -> CaseTable:
+def read_case_table(connection: sa.Connection, trial_id: int, further: Iterable[str] = ()) -> CaseTable:
+    """What a trial is rated by, and `further` metrics that are wanted beside."""
     column = executions.c
     query = (
-        sa.select(column.seq, column.case_id, column.repetition, column.status)
+        sa.select(column.seq, column.case_id, column.repetition, column.status, column.process)
         .where(column.trial_id == trial_id, column.phase == Phase.MEASURED.value)
         .order_by(column.seq)
     )
-    table: tuple[list[Any], ...] = ([], [], [], [])
+    table: tuple[list[Any], ...] = ([], [], [], [], [])
     for chunk in columns(connection, query):
         for whole, part in zip(table, chunk, strict=True):
             whole.extend(part)
-    seqs, cases, repetitions, statuses = table
-    metrics = dict.fromkeys((*_RATED, *_scores(connection, trial_id)))
+    seqs, cases, repetitions, statuses, processes = table
+    metrics = dict.fromkeys((*_RATED, *_scores(connection, trial_id), *further))
     measured = {metric: _measured(connection, trial_id, metric, seqs) for metric in metrics}
-    return CaseTable(cases, repetitions, statuses, measured)
+    return CaseTable(cases, repetitions, statuses, measured, processes)
 
 
 def _scores(connection: sa.Connection, trial_id: int) -> list[str]:

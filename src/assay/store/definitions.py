@@ -7,7 +7,19 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from assay.model import AgentUse, Benchmark, Case, Iterations, Limits, Rubric, ScorerUse, Suite, Turn, Until
+from assay.model import (
+    AgentUse,
+    Benchmark,
+    Case,
+    InstrumentUse,
+    Iterations,
+    Limits,
+    Rubric,
+    ScorerUse,
+    Suite,
+    Turn,
+    Until,
+)
 from assay.store import plain
 
 Plain = dict[str, Any]
@@ -44,6 +56,7 @@ def _benchmark_to_plain(benchmark: Benchmark) -> Plain:
         **_shallow(benchmark),
         "cases": [_case_to_plain(case) for case in benchmark.cases],
         "scorers": [_shallow(use) for use in benchmark.scorers],
+        "instruments": [_shallow(use) for use in benchmark.instruments],
         "iterations": asdict(benchmark.iterations),
         "limits": asdict(benchmark.limits),
         "rubric": _shallow(benchmark.rubric),
@@ -58,6 +71,8 @@ def _benchmark_from(written: Mapping[str, Any]) -> Benchmark:
         "limits": Limits(**written["limits"]),
         "rubric": Rubric(**written["rubric"]),
         "metrics_measured": tuple(written["metrics_measured"]),
+        # Suites that were stored before benchmarks had instruments have none.
+        "instruments": tuple(InstrumentUse(**use) for use in written.get("instruments", ())),
     }
     return Benchmark(**{**written, **rebuilt})
 

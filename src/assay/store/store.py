@@ -273,10 +273,10 @@ class Store:
 
     # Scores and ratings
 
-    def case_table(self, trial_id: int) -> CaseTable:
-        """The measured executions in the order of storing, with what ratings need of them."""
+    def case_table(self, trial_id: int, further: Iterable[str] = ()) -> CaseTable:
+        """The measured executions in the order of storing, with what ratings need of them, and `further` metrics."""
         with self._direct(self._engine) as connection:
-            return cases.read_case_table(connection, trial_id)
+            return cases.read_case_table(connection, trial_id, further)
 
     def judging(self, trial_id: int) -> Judging | None:
         """What judges used up over all executions of the trial; None where none was asked."""

@@ -1,0 +1,129 @@
+"""Cron expressions: when a suite is due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+_MACROS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_YEARS_AHEAD = 8
+"""29 February comes at least once in eight years, also around a century without a leap day."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    low: int
+    high: int
+    names: tuple[str, ...] = ()
+
+    def values(self, text: str) -> frozenset[int]:
+        """The numbers that one field matches: lists of values, ranges and steps."""
+        return frozenset(value for part in text.split(",") for value in self._part(part))
+
+    def _part(self, text: str) -> Iterator[int]:
+        span, slash, step_text = text.partition("/")
+        step = 1
+        if slash:
+            if not step_text.isdecimal() or int(step_text) == 0:
+                raise ValueError(f"the step in '{text}' ({self.name}) must be a whole number of at least 1")
+            step = int(step_text)
+        if span == "*":
+            low, high = self.low, self.high
+        else:
+            first, dash, last = span.partition("-")
+            low = self._number(first)
+            # As in Vixie cron, `5/15` means from 5 on in steps of 15.
+            high = self._number(last) if dash else self.high if slash else low
+            if high < low:
+                raise ValueError(f"the range '{span}' ({self.name}) ends before it begins")
+        return iter(range(low, high + 1, step))
+
+    def _number(self, text: str) -> int:
+        if text.lower() in self.names:
+            return self.names.index(text.lower()) + (self.low if self.name == "month" else 0)
+        if not text.isdecimal() or not self.low <= int(text) <= self.high:
+            names = f", or {self.names[0]} to {self.names[-1]}" if self.names else ""
+            article = "an" if self.name == "hour" else "a"
+            raise ValueError(f"'{text}' is not {article} {self.name} ({self.low} to {self.high}{names})")
+        return int(text)
+
+
+_FIELDS = (
+    _Field("minute", 0, 59),
+    _Field("hour", 0, 23),
+    _Field("day of the month", 1, 31),
+    _Field("month", 1, 12, _MONTHS),
+    _Field("day of the week", 0, 7, _DAYS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A cron expression of five fields; ValueError from `parse` says which field is wrong."""
+
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+    """0 is Sunday."""
+    either_day: bool
+    """Both days are restricted: cron then runs when either of them matches."""
+
+    @classmethod
+    def parse(cls, text: str) -> Schedule:
+        if text.strip().startswith("@") and text.strip().lower() not in _MACROS:
+            raise ValueError(f"'{text.strip()}' is not a schedule ({', '.join(_MACROS)})")
+        fields = _MACROS.get(text.strip().lower(), text).split()
+        if len(fields) != len(_FIELDS):
+            raise ValueError(
+                f"'{text}' has {len(fields)} fields, cron has 5: minute hour day-of-month month day-of-week"
+            )
+        minutes, hours, days, months, weekdays = (
+            field.values(written) for field, written in zip(_FIELDS, fields, strict=True)
+        )
+        either_day = not fields[2].startswith("*") and not fields[4].startswith("*")
+        schedule = cls(
+            minutes, hours, days, months, frozenset(day % 7 for day in weekdays), either_day=either_day
+        )
+        if schedule.next_after(datetime(2000, 1, 1)) is None:
+            raise ValueError(f"'{text}' never comes: there is no such day")
+        return schedule
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        """The first minute after `moment` that matches, in the same time zone.
+
+        >>> Schedule.parse("0 3 * * mon").next_after(datetime(2026, 5, 5, 12, 0))
+        datetime.datetime(2026, 5, 11, 3, 0)
+        """
+        due = (moment + timedelta(minutes=1)).replace(second=0, microsecond=0)
+        last = moment.year + _YEARS_AHEAD
+        while due.year <= last:
+            if due.month not in self.months:
+                first = due.replace(day=1, hour=0, minute=0)
+                due = (first + timedelta(days=32)).replace(day=1)
+            elif not self._is_day(due):
+                due = (due + timedelta(days=1)).replace(hour=0, minute=0)
+            elif due.hour not in self.hours:
+                due = (due + timedelta(hours=1)).replace(minute=0)
+            elif due.minute not in self.minutes:
+                due += timedelta(minutes=1)
+            else:
+                return due
+        return None
+
+    def _is_day(self, moment: datetime) -> bool:
+        of_month, of_week = moment.day in self.days, (moment.weekday() + 1) % 7 in self.weekdays
+        return of_month or of_week if self.either_day else of_month and of_week

@@ -1,0 +1,145 @@
+"""What a suite says of itself is checked, and shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.command import AssayInline
+from tests.suites.project import numbers, suite
+
+BROKEN = """\
+suite: broken
+schedule: "0 25 * * *"
+baseline_scores:
+  - {agent_id: a, scores: {one: 90, two: 0.5}}
+  - {agent_id: a, scores: {one: -1}}
+  - {agent_id: 7, scores: {one: 0.5}}
+benchmarks:
+  - id: one
+    test_type: real-world
+    cases: [{input: x, expected: x}]
+    dataset: {size: 2, complexty: low}
+    metrics_measured: [second, score.exact, cpu_seconds, nonsense]
+  - id: three
+    cases: [{input: x, expected: x}]
+    dataset: {size: 2, complexity: hard}
+    params: {n: 1}
+  - id: four
+    experiment: pragma_profil
+    instrumentation: [psutill]
+  - id: five
+    experiment: noop
+    params: {colour: red}
+  - id: six
+    experiment: pragma_profile
+    cases: [{id: a, input: hello}, {id: b, input: {num_record: 5}}]
+  - id: seven
+    scorer: exact
+  - id: eight
+    cases: [{input: x, expected: x}]
+    instrumentation: [{name: memory, top: 3}]
+"""
+PLACES = (
+    ":2: schedule: is not a cron schedule: '25' is not an hour (0 to 23).",
+    ":4: baseline_scores.0.scores.one: must be an overall rating from 0 to 1, not 90. Write 0.9 for 90 of 100.",
+    ":5: baseline_scores.1.scores.one: must be an overall rating from 0 to 1, not -1.",
+    ":6: baseline_scores.2.agent_id: must be text, not 7.",
+    ":9: benchmarks.0.test_type: must be 'synthetic'",
+    ":11: benchmarks.0.dataset: does not know 'complexty'. Did you mean 'complexity'?",
+    ":12: benchmarks.0.metrics_measured.0: There is no metric 'second' here. Did you mean 'seconds'?",
+    ":12: benchmarks.0.metrics_measured.3: There is no metric 'nonsense' here.",
+    ":15: benchmarks.1.dataset.complexity: must be 'low', 'medium', 'high' or 'extreme', not 'hard'.",
+    ":15: benchmarks.1.dataset.size: is 2, but there are 1 cases.",
+    ":16: benchmarks.1.params: holds only with an experiment other than 'ask'.",
+    ":18: benchmarks.2.experiment: There is no 'pragma_profil' among the experiments",
+    ":22: benchmarks.3.params.colour: is not a param of 'noop'.",
+    ":19: benchmarks.2.instrumentation.0: There is no 'psutill' among the instruments",
+    "benchmarks.4.cases: Case 'a': the input must be a mapping of params of 'pragma_profile'.",
+    "benchmarks.4.cases: Case 'b': num_record is not a param of 'pragma_profile'.",
+    "benchmarks.5.cases: is missing.",
+    ":30: benchmarks.6.instrumentation.0: 'memory' does not take these options",
+)
+SOUND: dict[str, Any] = {
+    "suite_name": "Support desk",
+    "version": "1.2",
+    "description": "Questions of customers.",
+    "schedule": "0 3 * * mon",
+    "created_at": "2026-01-31",
+    "baseline_scores": [{"agent_id": "careful", "scores": {"b": 0.9}}],
+}
+FACTS = {
+    "test_type": "real_world",
+    "description": "Amounts to the cent.",
+    "dataset": {"size": 2, "complexity": "medium", "data_source": "tickets 2025", "license": "MIT"},
+    "metrics_measured": ["usd", "seconds"],
+}
+
+
+@pytest.fixture
+def assay(assay_inline: AssayInline) -> AssayInline:
+    return assay_inline
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_key_of_a_suite_is_checked_with_its_line(assay: AssayInline, place: str) -> None:
+    assay.write("suite.yaml", BROKEN)
+    assert place in assay("validate", "suite.yaml").refusal
+
+
+def test_baseline_scores_name_benchmarks_of_the_suite_and_each_agent_once(assay: AssayInline) -> None:
+    twice = [{"agent_id": "a", "scores": {"bb": 0.5}}, {"agent_id": "a", "scores": {"b": 0.5}}]
+    assay.write("suite.yaml", suite(numbers(2), baseline_scores=twice))
+    told = assay("validate", "suite.yaml").refusal
+    assert (
+        "baseline_scores.0.scores.bb: There is no benchmark 'bb' in this suite (b). Did you mean 'b'?" in told
+    )
+    assert "baseline_scores.1.agent_id: 'a' has scores already." in told
+
+
+def test_suite_show_tells_what_the_suite_says_of_itself(assay: AssayInline) -> None:
+    assay.write("suite.yaml", suite(numbers(2), benchmark=FACTS, **SOUND))
+    shown = assay("suite", "show", "suite.yaml").out
+    for told in (
+        "Support desk",
+        "1.2",
+        "0 3 * * mon",
+        "next: 2",
+        "careful",
+        "real_world",
+        "medium",
+        "MIT",
+        "usd",
+    ):
+        assert told in shown, told
+    document = assay("suite", "show", "suite.yaml", "--json").json
+    assert (document["title"], document["schedule"], document["created_at"]) == (
+        "Support desk",
+        "0 3 * * mon",
+        "2026-01-31",
+    )
+    assert document["next_due"].endswith("T03:00:00+00:00")
+    assert document["baseline_scores"] == SOUND["baseline_scores"]
+    assert document["benchmarks"][0]["dataset"] == FACTS["dataset"]
+    assert document["benchmarks"][0]["cases"] == 2
+
+
+def test_a_registered_suite_shows_the_same_page_and_its_next_time_is_listed(assay: AssayInline) -> None:
+    assay.write("suite.yaml", suite(numbers(2), benchmark=FACTS, **SOUND))
+    from_file = assay("suite", "show", "suite.yaml", "--json").json
+    assert assay("suite", "add", "suite.yaml", "-q").code == 0
+    assert assay("suite", "show", "s", "--json").json == from_file
+    assert assay("suite", "list", "--json").json["schedules"]["s"]["next_due"] == from_file["next_due"]
+    assert "next: " in assay("suite", "list").out
+
+
+def test_the_report_of_a_run_has_a_section_about_its_suite(assay: AssayInline) -> None:
+    assay.write("suite.yaml", suite(numbers(2), [{"name": "o", "type": "oracle"}], benchmark=FACTS, **SOUND))
+    assert assay("run", "suite.yaml", "-q").code == 0
+    document = assay("show", "last", "--json").json["suite"]
+    assert (document["name"], document["title"], document["schedule"]) == ("s", "Support desk", "0 3 * * mon")
+    assert assay("report", "last", "--format", "md,html", "--out", "out").code == 0
+    for name in ("report.md", "report.html"):
+        page = (assay.folder / "out" / name).read_text()
+        for told in ("Support desk", "Questions of customers.", "tickets 2025", "Amounts to the cent."):
+            assert told in page, (name, told)
