@@ -19,8 +19,7 @@ from assay.plugin.documentation import attributes_of, documentation_of
 from assay.plugin.options import option_schema, type_text
 from assay.spec.agents import AgentSection, PriceSection
 from assay.spec.case_keys import CaseSection, ToolSection, TurnSection
-from assay.spec.json_schema import models_in
-from assay.spec.schema import Entry, RunSection
+from assay.spec.schema import Entry, RunSection, models_in
 from assay.spec.scorers import ScorerSection
 from assay.spec.suite import BenchmarkSection, SuiteFile, SuiteSpec
 

@@ -113,6 +113,18 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
 _MOST_LISTED = 30
 
 
+def known_names(wrong: str, known: Iterable[str]) -> str:
+    """The hint for an unknown key: the nearest known one, then all of them.
+
+    >>> known_names("mesured", ["warmup", "measured"])
+    "Did you mean 'measured'? Known: warmup, measured."
+    """
+    names = list(known)
+    if not names:
+        return ""
+    return f"{did_you_mean(wrong, names)} Known: {', '.join(names)}.".strip()
+
+
 def no_such(wrong: str, kind: str, known: Iterable[str]) -> str:
     """The message for an unknown name: what there is, and the nearest; of many names only the nearest ones.
 

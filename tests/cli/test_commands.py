@@ -347,19 +347,11 @@ def test_validate_answers_in_json(project: AssayInline) -> None:
     done = project("validate", "one.yaml", "--json")
 
     assert done.code == 2
-    assert json.loads(done.out) == {
-        "valid": False,
-        "mistakes": [
-            {
-                "file": "one.yaml",
-                "line": 2,
-                "key": "sede",
-                "problem": "is not a key of a spec.",
-                "hint": "Did you mean 'seed'?",
-            }
-        ],
-    }
-    assert project("validate", "spec.yaml", "--json").json == {"valid": True, "mistakes": []}
+    document = json.loads(done.out)
+    assert document["valid"] is False
+    (mistake,) = document["mistakes"]
+    assert mistake.pop("hint").startswith("Did you mean 'seed'? Known: experiment, ")
+    assert mistake == {"file": "one.yaml", "line": 2, "key": "sede", "problem": "is not a key of a spec."}
 
 
 @pytest.mark.parametrize(

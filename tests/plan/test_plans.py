@@ -288,7 +288,7 @@ def test_a_number_of_repetitions_replaces_an_automatic_one(planned) -> None:
 
 def test_a_mistake_in_a_change_is_not_blamed_on_the_file(planned) -> None:
     with pytest.raises(
-        SpecError, match=r"^request: params.sice: is not a param of 'typed'. Did you mean 'size'\?$"
+        SpecError, match=r"^request: params.sice: is not a param of 'typed'. Did you mean 'size'\? Known: "
     ):
         planned("experiment: typed\nparams: {rate: 0.2}", params={"sice": 1})
 

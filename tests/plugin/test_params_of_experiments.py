@@ -63,8 +63,11 @@ def test_arguments_beyond_the_named_ones_are_taken_where_a_constructor_takes_the
         ({"choice": "never"}, "choice must be a whole number or 'auto', not 'never'."),
         ({"nested": {"a": "b"}}, "nested a must be a whole number, not 'b'."),
         ({"nested": None}, "nested must be a mapping, not empty."),
-        ({"sice": 3}, "sice is not a param of this experiment. Did you mean 'size'?"),
-        ({"zzz": 3}, "zzz is not a param of this experiment. It has: choice, mode, nested, size."),
+        (
+            {"sice": 3},
+            "sice is not a param of this experiment. Did you mean 'size'? Known: choice, mode, nested, size.",
+        ),
+        ({"zzz": 3}, "zzz is not a param of this experiment. Known: choice, mode, nested, size."),
     ],
 )
 def test_a_wrong_param_is_told_in_plain_words(params: dict[str, Any], message: str) -> None:

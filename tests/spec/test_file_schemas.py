@@ -16,8 +16,8 @@ from assay.plugin.documentation import documentation_of
 from assay.spec.agents import AgentSection, PriceSection
 from assay.spec.case_keys import CaseSection, ToolSection, TurnSection
 from assay.spec.document import parse, read_document
-from assay.spec.json_schema import file_schema, models_in
-from assay.spec.schema import Section, SpecFile
+from assay.spec.json_schema import file_schema
+from assay.spec.schema import Section, SpecFile, models_in
 from assay.spec.scorers import ScorerSection
 from assay.spec.shipped import shipped_specs, shipped_suites, shipped_teams
 from assay.spec.suite import BenchmarkSection, SuiteFile, SuiteSpec, read_suite

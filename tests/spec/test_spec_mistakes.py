@@ -27,10 +27,9 @@ def mistakes(tmp_path: Path, own_names: None, monkeypatch: pytest.MonkeyPatch):
 
 
 def _short(mistake: str) -> str:
-    """Without the file, and without the names of all experiments that there are."""
-    return re.sub(
-        r"among the (experiments|executors) \([^)]*\)", r"among the \1", mistake.removeprefix("spec.yaml:")
-    )
+    """Without the file, and without the names of all experiments and keys that are known."""
+    text = re.sub(r" Known: [\w, ]+\.$", "", mistake.removeprefix("spec.yaml:"))
+    return re.sub(r"among the (experiments|executors) \([^)]*\)", r"among the \1", text)
 
 
 def test_every_mistake_of_a_file_is_told_in_the_order_of_its_lines(mistakes) -> None:
@@ -227,3 +226,41 @@ def test_an_experiment_of_a_file_that_nobody_named_is_asked_for(mistakes) -> Non
         "1: experiment: There is no 'xylophone' among the experiments. Is it in a file of yours? "
         "Name it in the spec, load: FILE.py, or with --load FILE.py."
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "known"),
+    [
+        (
+            "experiment: noop\n\nprocesess: 3\n",
+            "spec.yaml:3: procesess: ",
+            {"processes", "seed", "experiments"},
+        ),
+        (
+            "experiment: noop\niterations:\n  mesured: 3\n",
+            "spec.yaml:3: iterations.mesured: ",
+            {"warmup", "loops"},
+        ),
+        (
+            "experiments:\n  - experiment: noop\n    sweeep: {}\n",
+            "spec.yaml:3: experiments.0.sweeep: ",
+            {"sweep"},
+        ),
+        (
+            "experiment: pragma_profile\nparams:\n  profil: x\n",
+            "spec.yaml:3: params.profil: ",
+            {"profile", "workload"},
+        ),
+    ],
+)
+def test_an_unknown_key_is_told_with_its_line_and_the_known_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, place: str, known: set[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("spec.yaml").write_text(text)
+    with pytest.raises(SpecError) as error:
+        expand(load_spec(Path("spec.yaml")))
+    (told,) = map(str, error.value.mistakes)
+    assert told.startswith(place)
+    assert "Did you mean" in told
+    assert known <= set(told.partition("Known: ")[2].rstrip(".").split(", "))

@@ -41,7 +41,7 @@ TWO = "id,input,expected\n1,a,b\n2,a\n3,a,b,c\n4,,x\n"
 PLACES = (
     "suite.yaml:2: category: must be 'speed'",
     "suite.yaml:6: benchmarks.0.scorer.0: There is no 'numerik' among the scorers",
-    "suite.yaml:6: benchmarks.0.scorer.1: 'colour' is not an option of 'contains'",
+    "suite.yaml:6: benchmarks.0.scorer.1.colour: 'colour' is not an option of 'contains' (mode, texts, case_sensitive).",
     "one.jsonl:2: is not JSON",
     "one.jsonl:3: is not a case",
     "one.jsonl:4: id: '1' is the id of the case on line 1 already.",
@@ -57,12 +57,12 @@ PLACES = (
     "suite.yaml:16: benchmarks.3.cases.2: has no 'input'.",
     "suite.yaml:17: benchmarks.3.cases.3: names files that do not exist: gone.txt.",
     "suite.yaml:18: benchmarks.3.cases.4: 'turns' must be a list",
-    "suite.yaml:19: benchmarks.3.cases.5: 'tools' must be a list of tools",
+    "suite.yaml:19: benchmarks.3.cases.5: tool 1 has no 'name'.",
     "suite.yaml:20: benchmarks.3.expected_outputs: There are 1 right outputs for 6 cases.",
     "benchmarks.3.scorer.1: Two scores are called 'exact'. Name one of them: as: NAME",
     "suite.yaml:24: agents.1: Agent 'odd': There is no 'pyton' among the agents",
     "suite.yaml:25: agents.2.type: is missing.",
-    "suite.yaml:26: agents.3: Agent 'dream': 'qualty' is not an option of 'simulated'",
+    "suite.yaml:26: agents.3.qualty: Agent 'dream': 'qualty' is not an option of 'simulated'",
     "suite.yaml:27: agents.4: There is no 'nobody' among the agents",
 )
 
@@ -203,8 +203,69 @@ def test_a_benchmark_that_lacks_its_id_or_its_cases_still_has_its_scorer_looked_
     for told in (
         "0.id: is missing",
         "1.cases: is missing",
-        "0.scorer.0: There is no 'exakt'",
-        "1.scorer.0: There",
+        "0.scorer: There is no 'exakt'",
+        "1.scorer: There",
     ):
         assert refusal.count(f"benchmarks.{told}") == 1
     assert "4 mistakes" in refusal
+
+
+UNKNOWN = """\
+suite: s
+descripton: x
+benchmarks:
+  - id: one
+    scorre: exact
+    rubric:
+      reference:
+        secnds: 1
+    cases: [{input: a, expected: b}]
+    scorer:
+      name: contains
+      moode: any
+baseline_scores:
+  - agent_id: a
+    scores: {one: 1.0}
+    scroes: {}
+agents:
+  - name: a
+    type: openai
+    model: m
+    base_url: http://127.0.0.1:1
+    retires: 2
+  - name: b
+    type: openai
+    base_url: http://127.0.0.1:1
+    retries: many
+"""
+
+
+def test_an_unknown_key_anywhere_is_told_with_its_line_and_the_known_ones(assay_inline: AssayInline) -> None:
+    assay_inline.write("s.yaml", UNKNOWN)
+
+    told = assay_inline("run", "s.yaml").refusal.splitlines()[1:]
+
+    for place, known in {
+        "s.yaml:2: descripton: ": ("description", "benchmarks"),
+        "s.yaml:5: benchmarks.0.scorre: ": ("scorer", "cases"),
+        "s.yaml:8: benchmarks.0.rubric.reference.secnds: ": ("seconds", "usd"),
+        "s.yaml:12: benchmarks.0.scorer.moode: ": ("mode", "texts"),
+        "s.yaml:16: baseline_scores.0.scroes: ": ("scores", "agent_id"),
+        "s.yaml:22: agents.0.retires: ": ("retries", "model"),
+    }.items():
+        (line,) = [line for line in told if line.startswith(place)]
+        assert all(name in line for name in known), line
+        assert f"Did you mean '{known[0]}'?" in line
+    assert any(line.startswith("s.yaml:23: agents.1: ") and "needs 'model'" in line for line in told)
+    assert any(line.startswith("s.yaml:26: agents.1.retries: ") and "whole number" in line for line in told)
+
+
+def test_a_mistake_of_an_agent_is_told_where_it_is_defined(assay_inline: AssayInline) -> None:
+    assay_inline.write("assay.toml", '[assay]\nagents = ["agents.yaml"]\n')
+    assay_inline.write("agents.yaml", "agents:\n  - name: a\n    type: stub\n    anwser: x\n")
+    assay_inline.write("s.yaml", suite(numbers(1)))
+
+    told = assay_inline("run", "s.yaml", "--agent", "a").refusal
+
+    assert "agents.yaml:4: agents.0.anwser: " in told
+    assert "Did you mean 'answer'?" in told

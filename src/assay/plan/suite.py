@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from assay.errors import AssayError, Mistake, PlanError, did_you_mean, no_such
+from assay.errors import Mistake, PlanError, no_such
 from assay.model import (
     Agent,
     AgentUse,
@@ -30,8 +30,9 @@ from assay.plan.overrides import options_for
 from assay.plan.suite_experiments import NOWHERE, experiment_trials, takes_agents
 from assay.plan.sweep import points
 from assay.plugin import lookup
+from assay.plugin.options import OF_EVERY_AGENT, OptionProblem, option_model, option_problems
 from assay.spec.agents import INSTEAD, WRITTEN_OUT
-from assay.spec.document import Document, Place
+from assay.spec.document import Document, Place, read_document
 
 Variant = tuple[AgentUse, dict[str, Any]]
 """An agent, and the point of a sweep over its options that it stands for."""
@@ -180,7 +181,7 @@ def laid_over(use: AgentUse, given: Mapping[str, object]) -> AgentUse:
     parameters = _parameters("agents", use.type)
     changed = dict(use.options)
     for name, value in given.items():
-        is_own = name in parameters or name in changed or name in _OF_EVERY_AGENT
+        is_own = name in parameters or name in changed or name in OF_EVERY_AGENT
         if not is_own and "params" in parameters:
             inner = changed.get("params")
             changed["params"] = {**(inner if isinstance(inner, Mapping) else {}), name: value}
@@ -287,22 +288,37 @@ class Written:
     document: Document
     place: Place = ()
 
-    def mistake(self, problem: str) -> Mistake:
-        return self.document.mistake(self.place, problem)
+    def at(self, *place: str | int) -> Written:
+        return replace(self, place=(*self.place, *place))
+
+    def mistake(self, problem: str, key: str = "") -> Mistake:
+        return self.document.mistake((*self.place, key) if key else self.place, problem)
 
 
 def scorer_mistakes(suite: Suite, places: Sequence[Written]) -> list[Mistake]:
-    """Scorers that there are not, and options that they do not have; `places` are those of the benchmarks."""
+    """Scorers that do not exist, and options that they do not have; `places` are those of the benchmarks."""
     found = []
     for benchmark, written in zip(suite.benchmarks, places, strict=True):
         for index, use in enumerate(benchmark.scorers):
-            at = replace(written, place=(*written.place, "scorer", index))
-            found += [at.mistake(problem) for problem in _problems("scorers", use.name, use.options)]
+            problems = option_problems("scorers", use.name, use.options)
+            found += [
+                written.at(*scorer_place(written, index)).mistake(one.text, one.key) for one in problems
+            ]
         for case, use in _of_turns(benchmark):
-            at = replace(written, place=(*written.place, "cases"))
-            problems = _problems("scorers", use.name, use.options)
-            found += [at.mistake(f"Case '{case}': {problem}") for problem in problems]
+            problems = option_problems("scorers", use.name, use.options)
+            found += [written.at("cases").mistake(f"Case '{case}': {one.text}") for one in problems]
     return found
+
+
+def scorer_place(written: Written, index: int) -> Place:
+    """Where in a benchmark a scorer stands: in a list or alone, under either name of the key."""
+    lines = written.document.lines
+    for key in ("scorer", "scorers"):
+        if (*written.place, key, index) in lines:
+            return key, index
+        if (*written.place, key) in lines:
+            return (key,)
+    return "scorer", index
 
 
 def scorers_of(suite: Suite) -> list[ScorerUse]:
@@ -319,9 +335,12 @@ def _of_turns(benchmark: Benchmark) -> list[tuple[str, ScorerUse]]:
     return [(case.id, use) for case in benchmark.cases for turn in case.turns for use in turn.scorers]
 
 
-def agent_problems(use: AgentUse) -> list[str]:
-    """A type that there is not, or options that it does not have."""
-    return [f"Agent '{use.name}': {problem}" for problem in _problems("agents", use.type, use.options)]
+def agent_problems(use: AgentUse) -> list[OptionProblem]:
+    """A type that does not exist, options that it does not have, needs, or cannot read."""
+    return [
+        OptionProblem(problem.key, f"Agent '{use.name}': {problem.text}")
+        for problem in option_problems("agents", use.type, use.options)
+    ]
 
 
 def given_problems(use: AgentUse) -> list[str]:
@@ -329,37 +348,12 @@ def given_problems(use: AgentUse) -> list[str]:
     found = [".".join(map(str, place)) for place in plain_secrets(use.options)]
     if "concurrency" in use.options and most_at_once(use) is None:
         return [f"Agent '{use.name}': 'concurrency' must be a whole number of at least 1."]
-    return [*agent_problems(use), *(f"Agent '{use.name}': '{key}' {WRITTEN_OUT} {INSTEAD}" for key in found)]
+    problems = [problem.text for problem in agent_problems(use)]
+    return [*problems, *(f"Agent '{use.name}': '{key}' {WRITTEN_OUT} {INSTEAD}" for key in found)]
 
 
-_OF_EVERY_AGENT = ("cassette", "concurrency")
-_GIVEN_BY_THE_RUNNER = ("self", "stable", "folder")
-
-
-def _problems(kind: str, name: str, options: Mapping[str, object]) -> list[str]:
-    try:
-        parameters = _parameters(kind, name)
-    except AssayError as error:
-        return [str(error)]
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return []
-    known = [parameter for parameter in parameters if parameter not in _GIVEN_BY_THE_RUNNER]
-    accepted = {*known, "folder", *(_OF_EVERY_AGENT if kind == "agents" else ())}
-    return [
-        f"'{key}' is not an option of '{name}' ({', '.join(known) or 'it has none'}). {did_you_mean(key, known)}".strip()
-        for key in options
-        if key not in accepted
-    ]
-
-
-def _parameters(kind: str, name: str) -> Mapping[str, inspect.Parameter]:
-    """What a plug-in can be given; a plain function of an output takes its first two from the runner."""
-    member = lookup.find(kind, name)
-    parameters = dict(inspect.signature(member).parameters)
-    if not inspect.isclass(member):
-        for first in list(parameters)[:2]:
-            del parameters[first]
-    return parameters
+def _parameters(kind: str, name: str) -> Collection[str]:
+    return option_model(kind, lookup.find(kind, name)).model_fields
 
 
 @dataclass(slots=True)
@@ -367,6 +361,10 @@ class Agents:
     """Agents that can be named, where they are defined, and what is wrong with those that were asked for."""
 
     defined: Mapping[str, AgentUse]
+    documents: Sequence[Document] = ()
+    """Files read already that may define agents."""
+    files: Sequence[Path] = ()
+    """Files of the project that define agents."""
     mistakes: list[Mistake] = field(default_factory=list)
 
     def named(self, name: str, written: Written) -> AgentUse | None:
@@ -378,8 +376,19 @@ class Agents:
             known = {*self.defined, *lookup.known("agents")}
             self.mistakes.append(written.mistake(no_such(name, "agents", known)))
             return None
-        self.mistakes += [written.mistake(problem) for problem in agent_problems(use)]
+        if problems := agent_problems(use):
+            place = self._definition(name) or written
+            self.mistakes += [place.mistake(problem.text, problem.key) for problem in problems]
         return use
+
+    def _definition(self, name: str) -> Written | None:
+        """Where an agent is defined, so that a mistake in it is reported there and not where it is used."""
+        for document in (*self.documents, *map(read_document, self.files)):
+            items = document.value.get("agents") if isinstance(document.value, Mapping) else None
+            for index, item in enumerate(items if isinstance(items, list) else ()):
+                if isinstance(item, Mapping) and item.get("name") == name:
+                    return Written(document, ("agents", index))
+        return None
 
 
 def function_agent(name: str) -> AgentUse | None:

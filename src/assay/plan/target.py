@@ -190,7 +190,7 @@ def _tested(spec: Spec, request: Request, settings: Settings, registry: Registry
     mistakes = list(spec.mistakes)
     document = spec.origin.document
     inline = agents_in(document, ("agents",), spec.run.agents, spec.folder, mistakes)
-    agents = Agents({**known_agents(settings, registry), **inline})
+    agents = Agents({**known_agents(settings, registry), **inline}, [document], settings.agent_files())
     uses = _wanted(request, spec.run.agents, document, agents)
     mistakes += agents.mistakes
     if mistakes:
@@ -297,7 +297,8 @@ def checked_suite(target: str, settings: Settings) -> Suite:
     read = find_suite(target, settings)
     mistakes = list(read.mistakes)
     inline = agents_in(read.document, ("agents",), read.file.agents, read.folder, mistakes)
-    return _complete(read, Agents({**known_agents(settings, Registry()), **inline}), mistakes)
+    known = {**known_agents(settings, Registry()), **inline}
+    return _complete(read, Agents(known, [read.document], settings.agent_files()), mistakes)
 
 
 def _complete(read: ReadSuite, agents: Agents, mistakes: list[Mistake]) -> Suite:
@@ -317,7 +318,7 @@ def _planned_suite(read: ReadSuite, request: Request, settings: Settings, regist
     """A suite file: with no --agent, every agent that it names, or else every one of the project."""
     file, mistakes = read.file, list(read.mistakes)
     inline = agents_in(read.document, ("agents",), file.agents, read.folder, mistakes)
-    agents = Agents({**known_agents(settings, registry), **inline})
+    agents = Agents({**known_agents(settings, registry), **inline}, [read.document], settings.agent_files())
     uses = _wanted(request, file.agents, read.document, agents)
     if not uses and not agents.mistakes:
         uses = list(_project_agents(settings).values())
@@ -352,7 +353,8 @@ def _planned_suite_spec(
         **agents_in(read.document, ("agents",), read.file.agents, read.folder, mistakes),
         **agents_in(document, ("agents",), spec.agents, folder, mistakes),
     }
-    agents = Agents({**known_agents(settings, registry), **inline})
+    known = {**known_agents(settings, registry), **inline}
+    agents = Agents(known, [document, read.document], settings.agent_files())
     uses = _wanted(request, spec.agents, document, agents)
     iterations = spec.iterations
     options = SuiteOptions(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from assay.errors import did_you_mean
+from assay.errors import did_you_mean, known_names
 
 _WANTED = {
     "int": "a whole number",
@@ -27,7 +27,7 @@ def problem_and_hint(faults: list[Any], known: Iterable[str] = ()) -> tuple[str,
     if first["type"] == "missing":
         return "is missing.", ""
     if first["type"] == "extra_forbidden":
-        return "is not known here.", did_you_mean(str(first["loc"][-1]), known)
+        return "is not known here.", known_names(str(first["loc"][-1]), known)
     if first["type"] == "value_error":
         return str(first["ctx"]["error"]), ""
     wanted = " or ".join(dict.fromkeys(_wanted(fault) for fault in faults))

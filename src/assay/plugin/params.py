@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticSerializationError
 
-from assay.errors import PlanError, did_you_mean
+from assay.errors import PlanError, known_names
 from assay.plugin.documentation import documentation_of
 from assay.plugin.faults import problem_and_hint
 
@@ -110,7 +110,8 @@ def _closed(declared: type[BaseModel]) -> type[BaseModel]:
 def signature_model(member: Any, without: Collection[str] = ()) -> type[BaseModel]:
     """A model of the arguments of a class or function, each described as its docstring does under `Args:`."""
     callable_ = member.__init__ if inspect.isclass(member) else member
-    parameters = inspect.signature(callable_).parameters
+    # A class without a constructor takes nothing, though the signature of `object` says otherwise.
+    parameters = {} if callable_ is object.__init__ else dict(inspect.signature(callable_).parameters)
     described = documentation_of(member).arguments
     fields: dict[str, Any] = {
         name: (
@@ -186,10 +187,8 @@ def _told(error: ValidationError, model: type[BaseModel], called: str) -> list[P
 
 def _mistake(name: str, faults: list[Any], model: type[BaseModel], called: str) -> ParamMistake:
     if faults[0]["type"] == "extra_forbidden" and len(faults[0]["loc"]) == 1:
-        known = ", ".join(sorted(model.model_fields))
-        has = f"It has: {known}." if known else "It has none."
-        near = did_you_mean(name, model.model_fields)
-        return ParamMistake(name, f"is not a param of {called}.", f"{near or has}")
+        hint = known_names(name, sorted(model.model_fields)) or "It has none."
+        return ParamMistake(name, f"is not a param of {called}.", hint)
     inner = ".".join(
         str(part) for part in faults[0]["loc"][1:] if isinstance(part, int) or part.isidentifier()
     )

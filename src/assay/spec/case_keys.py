@@ -86,16 +86,3 @@ class CaseSection(BaseModel):
     tags: Names | None = Field(
         None, description="Words by which `--tag` chooses cases.", examples=[["refund", "hard"]]
     )
-
-
-def names_of(section: type[BaseModel], field: str) -> tuple[str, ...]:
-    """The names under which a field may be written, the usual one first."""
-    alias = section.model_fields[field].validation_alias
-    if isinstance(alias, AliasChoices):
-        return tuple(str(choice) for choice in alias.choices)
-    return (alias,) if isinstance(alias, str) else (field,)
-
-
-def keys_of(section: type[BaseModel]) -> frozenset[str]:
-    """Every name that a section gives a meaning."""
-    return frozenset(name for field in section.model_fields for name in names_of(section, field))

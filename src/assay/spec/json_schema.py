@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import AliasChoices, BaseModel
 
@@ -12,7 +12,7 @@ from assay.plugin import lookup
 from assay.plugin.options import option_schema
 from assay.spec.agents import AgentSection, AgentsFile
 from assay.spec.case_keys import CaseSection, ToolSection, TurnSection
-from assay.spec.schema import InstrumentSection, SpecFile
+from assay.spec.schema import InstrumentSection, SpecFile, models_in
 from assay.spec.scorers import ScorerSection
 from assay.spec.suite import BenchmarkSection, SuiteFile, SuiteSpec
 from assay.spec.team import TeamFile
@@ -163,10 +163,3 @@ def sections_in(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """The models that the fields of a model hold, directly or within a list, mapping or choice."""
     for field in model.model_fields.values():
         yield from models_in(field.annotation)
-
-
-def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from models_in(inner)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from assay.errors import Mistake, SpecError, did_you_mean
+from assay.errors import Mistake, SpecError, known_names
 from assay.plugin.faults import problem_and_hint
 from assay.spec.document import Document, Place, read_document
-from assay.spec.schema import ENTRY_KEYS, RUN_KEYS, Entry, RunSection
+from assay.spec.schema import ENTRY_KEYS, RUN_KEYS, SPEC_KEYS, Entry, RunSection, models_in, names_of
 
 REQUEST = "request"
 """Stands for the file in mistakes of what was given beside it, by options or arguments."""
@@ -101,7 +101,7 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_chan
     origin = Origin(document, (), changes)
     file = _given(document.value)
     source = laid_over(file, changes) | _added(file, changes)
-    mistakes = [*document.mistakes, *_unknown_keys(source, RUN_KEYS | ENTRY_KEYS | {"experiments"}, origin)]
+    mistakes = [*document.mistakes, *_unknown_keys(source, SPEC_KEYS, origin)]
     run = _validated(RunSection, _only(source, RUN_KEYS), origin, mistakes)
     entries = []
     for own, place in _own_parts(source, origin, mistakes):
@@ -162,9 +162,9 @@ def _only(value: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
     return {key: item for key, item in value.items() if key in keys}
 
 
-def _unknown_keys(value: Mapping[str, Any], known: frozenset[str], origin: Origin) -> list[Mistake]:
+def _unknown_keys(value: Mapping[str, Any], known: Collection[str], origin: Origin) -> list[Mistake]:
     return [
-        origin.mistake((key,), "is not a key of a spec.", did_you_mean(key, known))
+        origin.mistake((key,), "is not a key of a spec.", known_names(key, known))
         for key in value
         if key not in known
     ]
@@ -188,7 +188,7 @@ def _own_parts(
     for index, item in enumerate(several):
         place = Origin(origin.document, ("experiments", index), origin.changes)
         if isinstance(item, dict):
-            mistakes += _unknown_keys(item, ENTRY_KEYS, place)
+            mistakes += _unknown_keys(item, tuple(Entry.model_fields), place)
             parts.append((_only(_given(item), ENTRY_KEYS), place))
         else:
             mistakes.append(place.mistake((), "must be a mapping.", "Write: {experiment: NAME}"))
@@ -280,16 +280,13 @@ def _without(value: dict[str, Any], place: Place) -> dict[str, Any]:
 
 
 def _siblings(model: type[BaseModel], place: Place) -> list[str]:
+    """The keys that may stand where one that is not known stands, under their usual names."""
     for part in place[:-1]:
-        field_ = model.model_fields.get(str(part))
-        inner = next((one for one in _sections(field_.annotation)), None) if field_ else None
+        if isinstance(part, int):
+            continue
+        field_ = next((f for n, f in model.model_fields.items() if part in names_of(model, n)), None)
+        inner = next(models_in(field_.annotation), None) if field_ else None
         if inner is None:
             return []
         model = inner
-    return list(model.model_fields)
-
-
-def _sections(annotation: Any) -> list[type[BaseModel]]:
-    """The models in an annotation, also when it says that there may be none."""
-    candidates = (annotation, *getattr(annotation, "__args__", ()))
-    return [one for one in candidates if isinstance(one, type) and issubclass(one, BaseModel)]
+    return [names_of(model, field)[0] for field in model.model_fields]

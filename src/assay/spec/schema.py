@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -250,3 +252,25 @@ class SpecFile(RunSection, OwnEntry):
 
 RUN_KEYS = frozenset(RunSection.model_fields)
 ENTRY_KEYS = frozenset(Entry.model_fields)
+SPEC_KEYS = (*Entry.model_fields, "experiments", *RunSection.model_fields)
+
+
+def names_of(section: type[BaseModel], field: str) -> tuple[str, ...]:
+    """The names under which a field may be written, the usual one first."""
+    alias = section.model_fields[field].validation_alias
+    if isinstance(alias, AliasChoices):
+        return tuple(str(choice) for choice in alias.choices)
+    return (alias,) if isinstance(alias, str) else (field,)
+
+
+def keys_of(section: type[BaseModel]) -> frozenset[str]:
+    """Every name that a section gives a meaning."""
+    return frozenset(name for field in section.model_fields for name in names_of(section, field))
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models in an annotation, also within a list, a mapping or a choice."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from models_in(inner)

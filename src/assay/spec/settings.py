@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.errors import Mistake, SpecError, did_you_mean
+from assay.errors import Mistake, SpecError, did_you_mean, known_names
 from assay.spec.files import matching
 
 FILE = "assay.toml"
@@ -106,7 +106,7 @@ def _mistakes(path: Path, text: str, table: dict[str, Any]) -> Iterator[Mistake]
 def _problem(section: str, key: str, value: Any) -> tuple[str, str]:
     known = _KEYS[section]
     if key not in known:
-        return "is not a setting.", did_you_mean(key, known) or f"There are: {', '.join(sorted(known))}."
+        return "is not a setting.", known_names(key, sorted(known))
     if key in ("load", "agents", "suites") and not _is_texts(value):
         return "must be a list of texts.", 'Write: ["experiments/*.py"]'
     if key == "db" and not isinstance(value, str):

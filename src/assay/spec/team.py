@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from assay.errors import Mistake, SpecError, did_you_mean
+from assay.errors import Mistake, SpecError, did_you_mean, known_names
 from assay.model import Case
 from assay.spec import cases
 from assay.spec.document import Document, Place
@@ -162,7 +162,7 @@ def _only(value: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
 
 def _unknown(value: Mapping[str, Any], known: frozenset[str], origin: Origin) -> list[Mistake]:
     return [
-        origin.mistake((key,), "is not a key of a team.", did_you_mean(key, known))
+        origin.mistake((key,), "is not a key of a team.", known_names(key, sorted(known)))
         for key in value
         if key not in known
     ]

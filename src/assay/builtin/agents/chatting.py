@@ -32,7 +32,6 @@ class ChatAgent(ABC):
         headers: Further HTTP headers.
         retries: How often a request is sent again after a refusal, a server error or a lost connection.
         backoff: Seconds before the first retry; each further one waits twice as long.
-        concurrency: Requests at the same time. Default: the concurrency of the run.
         tools: Tools that the model may call in every case, besides those of the case; OpenAI's and Anthropic's form are read.
     """
 

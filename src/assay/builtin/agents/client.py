@@ -30,7 +30,6 @@ class Client(Command):
         runtime: What the program runs on; compiled builds a C program with the compiler of this machine.
         base_url: Address of the server up to, but without, /chat/completions; http only.
         params: Parameters of the request, sent as they are.
-        concurrency: Processes at the same time. Default: the concurrency of the run.
 
     Example:
         - {name: threaded, type: client, model: "gemma3:latest", runtime: threads}

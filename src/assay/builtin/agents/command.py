@@ -38,7 +38,6 @@ class Command:
         env: Environment variables of the program, besides those of this process.
         params: Sent with every request as `params`.
         max_bytes: The largest answer, in bytes.
-        concurrency: Processes at the same time. Default: the concurrency of the run.
 
     Example:
         - {name: rusty, type: command, command: ["./rusty", "--serve"]}

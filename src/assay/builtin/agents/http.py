@@ -26,7 +26,6 @@ class Http:
         retries: How often a request is sent again after a refusal, a server error or a lost connection.
         backoff: Seconds before the first retry; each further one waits twice as long.
         max_bytes: The largest answer, in bytes.
-        concurrency: Requests at the same time. Default: the concurrency of the run.
 
     Example:
         - {name: web, type: http, url: "http://127.0.0.1:9000/ask", headers: {Authorization: "Bearer ${WEB_TOKEN}"}}
