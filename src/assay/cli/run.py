@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +155,7 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
             plan = running.prepare(_request(str(target), options, store), session.settings, store)
         formats = chosen_formats(options)
         _warn_of_unknown_costs(session, plan)
+        _warn_of_cases(session, plan)
         if dry_run:
             return preview(session, plan, store)
         _announce(session, plan, store)
@@ -272,6 +273,16 @@ def _until(options: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value is not None}
 
 
+def _warn_of_cases(session: Session, plan: Plan) -> None:
+    """Before anything is asked: a run whose cases cannot be scored costs as much as one whose cases can."""
+    if plan.suite is None:
+        return
+    from assay.plan.case_warnings import case_doubts
+
+    for warning in case_doubts(plan.suite):
+        session.say(f"Warning: {warning}")
+
+
 def _warn_of_unknown_costs(session: Session, plan: Plan) -> None:
     if plan.budget.usd is None:
         return
@@ -296,7 +307,10 @@ def preview(session: Session, plan: Plan, store: Store) -> int:
     from assay.report.preview import preview_document, print_preview
 
     if session.is_json:
-        session.emit(preview_document(plan, forecast(plan, store)))
+        from assay.plan.case_warnings import case_doubts
+
+        warnings = [asdict(doubt) for doubt in case_doubts(plan.suite)]
+        session.emit({**preview_document(plan, forecast(plan, store)), "warnings": warnings})
     else:
         print_preview(plan, forecast(plan, store), session.console())
         session.next("the same command without --dry-run")

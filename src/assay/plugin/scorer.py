@@ -38,6 +38,10 @@ class Scorer(Protocol):
 
     Judges without side effects on what it is shown. An exception is the scorer's fault, not the agent's.
     One that puts questions to agents has an attribute `asks`: their definitions, so that their cost can be foreseen.
+
+    Two more attributes are optional tuples of names. `needs_one_of`: keys of the case or options of the scorer, without
+    all of which it cannot score, such as ("expected", "pattern"); cases that have none are warned about before a run.
+    `reads`: further keys of the case that it reads, so that a misspelt one is noticed.
     """
 
     def score(self, judged: Judged) -> Awaitable[Judgement] | Judgement: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import hashlib
 import io
 import json
@@ -143,11 +144,18 @@ def _listed(value: Any, document: Document) -> list[Row]:
 
 
 def cases_of(
-    rows: Iterable[Row], expected_outputs: list[Any] | None, root: Path, mistakes: list[Mistake]
+    rows: Iterable[Row],
+    expected_outputs: list[Any] | None,
+    root: Path,
+    mistakes: list[Mistake],
+    seen: dict[str, Row] | None = None,
 ) -> list[Case]:
-    """Every row that is a case; `expected_outputs` are for those that have no right output of their own."""
+    """Every row that is a case; `expected_outputs` are for those that have no right output of their own.
+
+    `seen` receives the rows by the ids of their cases.
+    """
     cases: list[Case] = []
-    seen: dict[str, Row] = {}
+    seen = {} if seen is None else seen
     for number, row in enumerate(rows):
         expected = expected_outputs[number] if expected_outputs and number < len(expected_outputs) else None
         try:
@@ -172,7 +180,8 @@ def _case(row: Any, number: int, expected: Any, root: Path) -> Case:
         raise ValueError("'turns' must be a list of at least one turn.")
     found = _first(row, _INPUT)
     if found is None and not turns:
-        raise ValueError("has no 'input'.")
+        near = next((hint for key in row if (hint := _near_input(key))), "")
+        raise ValueError(f"has no 'input'. {near}".strip())
     own_expected = _first(row, _EXPECTED)
     return Case(
         id=_id(row.get("id"), number),
@@ -192,6 +201,15 @@ def _first(row: dict[str, Any], keys: Iterable[str]) -> Any:
         if (value := row.get(key)) is not None:
             return value
     return None
+
+
+def _near_input(key: str) -> str:
+    """
+    >>> _near_input("inptu")
+    "Did you mean 'input' by 'inptu'?"
+    """
+    near = difflib.get_close_matches(key, _INPUT, n=1, cutoff=0.75)
+    return f"Did you mean '{near[0]}' by '{key}'?" if near else ""
 
 
 def _id(value: Any, number: int) -> str:

@@ -67,6 +67,8 @@ class Document:
     lines: dict[Place, int] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
     """Faults that left the rest readable, such as a key that stands twice."""
+    cases: dict[tuple[str, str], tuple[str, int | None, str]] = field(default_factory=dict)
+    """File, line and key of each case that the document holds or names, by the ids of benchmark and case."""
 
     def line(self, place: Place) -> int | None:
         """The line of the nearest enclosing key that the file really has."""

@@ -5,6 +5,7 @@ import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 from assay.builtin.scorers.options import refused
 from assay.builtin.scorers.texts import (
@@ -34,6 +35,9 @@ class Choice:
     Example:
         scorer: {name: choice, choices: [A, B, C, D]}
     """
+
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
+    reads: ClassVar[tuple[str, ...]] = ("choices",)
 
     def __init__(self, *, choices: Sequence[object] | Mapping[str, object] | str | None = None) -> None:
         self._choices = None

@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from assay.builtin.scorers.fences import fenced_blocks
 from assay.builtin.scorers.options import flag, number
@@ -47,6 +47,9 @@ class Code:
     Example:
         scorer: {name: code, seconds: 5, partial: true}
     """
+
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected", "tests")
+    reads: ClassVar[tuple[str, ...]] = ("tests", "entry_point")
 
     def __init__(self, *, seconds: float = 10.0, memory_mb: float = 512.0, partial: bool = False) -> None:
         self._seconds = number("code", "seconds", seconds, 0.1, 3600)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from assay.builtin.scorers.options import flag, one_of, texts
 from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, alternatives, is_missing, text_of
@@ -20,6 +20,8 @@ class Contains:
     Example:
         scorer: {name: contains, texts: [refund, "14 days"], mode: all}
     """
+
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected", "texts")
 
     def __init__(
         self,

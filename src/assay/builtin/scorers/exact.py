@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import ClassVar
+
 from assay.builtin.scorers.options import flag
 from assay.builtin.scorers.texts import NOTHING_EXPECTED, RIGHT, WRONG, is_missing, text_of
 from assay.builtin.scorers.values import Likeness
@@ -17,6 +19,8 @@ class Exact:
     Example:
         scorer: {name: exact, case_sensitive: false}
     """
+
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
 
     def __init__(self, *, case_sensitive: bool = True) -> None:
         self._case_sensitive = flag("exact", "case_sensitive", case_sensitive)

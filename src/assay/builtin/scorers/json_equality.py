@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, ClassVar
 
 from assay.builtin.scorers.fences import NOT_JSON, json_value
 from assay.builtin.scorers.options import flag, number
@@ -24,6 +24,8 @@ class JsonEquality:
     Example:
         scorer: {name: json, ignore_order: true, partial: true}
     """
+
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
 
     def __init__(
         self,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from assay.builtin.scorers.fences import NOT_JSON, json_value
 from assay.builtin.scorers.options import refused
@@ -20,6 +20,8 @@ class JsonSchema:
     Example:
         scorer: {name: json_schema, schema: {type: object, required: [amount]}}
     """
+
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected", "schema")
 
     def __init__(self, *, schema: Mapping[str, object] | bool | None = None) -> None:
         self._jsonschema = _jsonschema()

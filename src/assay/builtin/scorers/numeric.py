@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 from assay.builtin.scorers.numbers import Number, number_in
 from assay.builtin.scorers.options import number, one_of
@@ -31,6 +31,8 @@ class Numeric:
     Example:
         scorer: {name: numeric, relative: 0.01}
     """
+
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
 
     def __init__(
         self,

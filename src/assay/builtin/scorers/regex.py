@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import ClassVar, Literal
 
 from assay.builtin.scorers.options import flag, number, one_of, refused
 from assay.builtin.scorers.pattern_watch import PatternWatch, TooSlow
@@ -28,6 +28,8 @@ class Regex:
     Example:
         scorer: {name: regex, pattern: '\\d{4}-\\d{2}-\\d{2}', mode: fullmatch}
     """
+
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected", "pattern")
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import ClassVar
 
 from assay.builtin.scorers.distance import common_length, edit_distance, ends_in_common
 from assay.builtin.scorers.options import threshold
@@ -23,6 +24,8 @@ class F1:
         scorer: {name: f1, threshold: 0.8}
     """
 
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
+
     def __init__(self, *, threshold: float | None = None) -> None:
         self._threshold = _threshold("f1", threshold)
 
@@ -40,6 +43,8 @@ class RougeL:
         scorer: {name: rouge_l, threshold: 0.8}
     """
 
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
+
     def __init__(self, *, threshold: float | None = None) -> None:
         self._threshold = _threshold("rouge_l", threshold)
 
@@ -56,6 +61,8 @@ class Edit:
     Example:
         scorer: {name: edit, threshold: 0.8}
     """
+
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
 
     def __init__(self, *, threshold: float | None = None) -> None:
         self._threshold = _threshold("edit", threshold)

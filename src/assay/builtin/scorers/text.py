@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import ClassVar
+
 from assay.builtin.scorers.options import flag
 from assay.builtin.scorers.texts import best_likeness, normalised
 from assay.plugin.scorer import Judged, Judgement
@@ -14,6 +16,8 @@ class Text:
     Example:
         scorer: {name: text, drop_articles: false}
     """
+
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected",)
 
     def __init__(self, *, drop_articles: bool = True) -> None:
         self._drop_articles = flag("text", "drop_articles", drop_articles)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from assay.builtin.scorers.matching import common_in_order, placements
 from assay.builtin.scorers.options import flag, number, one_of
@@ -34,6 +34,9 @@ class ToolCalls:
     Example:
         scorer: {name: tool_calls, arguments: subset}
     """
+
+    needs_one_of: ClassVar[tuple[str, ...]] = ("expected", "expected_calls")
+    reads: ClassVar[tuple[str, ...]] = ("expected_calls",)
 
     def __init__(
         self,
