@@ -95,5 +95,5 @@ def test_ratings_by_different_references_have_different_yardsticks() -> None:
 
 
 def test_quantities_next_to_nothing_leave_marks_that_are_numbers() -> None:
-    rows = [ok("a", None, tokens=0.0), failed("b", tokens=1.1e-308)]
+    rows = [ok("a", 0.0, tokens=0.0), failed("b", tokens=1.1e-308)]
     assert np.isfinite(rated(rows, {"tokens": 100.0}).marks["efficiency"]).all()

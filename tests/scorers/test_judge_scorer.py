@@ -85,11 +85,19 @@ def test_criteria_become_scores_of_their_own(stable: Stable) -> None:
         "completeness",
         {"name": "relevance", "description": "to the point"},
     ]
-    reply = {"reason": "well", "scores": {"Correctness": 5, "completeness": {"score": 3}}}
+    reply = {"reason": "well", "scores": {"Correctness": 5, "completeness": {"score": 3}, "relevance": 1}}
     found = judged(judge(stable, agent=steady(reply), criteria=criteria))
-    assert dict(found.parts) == {"correctness": 1.0, "completeness": 0.5, "relevance": None}
-    assert (found.value, found.reason) == (0.875, "well")
+    assert dict(found.parts) == {"correctness": 1.0, "completeness": 0.5, "relevance": 0.0}
+    assert (found.value, found.reason) == (0.7, "well")
     assert "- relevance: to the point" in str(Steady.asked[0].input)
+
+
+def test_an_output_is_unscored_when_the_judge_gives_no_mark_for_one_of_the_criteria(stable: Stable) -> None:
+    reply = {"scores": {"correctness": 5}}
+    found = judged(judge(stable, agent=steady(reply), criteria=["correctness", "relevance"]))
+    assert found.value is None
+    assert "relevance" in found.reason
+    assert dict(found.parts) == {"correctness": 1.0, "relevance": None}
 
 
 def test_criteria_may_be_marked_in_words(stable: Stable) -> None:

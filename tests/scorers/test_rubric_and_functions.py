@@ -25,11 +25,16 @@ def test_a_rubric_weighs_its_criteria_and_shows_each_under_its_name() -> None:
     assert found.reason == "completeness: missing: 'France'"
 
 
-def test_a_criterion_that_cannot_be_judged_is_left_out_of_the_mean() -> None:
+def test_a_rubric_with_a_criterion_that_cannot_be_judged_is_unscored_and_shows_the_others() -> None:
     criteria = [{"numeric": 5}, {"name": "look", "scorer": "tests.scorers.own_scorers:cannot_say"}]
     found = judgement("rubric", "It is 5.", None, criteria=criteria)
-    assert found.value == 1.0
+    assert found.value is None
     assert dict(found.parts) == {"numeric": 1.0, "look": None}
+
+
+def test_a_criterion_without_weight_that_cannot_be_judged_leaves_the_rubric_scored() -> None:
+    look = {"name": "look", "weight": 0, "scorer": "tests.scorers.own_scorers:cannot_say"}
+    assert value("rubric", "It is 5.", None, criteria=[{"numeric": 5}, look]) == 1.0
 
 
 def test_a_rubric_of_which_nothing_can_be_judged_is_unscored() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from assay.analysis.compare import matching_trials
 from assay.analysis.findings import early_end
+from assay.analysis.scorer_failures import unscored_sides
 from assay.analysis.treatment import differing_params
 from assay.model import Doubt, Environment, Kind, Report, TrialReport
 
@@ -41,7 +42,8 @@ def comparable(a: Report, b: Report) -> tuple[Doubt, ...]:
         for first, second in by_runs(a, b)
         for doubt in (*_environments(first, second), *_early_ends(first, second))
     )
-    return tuple(dict.fromkeys((*doubts, *_kinds(a, b), *_params(a, b), *_unmatched(a, b))))
+    found = (*unscored_sides(a, b), *doubts, *_kinds(a, b), *_params(a, b), *_unmatched(a, b))
+    return tuple(dict.fromkeys(found))
 
 
 def by_runs(a: Report, b: Report) -> list[tuple[Report, Report]]:

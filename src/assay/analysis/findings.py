@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from assay.analysis.budget import budget_doubts
+from assay.analysis.scorer_failures import scorer_doubts
 from assay.analysis.treatment import alike_but_for, identical_arms, settings_not_taken, settings_not_told
 from assay.model import AxisEffect, BestPoint, Doubt, Isolation, Question, Report, Run, Suite, TrialReport
 from assay.units import count
@@ -33,6 +34,7 @@ def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None
         apart = read_apart(trials)
         trials, swept, teams, stress = apart.trials, apart.swept, apart.teams, apart.stress
     doubts = (
+        *(doubt for trial in trials for doubt in scorer_doubts(trial, run.id)),
         *_about_treatment(trials),
         *_about_run(run),
         *budget_doubts(run, trials),

@@ -68,6 +68,9 @@ def doubts(
         for names, told in _alike({agent: listed for agent, listed in stale.items() if listed}):
             yield f"{names} on {told}: stale, {reason}."
     for one in contenders:
+        if unscored := sum(rated.unscored for rated in one.ratings.values() if rated.scored):
+            yield f"{one.agent}: {unscored} executions are unscored, so its accuracy rests on the others."
+    for one in contenders:
         if unpriced := sum(rated.unpriced for rated in one.ratings.values()):
             yield f"{one.agent}: the cost of {unpriced} failed executions is unknown, so its cost is rated too well."
     for benchmark in benchmarks:

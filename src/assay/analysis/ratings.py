@@ -76,7 +76,13 @@ def rate(
         attempted=len({c for c, s in zip(table.cases, table.statuses, strict=True) if s != "cancelled"}),
         unpriced=_unknown(tally, "usd"),
         names=tuple(tally.names),
-        marks=_compact(marks_of(tally, {name: one.value for name, one in reference.items()})),
+        marks=_compact(
+            {
+                name: marks
+                for name, marks in marks_of(tally, {n: one.value for n, one in reference.items()}).items()
+                if found[name].rating.value is not None
+            }
+        ),
         rounds=_rounds(table, {name: one.rating.value for name, one in found.items()}),
     )
 
@@ -271,7 +277,7 @@ def _doubts(tally: Tally, unscored: int) -> Iterator[str]:
         alone = "one repetition a case" if tally.executions.max() == 1 else "no case was judged twice"
         yield f"{alone}: consistency cannot be seen and counts as 1"
     if unscored:
-        yield f"{unscored} executions are unscored and count nowhere"
+        yield f"{unscored} executions are unscored and left out of accuracy"
     if 0 < len(tally.names) < 20 and tally.has_cases:
         many = "one case" if len(tally.names) == 1 else f"{len(tally.names)} cases"
         yield f"{many} only: the intervals are wide"

@@ -63,7 +63,7 @@ def tally_of(table: CaseTable, pass_mark: float) -> Tally:
     counts = ~np.isin(statuses, list(_NOT_COUNTED))
     names, index = np.unique(np.asarray(table.cases, dtype=object)[counts].astype(str), return_inverse=True)
     is_ok = statuses[counts] == "ok"
-    score = np.where(is_ok, _column(table, "score")[counts], 0.0 if table.is_judged else np.nan)
+    score = np.array([np.nan if value is None else value for value in _scores(table)], dtype=float)[counts]
     is_scored = ~np.isnan(score)
 
     def per_case(values: NDArray[np.generic]) -> Floats:
@@ -198,15 +198,25 @@ def case_series(table: CaseTable) -> dict[str, Series]:
 
 
 def _counted(name: str, table: CaseTable, column: Sequence[float | None]) -> list[float | None]:
-    """Values of ok executions; an execution in which the agent failed has the score 0."""
-    pairs = zip(table.statuses, column, strict=True)
+    """Values of ok executions; for scores also the 0 of executions in which the agent failed."""
     if name == "score":
-        return [value if status == "ok" else _score_of_failure(status) for status, value in pairs]
-    return [value if status == "ok" else None for status, value in pairs]
+        return _scores(table)
+    return [value if status == "ok" else None for status, value in zip(table.statuses, column, strict=True)]
 
 
-def _score_of_failure(status: str) -> float | None:
-    return None if status in _NOT_COUNTED else 0.0
+def _scores(table: CaseTable) -> list[float | None]:
+    """The score of each execution; 0 where the agent failed.
+
+    If outputs were there to be scored and no scorer judged a single one of them, failures have no score either: their zeros
+    alone would say that the agent is always wrong.
+    """
+    column = table.metrics.get("score") or [None] * len(table.cases)
+    of_ok = [value for status, value in zip(table.statuses, column, strict=True) if status == "ok"]
+    failure = None if not table.is_judged or (of_ok and all(value is None for value in of_ok)) else 0.0
+    return [
+        value if status == "ok" else None if status in _NOT_COUNTED else failure
+        for status, value in zip(table.statuses, column, strict=True)
+    ]
 
 
 def case_number(case: str) -> int:

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("ref", metavar="[RUN]", default="last")
 @common
-def rescore(session: Session, ref: str) -> None:
-    """Judge the outputs of RUN again with the scorers of its suite, without running anything."""
+def rescore(session: Session, ref: str) -> int:
+    """Score the stored outputs of RUN again with the scorers of its suite; no agent is run.
+
+    Exits with 1 if a scorer fails on most of them.
+    """
     from assay.pipeline import rating, reporting
     from assay.report.document import run_document
 
@@ -26,11 +29,12 @@ def rescore(session: Session, ref: str) -> None:
         done = rating.rescore(store, ref)
         changed = _changed(before, _scores(store, done.run.id))
         report = reporting.report_of(store, done.run.id)
+    code = 1 if any(trial.is_scoring_failed for trial in report.trials) else 0
     if session.is_json:
         spent = {"spent": asdict(done.spent)} if done.spent else {}
         told = {"scores": len(before), "scores_changed": changed}
         session.emit({**run_document(report, with_executions=False), **spent, **told})
-        return
+        return code
     from assay.report.console import print_report
     from assay.report.contests import judging_text
     from assay.units import count, counted
@@ -40,6 +44,7 @@ def rescore(session: Session, ref: str) -> None:
     if done.spent:
         session.say(f"Judging again took {judging_text(done.spent)}.")
     session.next(f"assay show {done.run.id}", f"assay report {done.run.id} --format html")
+    return code
 
 
 def _scores(store: Store, ref: str) -> list[float | None]:

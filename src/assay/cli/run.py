@@ -356,6 +356,10 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
         session.say("The budget is used up. What was finished is kept.")
         session.next(f"assay run --resume {run_id} {_doubled(report.run.budget)}", f"assay show {run_id}")
         return 1
+    if unscored := [trial.name for trial in report.trials if trial.is_scoring_failed]:
+        session.say(f"Scoring failed on most executions of {', '.join(unscored)}. The outputs are kept.")
+        session.next(f"assay rescore {run_id}", f"assay show {run_id}")
+        return 1
     session.next(f"assay show {run_id}", f"assay report {run_id} --format html")
     return 1 if report.run.state is RunState.FAILED else 0
 

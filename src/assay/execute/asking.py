@@ -17,6 +17,7 @@ from typing import Any
 from assay.execute.agents import Stable
 from assay.execute.capture import Printed, capture_prints
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
+from assay.execute.judge_retries import report_retries_of
 from assay.execute.judging import Panel, score_detail, score_measurements
 from assay.execute.outcome import plain
 from assay.execute.patience import DEFAULT_SECONDS
@@ -179,7 +180,7 @@ class Asker:
                 pulse.enter(Stage.JUDGING)
                 waiting = self._panel.judge(case, talk.answers, talk.scores)
                 if waiting is not None:
-                    self._stable.settled(waiting)
+                    self._stable.settled(report_retries_of(waiting, pulse.count_judge_retry))
             pulse.end()
             execution = self._execution(phase, case, repetition, started, talk, ending)
             log = read_log()
@@ -202,7 +203,8 @@ class Asker:
             if phase is Phase.MEASURED:
                 self._meter_talk(talk)
             if ending is WELL:
-                await self._panel.judged(case, talk.answers, talk.scores)
+                judging = self._panel.judged(case, talk.answers, talk.scores)
+                await report_retries_of(judging, pulse.count_judge_retry)
             execution = self._execution(phase, case, repetition, started, talk, ending)
             log = printed.text()
             ended.append(replace(execution, log=log) if log else execution)

@@ -1,11 +1,11 @@
-"""Outputs are judged by the scorers of a benchmark; a scorer that fails leaves the case unscored, and says why."""
+"""Outputs are judged by the scorers of a benchmark. If a scorer with weight fails, the execution is unscored as a whole."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.errors import PlanError
@@ -74,12 +74,12 @@ class Panel:
     def judge(self, case: Case, answers: Sequence[Answer], scores: list[Score]) -> Any:
         """Judge at once where no scorer waits for anything; otherwise hand back what has to be awaited."""
         waiting = []
-        for use, scorer, judged in self._due(case, answers):
-            result = _ventured(scorer, judged)
+        for due in self._due(case, answers):
+            result = _ventured(due.scorer, due.judged)
             if isinstance(result, Judgement):
-                scores += _scores(use, result)
+                scores += _scores(due, result)
             else:
-                waiting.append((use, result))
+                waiting.append((due, result))
         return self._rest(waiting, scores) if waiting else None
 
     async def judged(self, case: Case, answers: Sequence[Answer], scores: list[Score]) -> None:
@@ -87,25 +87,41 @@ class Panel:
         if waiting is not None:
             await waiting
 
-    async def _rest(self, waiting: list[tuple[ScorerUse, Any]], scores: list[Score]) -> None:
-        for use, awaitable in waiting:
+    async def _rest(self, waiting: list[tuple[_Due, Any]], scores: list[Score]) -> None:
+        for due, awaitable in waiting:
             try:
                 judgement = _checked(await awaitable)
             except Exception as error:
                 judgement = _failed(error)
-            scores += _scores(use, judgement)
+            scores += _scores(due, judgement)
 
-    def _due(self, case: Case, answers: Sequence[Answer]) -> Iterator[tuple[ScorerUse, Scorer, Judged]]:
+    def _due(self, case: Case, answers: Sequence[Answer]) -> Iterator[_Due]:
         if not case.turns:
             judged = Judged(answers[-1].output, case.expected, case, answers[-1].tool_calls)
-            yield from ((use, scorer, judged) for use, scorer in self._usual)
+            yield from (_Due(use, scorer, judged) for use, scorer in self._usual)
             return
-        for number, (turn, answer) in enumerate(zip(_checks(case), answers, strict=True), 1):
-            if turn.expected is None and not turn.scorers and number < len(answers):
+        turns = _checks(case)
+        has_checks = [turn.expected is not None or bool(turn.scorers) for turn in turns]
+        for number, (turn, answer) in enumerate(zip(turns, answers, strict=True), 1):
+            if not has_checks[number - 1] and number < len(answers):
                 continue
             judged = Judged(answer.output, turn.expected, case, answer.tool_calls)
+            is_optional = not has_checks[number - 1] and any(has_checks)
             for use in turn.scorers or self._uses:
-                yield _of_turn(use, number, len(answers)), self._made[_key(use)], judged
+                named = _of_turn(use, number, len(answers))
+                yield _Due(named, self._made[_key(use)], judged, is_optional)
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """One judgement to make."""
+
+    use: ScorerUse
+    scorer: Scorer
+    judged: Judged
+    is_optional: bool = False
+    """The last turn of a conversation that says what is right only of earlier turns: scorers that need an expected output
+    do not apply to it, and that is no failure."""
 
 
 def _checks(case: Case) -> tuple[Turn, ...]:
@@ -150,12 +166,13 @@ def _failed(error: Exception) -> Judgement:
     return Judgement(None, f"the scorer failed: {type(error).__name__}: {error}")
 
 
-def _scores(use: ScorerUse, judgement: Judgement) -> list[Score]:
+def _scores(due: _Due, judgement: Judgement) -> list[Score]:
     """The score and its parts, which are shown but not counted: the score is made of them already."""
-    name = use.score_name
+    name = due.use.score_name
+    weight = 0.0 if due.is_optional and judgement.value is None else due.use.weight
     turn = name[: name.index(".") + 1] if _TURN.match(name) else ""
     parts = [Score(f"{turn}{part}", value, 0.0) for part, value in judgement.parts.items()]
-    return [Score(name, judgement.value, use.weight, judgement.reason, judgement.spent), *parts]
+    return [Score(name, judgement.value, weight, judgement.reason, judgement.spent), *parts]
 
 
 def judged_again(
@@ -200,15 +217,22 @@ def _called(call: Mapping[str, Any]) -> ToolCall:
 
 
 def score_measurements(scores: Sequence[Score]) -> dict[str, float]:
-    """Each named score, and `score`, their weighted mean; what is unscored counts nowhere. And what judging used up."""
-    judged = [(score, score.value) for score in scores if score.value is not None]
-    found = {f"score.{score.name}": value for score, value in judged}
-    weight = sum(score.weight for score, _ in judged)
-    if weight > 0:
-        found["score"] = sum(value * score.weight for score, value in judged) / weight
+    """Each named score, `score` as their weighted mean, and what judging used up."""
+    found = {f"score.{score.name}": score.value for score in scores if score.value is not None}
+    if (mean := weighted_score(scores)) is not None:
+        found["score"] = mean
     if spent := [score.spent for score in scores if score.spent]:
         found.update(together(spent))
     return found
+
+
+def weighted_score(scores: Sequence[Score]) -> float | None:
+    """The weighted mean; None if any score with a weight is missing, because a mean of the others is another measure."""
+    values = [(score.value, score.weight) for score in scores if score.weight > 0]
+    known = [(value, weight) for value, weight in values if value is not None]
+    if not known or len(known) < len(values):
+        return None
+    return sum(value * weight for value, weight in known) / sum(weight for _, weight in known)
 
 
 def score_detail(scores: Sequence[Score]) -> dict[str, Any]:

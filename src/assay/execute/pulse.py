@@ -91,6 +91,13 @@ class Pulse:
         self._numbers[2] = 0
         self._numbers[3] = 3  # Stage.BETWEEN
 
+    def count_judge_retry(self) -> None:
+        self._numbers[4] += 1
+
+    def judge_retries(self) -> int:
+        """Requests of judges that the worker has sent again so far."""
+        return self._numbers[4]
+
     def read(self) -> Beat:
         """What an experiment may have written over is not trusted to be a phase and a stage."""
         code, repetition, since_ns, stage = self._numbers[:4].tolist()

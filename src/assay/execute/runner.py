@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -128,6 +129,7 @@ class _Pending:
     versions: dict[int, str] = field(default_factory=dict)
     settled: list[tuple[int, int]] = field(default_factory=list)
     usage: dict[int, Usage] = field(default_factory=dict)
+    judge_retries: Counter[int] = field(default_factory=Counter)
     since: float = field(default_factory=monotonic)
 
     def add(self, batch: Batch) -> None:
@@ -140,11 +142,18 @@ class _Pending:
         self.settled += batch.settled
         for trial, used in batch.usage.items():
             self.usage[trial] = used.together_with(self.usage.get(trial, Usage()))
+        self.judge_retries.update(batch.judge_retries)
 
     @property
     def is_empty(self) -> bool:
         return not (
-            self.executions or self.artifacts or self.stopped or self.costs or self.unmeasured or self.settled
+            self.executions
+            or self.artifacts
+            or self.stopped
+            or self.costs
+            or self.unmeasured
+            or self.settled
+            or self.judge_retries
         )
 
     def is_due(self) -> bool:
@@ -162,6 +171,7 @@ class _Pending:
             self.versions,
             tuple(self.settled),
             self.usage,
+            self.judge_retries,
         )
 
 

@@ -68,6 +68,7 @@ class Worker:
         self._is_garbled = False
         self._unread: list[bytes] = []
         self._next_look = 0.0
+        self._retries_seen = 0
         self._memory_limit = job.limits.memory_bytes or most_of_the_memory()
         with contextlib.ExitStack() as opened:
             self.fd = self._start(attempt, opened)
@@ -114,7 +115,13 @@ class Worker:
             self._is_settled = self._is_settled or bool(batch.settled)
             for execution in batch.executions:
                 self._account.take(execution)
-        return batches
+        return [*batches, *self._judge_retries()]
+
+    def _judge_retries(self) -> Iterator[Batch]:
+        seen = self._pulse.judge_retries()
+        if seen > self._retries_seen:
+            yield Batch(judge_retries={self.job.trial: seen - self._retries_seen})
+            self._retries_seen = seen
 
     def _lines(self) -> list[bytes]:
         # Whether it has exited is asked before reading: what it wrote until then is in the pipe by now. The end of

@@ -104,3 +104,5 @@ class Batch:
     """(trial, process) pairs whose job is done."""
     usage: Mapping[int, Usage] = field(default_factory=dict)
     """Trial to what a job of it took; those of several jobs add up."""
+    judge_retries: Mapping[int, int] = field(default_factory=dict)
+    """Trial to the requests of its judges that were sent again since the last batch; for the progress line, not stored."""

@@ -166,6 +166,38 @@ class Ratings:
     """Dimension to what each case says of it: two agents are told apart by these, case by case."""
     rounds: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False)
     """Of what the machine has a part in: dimension to the number of rounds, and by how much a round's rating varies."""
+    expects_scores: bool = field(default=True, compare=False)
+    """False for a benchmark without expected outputs and without a scorer of its own: there is nothing to score."""
+
+    @property
+    def scored(self) -> int:
+        """Ok executions that every weighted scorer judged."""
+        return self.outcomes.get("pass", 0) + self.outcomes.get("fail", 0)
+
+    @property
+    def is_scoring_failed(self) -> bool:
+        """Whether more than half of the ok executions are unscored although they should have a score."""
+        return self.expects_scores and is_mostly_unscored(self.outcomes, self.unscored)
+
+
+def is_mostly_unscored(outcomes: Mapping[str, int], unscored: int) -> bool:
+    """Whether more than half of the ok executions have no score."""
+    return unscored > outcomes.get("pass", 0) + outcomes.get("fail", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerFailure:
+    """A scorer that could not judge some outputs of a trial."""
+
+    scorer: str
+    failed: int
+    """Ok measured executions that it could not judge."""
+    of: int
+    """Ok measured executions."""
+    weight: float
+    """0 is informational: its failures leave the execution scored."""
+    reason: str
+    """Of the first failure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from assay.model.estimate import Estimate
 from assay.model.execution import Artifact, Execution
 from assay.model.metric import Kind, Metric
-from assay.model.rating import Judging, Ratings
+from assay.model.rating import Judging, Ratings, ScorerFailure
 from assay.model.run import Run, StoredTrial
 from assay.model.suite import Suite
 
@@ -104,6 +104,8 @@ class TrialReport:
     """Metrics that a benchmark wants to be shown first."""
     judging: Judging | None = None
     """None where no judge was asked."""
+    scorer_failures: tuple[ScorerFailure, ...] = ()
+    """Scorers that could not judge some of its outputs."""
     definition: str = ""
     """Hash of the benchmark of a suite as it was asked; empty where that is code, or not known."""
 
@@ -114,6 +116,11 @@ class TrialReport:
     @property
     def ok(self) -> int:
         return self.counts.get("ok", 0)
+
+    @property
+    def is_scoring_failed(self) -> bool:
+        """Whether most of its ok executions are unscored, so that its accuracy says little about the agent."""
+        return self.ratings is not None and self.ratings.is_scoring_failed
 
     @property
     def is_simulated(self) -> bool:

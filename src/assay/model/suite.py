@@ -104,6 +104,19 @@ class Benchmark:
     def asks_agents(self) -> bool:
         return self.experiment == ASK
 
+    @property
+    def expects_scores(self) -> bool:
+        """Whether outputs are to be scored: not where no case says what is right and the scorer is only the default.
+
+        Nor where no scorer has a weight.
+        """
+        if not any(use.weight for use in self.scorers):
+            return False
+        return self.scorers != (ScorerUse("exact"),) or any(
+            case.expected is not None or any(turn.expected is not None or turn.scorers for turn in case.turns)
+            for case in self.cases
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Suite:

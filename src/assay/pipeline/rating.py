@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.errors import PlanError
@@ -13,11 +13,12 @@ from assay.model import (
     CaseTable,
     Ratings,
     Run,
+    RunState,
     StoredTrial,
     Suite,
 )
 from assay.model.metric import JUDGING
-from assay.model.rating import Judging, is_pass
+from assay.model.rating import Judging, is_mostly_unscored, is_pass
 from assay.plugin import lookup
 from assay.store.store import Store
 
@@ -36,13 +37,38 @@ def rated_table(store: Store, stored: StoredTrial, further: Iterable[str] = ()) 
     return table if stored.trial.agent_use is not None else code_table(table, stored.trial)
 
 
+def state_of(store: Store, run: Run, counts: Sequence[Mapping[str, int]]) -> RunState:
+    """Of a run that is over: failed if a trial has no ok execution, or if most of its ok executions are unscored."""
+    suite = store.suite_of(run.id)
+    has_failed = any(not count.get("ok") for count in counts) or (
+        suite is not None and any(_is_scoring_failed(store, stored, suite) for stored in run.trials)
+    )
+    return RunState.FAILED if has_failed else RunState.COMPLETED
+
+
+def _is_scoring_failed(store: Store, stored: StoredTrial, suite: Suite) -> bool:
+    benchmark = benchmark_of(stored, suite)
+    if not stored.trial.cases or not benchmark.expects_scores:
+        return False
+    from assay.analysis.tally import outcomes_of
+
+    table = replace(rated_table(store, stored), is_judged=True)
+    outcomes = outcomes_of(table, benchmark.rubric.pass_mark)
+    return is_mostly_unscored(outcomes.counts, outcomes.unscored)
+
+
 def ratings_of(store: Store, stored: StoredTrial, suite: Suite, table: CaseTable | None = None) -> Ratings:
     """By the references that are stored with the definition of its benchmark."""
     from assay.analysis.ratings import rate
 
     benchmark = benchmark_of(stored, suite)
     kept = store.trial_references(stored.id)
-    return rate(table or rated_table(store, stored), benchmark.rubric, benchmark.limits, kept)
+    table = table or rated_table(store, stored)
+    if stored.trial.cases and benchmark.expects_scores:
+        # Also where every scorer failed, so that code without a score does not pass.
+        table = replace(table, is_judged=True)
+    ratings = rate(table, benchmark.rubric, benchmark.limits, kept)
+    return replace(ratings, expects_scores=benchmark.expects_scores)
 
 
 def benchmark_of(stored: StoredTrial, suite: Suite) -> Benchmark:
@@ -89,9 +115,22 @@ def rescore(store: Store, ref: str) -> Rescored:
     for stored in (stored for stored in found.trials if stored.trial.cases):
         benchmark = benchmark_of(stored, suite)
         store.rescore(stored.id, judged_again(benchmark, store.scored_executions(stored.id), spent))
+    _update_state(store, found)
     rate_trials(store, found, suite)
     store.refresh()
     return Rescored(store.run(found.id), _judging(together(spent)))
+
+
+def _update_state(store: Store, run: Run) -> None:
+    """A run that failed because its scorers did may be complete now, and the first to tell references."""
+    if run.ended is None or run.state not in (RunState.COMPLETED, RunState.FAILED):
+        return
+    from assay.pipeline.references import establish_references
+
+    state = state_of(store, run, [store.counts(stored.id) for stored in run.trials])
+    if state is RunState.COMPLETED and run.state is RunState.FAILED:
+        establish_references(store, run.id, run.ended)
+    store.finish(run.id, state, run.ended)
 
 
 def _judging(spent: Mapping[str, float]) -> Judging | None:

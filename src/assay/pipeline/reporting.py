@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from assay.analysis.findings import findings
+from assay.analysis.scorer_failures import find_scorer_failures
 from assay.analysis.tally import case_series
 from assay.analysis.trial import estimated
 from assay.errors import LookupFailed, MissingExtra, PlanError, no_such
@@ -20,8 +21,8 @@ from assay.model import (
     Suite,
     TrialReport,
 )
-from assay.model.rating import RATED_BY
-from assay.pipeline.rating import rated_table, ratings_of
+from assay.model.rating import RATED_BY, ScorerFailure
+from assay.pipeline.rating import benchmark_of, rated_table, ratings_of
 from assay.plan.case_warnings import case_doubts
 from assay.plugin import lookup
 from assay.report.document import seed_result
@@ -62,6 +63,8 @@ def trial_report_of(store: Store, stored: StoredTrial, suite: Suite | None) -> T
         judging=store.judging(stored.id) if table is not None else None,
         definition=_definition(stored, suite),
     )
+    if report.ratings is not None and suite is not None:
+        report = replace(report, scorer_failures=_scorer_failures(report, suite))
     return estimated(report, declared_metrics(stored))
 
 
@@ -70,6 +73,16 @@ def _leads(stored: StoredTrial, suite: Suite | None) -> tuple[str, ...]:
     asked = suite.benchmarks if suite is not None and stored.trial.suite == suite.name else ()
     wanted = next((one.metrics_measured for one in asked if one.id == stored.trial.benchmark), ())
     return tuple(dict.fromkeys(metric for name in wanted for metric in RATED_BY.get(name, (name,))))
+
+
+def _scorer_failures(report: TrialReport, suite: Suite) -> tuple[ScorerFailure, ...]:
+    """Executions are looked through only where some may lack a score."""
+    benchmark = benchmark_of(report.stored, suite)
+    assert report.ratings is not None
+    has_unweighted = any(use.weight == 0 for use in benchmark.scorers)
+    if not benchmark.expects_scores or not (report.ratings.unscored or has_unweighted):
+        return ()
+    return find_scorer_failures(report.executions, benchmark)
 
 
 def _definition(stored: StoredTrial, suite: Suite | None) -> str:

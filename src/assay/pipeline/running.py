@@ -371,8 +371,9 @@ def _final_state(store: Store, begun: Run, is_interrupted: bool, spending: Spend
     counts = [store.counts(stored.id) for stored in begun.trials]
     if spending.is_over and not _is_all_done(begun, counts):
         return RunState.OVER_BUDGET
-    has_failed = any(not count.get("ok") for count in counts)
-    return RunState.FAILED if has_failed else RunState.COMPLETED
+    from assay.pipeline.rating import state_of
+
+    return state_of(store, begun, counts)
 
 
 def _is_all_done(begun: Run, counts: Sequence[Mapping[str, int]]) -> bool:

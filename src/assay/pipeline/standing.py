@@ -150,7 +150,10 @@ def _contest(store: Store, name: str, category: str, entries: Sequence[Entry], n
         category,
         store.benchmarks(name),
         _contenders(store, done, now) if done else [],
-        [f"Not one execution of {agent} was ok on {', '.join(names)}." for agent, names in failed.items()],
+        [
+            f"{agent} has no ok and scored execution on {', '.join(names)}, so it is not ranked there."
+            for agent, names in failed.items()
+        ],
     )
 
 
@@ -171,7 +174,7 @@ def _nothing(chosen: Filter, failed: Sequence[str]) -> str:
     ]
     told = f"There are no results{''.join(asked)} to rank."
     if failed:
-        return f"{told} Not one execution of {', '.join(failed)} was ok. See why: assay show last"
+        return f"{told} {', '.join(failed)}: no execution was ok and scored. See why: assay show last"
     if chosen.tag or chosen.since:
         return f"{told} Ask for more: without --tag, --days and --since."
     return f"{told} Make some: assay run SUITE --agent A --agent B"
@@ -206,7 +209,7 @@ def _why_stale(entry: Entry, now: datetime) -> str:
     if not entry.is_current:
         return "the benchmark has changed since, so it tells nobody apart"
     if entry.failed is not None and entry.failed > entry.started:
-        return "not one execution of a newer run was ok"
+        return "a newer run has no ok and scored execution"
     if entry.given_up is not None and entry.given_up > entry.started:
         return "a newer run was given up half way"
     days = (now - entry.ended).days

@@ -207,6 +207,8 @@ def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
         "rating_warnings": list(ratings.doubts),
         "outcomes": dict(ratings.outcomes),
         "unscored": ratings.unscored,
+        "scoring_failed": ratings.is_scoring_failed,
+        "scorer_failures": [asdict(failure) for failure in trial.scorer_failures],
         "cases": ratings.cases,
         "solved": ratings.solved,
         "pass_mark": ratings.pass_mark,

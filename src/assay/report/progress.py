@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from assay.model import Batch, Plan, Status
+from assay.model import Batch, Phase, Plan, Status
 from assay.report.preview import executions_of
 from assay.units import count, counted, seconds
 
@@ -51,6 +51,52 @@ def show_all_progress(plan: Plan, done: int = 0) -> Iterator[Watch]:
     _say(f"{plan.name}: {count(made)} executions made in {seconds(monotonic() - started)}")
 
 
+class _ScorerWatch:
+    """Notices in the first seconds of a run that its scorers fail."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._names = {trial.index: trial.name for trial in plan.trials}
+        benchmarks = plan.suite.benchmarks if plan.suite is not None else ()
+        self._unscorable = {benchmark.id for benchmark in benchmarks if not benchmark.expects_scores}
+        self._benchmarks = {trial.index: trial.benchmark for trial in plan.trials}
+        self._told: set[str] = set()
+        self._is_retrying: set[int] = set()
+        self._retries = 0
+        self._unscored = 0
+
+    def warnings(self, batch: Batch) -> Iterator[str]:
+        """Each scorer's first failure, and that a judge is asked again, once."""
+        for execution in batch.executions:
+            reasons = (execution.detail or {}).get("reasons")
+            failed = (execution.detail or {}).get("unscored")
+            is_expected = self._benchmarks[execution.trial] not in self._unscorable
+            if (
+                "score" in execution.measurements
+                or not isinstance(failed, list)
+                or not (failed and is_expected)
+            ):
+                continue
+            self._unscored += execution.phase is Phase.MEASURED
+            name = str(failed[0])
+            if name not in self._told:
+                self._told.add(name)
+                why = str(reasons.get(name, "")) if isinstance(reasons, Mapping) else ""
+                line = (why.strip().splitlines() or ["no reason given"])[0]
+                yield f"{self._names[execution.trial]}: scorer '{name}' failed ({line}); such executions are unscored"
+        for index, retries in batch.judge_retries.items():
+            self._retries += retries
+            if index not in self._is_retrying:
+                self._is_retrying.add(index)
+                yield f"{self._names[index]}: the judge does not answer, retrying"
+
+    @property
+    def state(self) -> str:
+        """For the progress line: `3 unscored, judge retried 5 times`."""
+        parts = [f"{count(self._unscored)} unscored"] if self._unscored else []
+        parts += [f"judge retried {counted(self._retries, 'time')}"] if self._retries else []
+        return ", ".join(parts)
+
+
 class _Plain:
     """A line now and then, and nothing at all for a run that is over in a moment."""
 
@@ -59,18 +105,22 @@ class _Plain:
         self._total, self._done, self._first = planned_executions(plan), done, done
         self._started = self._told = monotonic()
         self._wait = PLAIN_EVERY_SECONDS
+        self._scorers = _ScorerWatch(plan)
 
     def watch(self, batch: Batch) -> None:
         self._done += len(batch.executions)
         for index, reason in batch.stopped.items():
             _say(f"{self._names[index]} stopped: {reason.splitlines()[0]}")
+        for warning in self._scorers.warnings(batch):
+            _say(f"Warning: {warning}")
         now = monotonic()
         if now - self._told >= self._wait and batch.executions:
             self._told, self._wait = now, min(2 * self._wait, PLAIN_AT_LEAST_EVERY)
             rate = (self._done - self._first) / (now - self._started)
             left = seconds((self._total - self._done) / rate) if rate else "?"
             name = self._names[batch.executions[-1].trial]
-            _say(f"{count(self._done)} of {count(self._total)} executions, {left} left, now {name}")
+            state = f" ({self._scorers.state})" if self._scorers.state else ""
+            _say(f"{count(self._done)} of {count(self._total)} executions, {left} left, now {name}{state}")
 
 
 def _say(text: str) -> None:
@@ -110,13 +160,17 @@ class _Line:
         self._names = {trial.index: trial.name for trial in plan.trials}
         self._progress, self._started, self._done, self._failed = progress, monotonic(), 0, 0
         total = planned_executions(plan)
+        self._scorers = _ScorerWatch(plan)
         self._task = progress.add_task(plan.name, total=total, completed=done, rate="", failed="")
 
     def watch(self, batch: Batch) -> None:
         for index, reason in batch.stopped.items():
             text = f"{self._names[index]} stopped: {reason.splitlines()[0]}"
             self._progress.console.print(text, style="yellow", markup=False)
+        for warning in self._scorers.warnings(batch):
+            self._progress.console.print(f"Warning: {warning}", style="yellow", markup=False)
         if not batch.executions:
+            self._progress.update(self._task, failed=self._troubles())
             return
         self._done += len(batch.executions)
         self._failed += sum(execution.status is not Status.OK for execution in batch.executions)
@@ -125,5 +179,9 @@ class _Line:
             description=self._names[batch.executions[-1].trial],
             advance=len(batch.executions),
             rate=f"{count(self._done / max(1e-3, monotonic() - self._started))}/s",
-            failed=f"{count(self._failed)} not ok" if self._failed else "",
+            failed=self._troubles(),
         )
+
+    def _troubles(self) -> str:
+        failed = f"{count(self._failed)} not ok" if self._failed else ""
+        return ", ".join(part for part in (failed, self._scorers.state) if part)

@@ -44,7 +44,7 @@ from assay.model import (
     metric_named,
 )
 from assay.model.metric import JUDGING
-from assay.model.rating import PASS_MARK, Judging, ReferenceValue
+from assay.model.rating import PASS_MARK, Judging, ReferenceValue, ScorerFailure
 from assay.report import schema
 
 _SHOWN_FAILURES = 20
@@ -128,7 +128,13 @@ def _trial_report(number: int, trial: schema.Trial, suite: str) -> TrialReport:
     stored = StoredTrial(trial.id, planned, trial.stopped)
     read = _with_series(stored, executions, _estimates(trial.metrics), trial.counts, trial.applied)
     judging = Judging(**trial.judging.model_dump()) if trial.judging else None
-    return replace(read, ratings=_ratings(trial), judging=judging, definition=trial.benchmark_hash or "")
+    return replace(
+        read,
+        ratings=_ratings(trial),
+        judging=judging,
+        scorer_failures=tuple(ScorerFailure(**one.model_dump()) for one in trial.scorer_failures or ()),
+        definition=trial.benchmark_hash or "",
+    )
 
 
 def _ratings(trial: schema.Trial) -> Ratings | None:
@@ -148,6 +154,7 @@ def _ratings(trial: schema.Trial) -> Ratings | None:
         tokens_per_solved=trial.tokens_per_solved,
         doubts=tuple(trial.rating_warnings or ()),
         references={name: _reference(one) for name, one in (trial.references or {}).items()},
+        expects_scores=bool(trial.scoring_failed),
     )
 
 

@@ -199,6 +199,16 @@ class Budget(BaseModel):
     tokens: float | None = Field(None, description="Tokens")
 
 
+class ScorerFailure(BaseModel):
+    """A scorer that could not judge some outputs of a trial."""
+
+    scorer: str = Field(description="Name of the scorer, or its label")
+    failed: int = Field(description="Ok measured executions that it could not judge")
+    of: int = Field(description="Ok measured executions")
+    weight: float = Field(description="Its weight; with 0 its failures leave the execution scored")
+    reason: str = Field(description="Why, the first time")
+
+
 class PriceList(BaseModel):
     """Which public price list, and of when."""
 
@@ -253,7 +263,15 @@ class Trial(BaseModel):
         None,
         description="Of a suite: executions that are `pass`, `fail`, `agent_error`, `limit`, `harness_error`",
     )
-    unscored: int | None = Field(None, description="Of a suite: ok executions that no scorer could judge")
+    unscored: int | None = Field(
+        None, description="Of a suite: ok executions that some scorer with a weight could not judge"
+    )
+    scoring_failed: bool | None = Field(
+        None, description="Of a suite: whether more than half of the ok executions are unscored"
+    )
+    scorer_failures: list[ScorerFailure] | None = Field(
+        None, description="Of a suite: scorers that could not judge some outputs"
+    )
     cases: int | None = Field(None, description="Of a suite: cases that were done")
     solved: float | None = Field(
         None, description="Of a suite: cases passed, each counted by the share of its repetitions that passed"

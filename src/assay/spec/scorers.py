@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, PositiveFloat, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, NonNegativeFloat, WithJsonSchema
 
 from assay.model import ScorerUse
 from assay.spec.schema import Section
@@ -20,8 +20,10 @@ class ScorerSection(Section):
         description="One of the scorers below, or your own: file.py:function or module:function.",
         examples=["contains"],
     )
-    weight: PositiveFloat = Field(
-        1.0, description="Weight of its score in the score of a case.", examples=[0.5]
+    weight: NonNegativeFloat = Field(
+        1.0,
+        description="Weight of its score in the score of a case. With 0 its score is only shown.",
+        examples=[0.5],
     )
     label: str = Field(
         "",

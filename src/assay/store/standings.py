@@ -17,7 +17,6 @@ from assay.model.rating import ReferenceValue
 from assay.store import plain
 from assay.store.tables import agents, benchmarks, ratings, runs, suites, tags, trials
 
-_OK = ("pass", "fail")
 _SUMMED = (
     "outcomes",
     "unscored",
@@ -49,7 +48,7 @@ class Entry:
     agent_version: str
     simulated: bool
     ok: int
-    """Executions; 0 where there is none in any of the contender's trials on the benchmark."""
+    """Executions; 0 where none is, or none of them could be scored, in any of the contender's trials on the benchmark."""
     cases: int
     all_cases: int
     is_current: bool
@@ -103,7 +102,8 @@ def write_standing(connection: sa.Connection, trial_id: int, rated: Ratings) -> 
         "trial_id": trial_id,
         **{name: getattr(found, name) for name in ("suite", "benchmark", "benchmark_hash", "simulated")},
         "contender": contender_name(found.name, found.axes),
-        "ok": sum(rated.outcomes.get(name, 0) for name in _OK) + rated.unscored,
+        # A trial that should have scores and has none says nothing about accuracy: an earlier one counts instead.
+        "ok": rated.scored + (rated.unscored if rated.scored or not rated.expects_scores else 0),
         "cases": rated.attempted,
         "weights": dict(rated.weights),
         **_detail(rated),

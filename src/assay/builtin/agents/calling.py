@@ -25,6 +25,7 @@ from assay.execute.http import (
 )
 from assay.execute.http.events import Parser
 from assay.execute.http.request import prepare
+from assay.execute.judge_retries import is_judging, report_judge_retry
 from assay.model import Answer, Span
 from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
 
@@ -60,6 +61,7 @@ class Caller:
         self._connections = max(_FEWEST_CONNECTIONS, concurrency)
         self._max_bytes = max_bytes
         self._kind = kind
+        self._is_given_up = False
         self._client: HttpClient | None = None
         self._given: HttpClient | None = None
         self._check()
@@ -104,10 +106,21 @@ class Caller:
             outcome = await self._try(body, read, course)
             if isinstance(outcome, Answer):
                 return course.told_with(outcome, self._redaction.clean_output(outcome.output))
-            if len(course.attempts) > self._retries or not outcome.is_worth_another_try:
+            if len(course.attempts) > self._allowed_retries(outcome) or not outcome.is_worth_another_try:
+                self._is_given_up = outcome.is_unreachable
                 raise AgentError(course.refused(outcome))
+            report_judge_retry()
             pause = self._backoff.seconds(len(course.attempts), outcome.retry_after)
             await course.waited(asyncio.sleep(pause))
+
+    def _allowed_retries(self, refusal: Refusal) -> int:
+        """A judge that cannot be reached is tried twice, then once an output until it answers again.
+
+        Its outputs are kept and can be scored later, so a run need not wait for it. An agent under test gets all retries.
+        """
+        if refusal.is_unreachable and is_judging():
+            return 0 if self._is_given_up else min(1, self._retries)
+        return self._retries
 
     async def _try(self, body: bytes, read: Read, course: _Course) -> Answer | Refusal:
         await course.waited(self._throttle.enter())
@@ -127,6 +140,7 @@ class Caller:
     def _take_note(self, outcome: Answer | Refusal, sent: float) -> None:
         if isinstance(outcome, Answer):
             self._throttle.succeeded()
+            self._is_given_up = False
         elif outcome.status == 429:
             self._throttle.refused(sent, min(LONGEST_WAIT, outcome.retry_after or 0.0))
 
@@ -141,7 +155,9 @@ class Caller:
                 answer = await _read_all(stream, read)
                 course.answered_in = stream.ended - stream.sent
                 return answer
-        except (ConnectFailed, Disconnected) as error:
+        except ConnectFailed as error:
+            return Refusal(None, self._redaction.clean(str(error)), is_unreachable=True)
+        except Disconnected as error:
             return Refusal(None, self._redaction.clean(str(error)))
         except (BadResponse, ResponseTooLarge) as error:
             raise InvalidAnswer(str(error)) from None

@@ -18,6 +18,8 @@ class Refusal:
     status: int | None
     text: str
     retry_after: float | None = None
+    is_unreachable: bool = False
+    """No connection could be made: refused, no route, or a host name that nobody knows."""
 
     def __str__(self) -> str:
         return self.text if self.status is None else f"HTTP {self.status}: {self.text}"

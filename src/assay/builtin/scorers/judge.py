@@ -168,8 +168,10 @@ class Judge:
         spent = spent_on(hearing.answers, Price(self._use, agent))
         if not opinions:
             return Judgement(None, problem, spent=spent)
-        value = statistics.fmean(opinion.value for opinion in opinions)
         parts = {**self._means(opinions), **self._difference(opinions)}
+        if missing := [name for name, mark in self._means(opinions).items() if mark is None]:
+            return Judgement(None, f"the judge gave no mark for {', '.join(missing)}", parts, spent)
+        value = statistics.fmean(opinion.value for opinion in opinions)
         return Judgement(value, opinions[0].reason, parts, spent)
 
     def _opinion(self, output: object) -> _Opinion:

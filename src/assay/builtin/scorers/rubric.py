@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from assay.builtin.scorers.options import number, refused
-from assay.execute.judging import make_scorer
+from assay.execute.judging import make_scorer, weighted_score
 from assay.execute.spending import together
-from assay.model import AgentUse, ScorerUse
+from assay.model import AgentUse, Score, ScorerUse
 from assay.plugin.scorer import Judged, Judgement, Scorer
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Criterion:
 class Rubric:
     """A weighted mean of criteria, each scored by a scorer of its own and shown under its own name.
 
-    Criteria that cannot be scored are left out of the mean.
+    If a criterion with a weight cannot be scored, the output is unscored; its other criteria stay visible.
 
     Args:
         criteria: A list of {name, weight, scorer: {name, …options}}, or shorter {name, weight, contains: […]} with the scorer as key.
@@ -77,9 +77,7 @@ class Rubric:
 
     def _weighed(self, judgements: Sequence[Judgement]) -> Judgement:
         pairs = list(zip(self._criteria, judgements, strict=True))
-        judged = [(one.weight, result.value) for one, result in pairs if result.value is not None]
-        total = sum(weight for weight, _ in judged)
-        value = sum(weight * value for weight, value in judged) / total if total else None
+        value = weighted_score([Score(one.name, result.value, one.weight) for one, result in pairs])
         parts = {name: part for one, result in pairs for name, part in _parts(one, result).items()}
         reasons = [f"{one.name}: {result.reason}" for one, result in pairs if result.reason]
         return Judgement(value, "; ".join(reasons), parts, together(result.spent for result in judgements))

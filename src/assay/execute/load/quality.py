@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.execute.agents import Stable
-from assay.execute.judging import Panel
+from assay.execute.judging import Panel, weighted_score
 from assay.execute.load.answer import TOO_LONG, text_of
 from assay.model import Answer, Benchmark, Case, Score
 from assay.model.figure import Figure
@@ -65,7 +65,7 @@ class Checker:
                     continue
                 scores: list[Score] = []
                 stable.settled(panels[id(benchmark)].judge(case, [Answer(text)], scores))
-                known[place, text] = _weighed(scores)
+                known[place, text] = weighted_score(scores)
         return [known[key] for key in keys]
 
 
@@ -76,12 +76,6 @@ def case_means(scores: Iterable[tuple[int, float | None]]) -> dict[int, float]:
         if value is not None:
             by_case[case].append(value)
     return {case: float(np.mean(values)) for case, values in by_case.items()}
-
-
-def _weighed(scores: Sequence[Score]) -> float | None:
-    known = [(score.value, score.weight) for score in scores if score.value is not None]
-    weight = sum(weight for _, weight in known)
-    return sum(value * weight for value, weight in known) / weight if weight else None
 
 
 def figure_of(means: Sequence[float]) -> Figure:
