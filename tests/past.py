@@ -70,8 +70,9 @@ class Past:
         simulated: bool = False,
         suite: Suite | None = None,
         only: int | None = None,
+        more: Mapping[str, float] | None = None,
     ) -> Run:
-        """`only` so many cases; `slower` by benchmark, or everywhere; `hour` is a factor on times that all of the run shares."""
+        """`more` metrics, each with a constant for every execution; `only` so many cases; `slower` by benchmark, or everywhere; `hour` is a factor on times that all of the run shares."""
         self.made += 1
         chosen = suite or self.suite
         plan = self._plan(chosen, version)
@@ -81,7 +82,13 @@ class Past:
             factor = slower if isinstance(slower, float) else slower.get(benchmark.id, 1.0)
             made = [
                 self._execution(
-                    index, n, hour * factor, wrong=wrong, failed=failed, usd=usd, simulated=simulated
+                    index,
+                    n,
+                    hour * factor,
+                    wrong=wrong,
+                    failed=failed,
+                    more={**({} if usd is None else {"usd": usd}), **(more or {})},
+                    simulated=simulated,
                 )
                 for n in range(len(benchmark.cases) if only is None else only)
             ]
@@ -115,13 +122,13 @@ class Past:
         *,
         wrong: int,
         failed: int,
-        usd: float | None,
+        more: Mapping[str, float],
         simulated: bool,
     ) -> Execution:
         """The first cases fail, those after them are wrong."""
         seconds = (1 + case / 10) * factor * float(np.exp(self.chance.normal(0, 0.01)))
         score = 0.0 if failed <= case < failed + wrong else 1.0
-        measured = {"seconds": seconds, "score": score, **({} if usd is None else {"usd": usd})}
+        measured = {"seconds": seconds, "score": score, **more}
         ok = case >= failed
         return Execution(
             trial,

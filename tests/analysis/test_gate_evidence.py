@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from assay.analysis.completion import COMPLETION, with_completion
+from assay.analysis.family import judgeable
 from assay.analysis.floor import replicated, round_width
-from assay.analysis.gate import Tolerances, broken_trials, compare_within, judgeable, shared_metrics
+from assay.analysis.gate import Tolerances, broken_trials, compare_within, shared_metrics
 from assay.errors import LookupFailed
 from assay.model import Better, Execution, Metric, Phase, Report, Series, Status, Verdict
 

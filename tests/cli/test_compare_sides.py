@@ -386,3 +386,14 @@ def test_cases_are_won_and_lost_by_the_pass_mark_of_the_rubric(assay_inline: Ass
     files = [str(next((assay_inline.folder / ref).glob("*.json"))) for ref in (before, after)]
     (found,) = assay_inline("compare", *files, "--json").json["agents"]
     assert len(found["flips"][0]["lost"]) == 8
+
+
+def test_only_score_seconds_and_cost_have_a_verdict_unless_others_are_asked_for(played: AssayInline) -> None:
+    found = played("compare", "none", "good", "--json").json["comparisons"]
+    verdicts = {one["metric"]: one["verdict"] for one in found}
+    assert {name for name, verdict in verdicts.items() if verdict} <= {"score", "seconds", "usd"}
+    assert verdicts["score"] == "better"
+    assert verdicts["cpu_seconds"] is None
+    (asked,) = played("compare", "none", "good", "--metric", "cpu_seconds", "--json").json["comparisons"]
+    assert asked["verdict"] is not None
+    assert "--metric cpu_seconds" in " ".join(played("compare", "none", "good").out.split())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -249,3 +252,77 @@ def test_baselines_are_set_listed_and_deleted(assay_inline: AssayInline, past: P
     }
     assert assay_inline("baseline", "list", "--json").json == {"main": "run001"}
     assert "There is no 'next' among the baselines" in assay_inline("baseline", "delete", "next").refusal
+
+
+UNASKED = {"cpu_seconds": 0.1, "score.exact": 1.0, "score.style": 1.0, "rss_max_bytes": 1e6}
+
+
+def test_a_gate_does_not_fail_on_metrics_that_nobody_asked_about(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.store.set_baseline("main", past.run("1", more=UNASKED).id)
+    past.run("2", more={**UNASKED, "cpu_seconds": 0.3, "score.style": 0.1})
+    found = assay_inline("gate", "--json")
+    assert found.code == 0
+    verdicts = {one["metric"]: one["verdict"] for one in found.json["comparisons"]}
+    assert {name for name, verdict in verdicts.items() if verdict is not None} == {"score", "seconds"}
+    assert verdicts.keys() >= UNASKED.keys()
+    assert found.json["counts"]["worse"] == 0
+    assert sum(found.json["counts"].values()) == 2
+    assert assay_inline("gate", "--metric", "cpu_seconds").code == 1
+    assert assay_inline("gate", "--metric", "score.style").code == 1
+    assert assay_inline("gate", "--tolerance", "cpu_seconds=5%").code == 1
+
+
+def comparisons(assay_inline: AssayInline) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(assay_inline("gate", "--json").out)["comparisons"]
+    return found
+
+
+def test_metrics_that_nobody_asked_about_do_not_burden_the_others(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.store.set_baseline("main", past.run("1").id)
+    past.run("2", wrong=7)
+    (alone,) = (one for one in comparisons(assay_inline) if one["metric"] == "score")
+    past.store.set_baseline("main", past.run("1", more=UNASKED).id)
+    past.run("2", wrong=7, more=UNASKED)
+    (among,) = (one for one in comparisons(assay_inline) if one["metric"] == "score")
+    assert among["p_corrected"] == alone["p_corrected"]
+
+
+def test_lost_cases_are_named_whatever_the_verdict(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2", wrong=2)
+    done = assay_inline("gate", "--markdown", "gate.md")
+    assert done.code == 0
+    assert "2 cases lost" in " ".join(done.out.split())
+    (flips,) = assay_inline("gate", "--json").json["flips"]
+    assert (flips["lost"], flips["won"], flips["unchanged"]) == (["c00", "c01"], [], 28)
+    assert flips["repetitions"]["c00"] == {"a": [1, 1], "b": [0, 1]}
+
+
+def test_a_comment_leads_with_the_verdict_the_lost_cases_and_what_changed(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.store.set_baseline("main", past.run("1", more=UNASKED).id)
+    past.run("2", slower=1.5, wrong=2, more=UNASKED)
+    assay_inline("gate", "--markdown", "gate.md")
+    text = (assay_inline.folder / "gate.md").read_text()
+    open_part = text[: text.index("<details>")]
+    places = [open_part.index(part) for part in ("Gate failed", "lost 2 cases: c00, c01", "| seconds |")]
+    assert places == sorted(places)
+    for unchanged in ("cpu\\_seconds", "score.style", "| score |"):
+        assert unchanged not in open_part
+        assert unchanged in text
+    assert text.count("<details>") == text.count("</details>")
+
+
+def test_cases_are_lost_by_the_pass_mark_of_the_rubric(assay_inline: AssayInline, past: Past) -> None:
+    """A score of 0.8 is no pass where 0.9 is asked for."""
+    (benchmark,) = past.suite.benchmarks
+    strict = replace(benchmark, rubric=replace(benchmark.rubric, pass_mark=0.9), hash="strict")
+    suite = replace(past.suite, benchmarks=(strict,), hash="strict")
+    past.store.set_baseline("main", past.run("1", suite=suite).id)
+    past.run("2", suite=suite, more={"score": 0.8})
+    (flips,) = assay_inline("gate", "--metric", "seconds", "--json").json["flips"]
+    assert len(flips["lost"]) == 30

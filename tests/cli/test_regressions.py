@@ -330,3 +330,17 @@ def test_a_baseline_without_the_agent_is_told(assay_inline: AssayInline, past: P
     past.run("1")
     refusal = assay_inline("regressions", AGENT, "--baseline", "theirs").refusal
     assert "Baseline 'theirs' (run 'run051') has no results of 'desk-agent'" in refusal
+
+
+def test_only_score_seconds_and_cost_are_looked_at_unless_others_are_asked_for(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("1", more={"cpu_seconds": 0.1})
+    past.run("2", more={"cpu_seconds": 0.3})
+    found = assay_inline("regressions", AGENT, "--json").json
+    assert found["regressions"] == []
+    assert {one["metric"] for one in found["history"]} == {"score", "seconds"}
+    asked = assay_inline("regressions", AGENT, "--metric", "cpu_seconds", "--json").json
+    assert [one["metric"] for one in asked["regressions"]] == ["cpu_seconds"]
+    assert assay_inline("regressions", AGENT, "--json").json["regressions"] == []
+    assert "'nope'" in assay_inline("regressions", AGENT, "--metric", "nope").refusal

@@ -248,7 +248,7 @@ def test_verdicts_of_long_names_are_whole_at_80_columns():
     for rows in ([compared(Verdict.BETTER, trial=name), rate], [compared(Verdict.WORSE, trial=name)] * 2):
         text = shown(print_comparisons, rows, [])
         assert max(len(line) for line in text.splitlines()) <= 80
-        assert all(row.verdict.value in text for row in rows)
+        assert all(row.verdict and row.verdict.value in text for row in rows)
 
 
 def test_a_list_of_runs_fits_80_columns():

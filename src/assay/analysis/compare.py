@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from assay.analysis.family import default_family, lone_part
 from assay.analysis.replication import Observed, observed
 from assay.analysis.same import same_value
 from assay.analysis.treatment import redefined, treatment_failure
@@ -36,17 +37,19 @@ def compare_reports(
     b: Report,
     *,
     metrics: Sequence[str] | None = None,
+    shown: Sequence[str] = (),
     tolerance: float | None = None,
     noise_floor: float | Floors | None = None,
 ) -> tuple[Comparison, ...]:
     """Trials of the same benchmark and params, or the only trial of each side; the whole call is one family of tests.
 
-    A metric may be asked for by a percentile, as in `seconds.p95`; unasked, percentiles do not burden the family. The
-    noise floor is one for all, or one for each trial and metric.
+    `metrics` are judged, `shown` ones come without a verdict. Without `metrics` the default family is judged and all
+    others are shown. A metric may be asked for by a percentile, as in `seconds.p95`; unasked, percentiles do not burden the
+    family. The noise floor is one for all, or one for each trial and metric.
     """
     pairs = matching_trials(a, b)
     took_turns = [_took_turns(a.run_of(first), b.run_of(second)) for first, second in pairs]
-    return judged(_all_contrasts(pairs, took_turns, metrics), tolerance, noise_floor)
+    return judged(_all_contrasts(pairs, took_turns, _Asked(metrics, shown)), tolerance, noise_floor)
 
 
 def _took_turns(first: Run, second: Run) -> bool:
@@ -63,7 +66,25 @@ def compare_trials(
     noise_floor: float | Floors | None = None,
 ) -> tuple[Comparison, ...]:
     """Two arms of one run; `interleaved` ones are paired by the round that their processes ran in."""
-    return judged(_all_contrasts([(a, b)], [interleaved], metrics), tolerance, noise_floor)
+    return judged(_all_contrasts([(a, b)], [interleaved], _Asked(metrics)), tolerance, noise_floor)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Metrics to judge, or None for the default family, and metrics to show without a verdict."""
+
+    metrics: Sequence[str] | None
+    shown: Sequence[str] = ()
+
+    def judged(self, a: TrialReport, b: TrialReport, shared: Mapping[str, Metric]) -> Collection[str]:
+        if self.metrics is not None:
+            return self.metrics
+        return default_family(shared.values(), a.declared | b.declared) or shared.keys()
+
+    def is_wanted(self, name: str, lone: str | None) -> bool:
+        if self.metrics is None:
+            return name != lone
+        return name in self.metrics or name in self.shown
 
 
 def matching_trials(a: Report, b: Report) -> list[Pair]:
@@ -91,17 +112,15 @@ def _point(trial: TrialReport) -> str:
     return same_value([planned.benchmark, dict(planned.params)])
 
 
-def _all_contrasts(
-    pairs: Sequence[Pair], interleaved: Sequence[bool], metrics: Sequence[str] | None
-) -> list[Contrast]:
+def _all_contrasts(pairs: Sequence[Pair], interleaved: Sequence[bool], asked: _Asked) -> list[Contrast]:
     shared = {metric.name for a, b in pairs for metric in _shared(a, b)}
-    for name in metrics or ():
+    for name in asked.metrics or ():
         if name not in shared and _asked_percentile(name, shared) is None:
             raise LookupFailed(no_such(name, "metrics that both sides have", shared))
     return [
         contrast
         for (a, b), takes_turns in zip(pairs, interleaved, strict=True)
-        for contrast in _contrasts(a, b, takes_turns, metrics)
+        for contrast in _contrasts(a, b, takes_turns, asked)
     ]
 
 
@@ -118,26 +137,20 @@ def _shared(a: TrialReport, b: TrialReport) -> list[Metric]:
     return [estimate.metric for estimate in a.estimates if estimate.n and estimate.metric.name in there]
 
 
-def _contrasts(
-    a: TrialReport, b: TrialReport, interleaved: bool, metrics: Sequence[str] | None
-) -> Iterator[Contrast]:
+def _contrasts(a: TrialReport, b: TrialReport, interleaved: bool, asked: _Asked) -> Iterator[Contrast]:
     refusal = treatment_failure(a, b) or redefined(a, b)
     shared = {metric.name: metric for metric in _shared(a, b)}
     lone = lone_part(shared)
+    judged_names = asked.judged(a, b, shared)
     for metric in shared.values():
-        if metric.name != lone if metrics is None else metric.name in metrics:
-            yield _contrast(metric, a, b, interleaved, refusal or _mixed_kinds(metric, b))
-    for name in metrics or ():
-        if name not in shared and (asked := _asked_percentile(name, shared)):
-            metric = shared[asked[0]]
-            tail = _Tail(metric, name, asked[1])
+        if asked.is_wanted(metric.name, lone):
+            contrast = _contrast(metric, a, b, interleaved, refusal or _mixed_kinds(metric, b))
+            yield replace(contrast, is_judged=metric.name in judged_names)
+    for name in asked.metrics or ():
+        if name not in shared and (tail_of := _asked_percentile(name, shared)):
+            metric = shared[tail_of[0]]
+            tail = _Tail(metric, name, tail_of[1])
             yield tail.contrast(a, b, interleaved, refusal or _mixed_kinds(metric, b))
-
-
-def lone_part(names: Collection[str]) -> str | None:
-    """The score of the only scorer, which is the score: one of both is enough, unless somebody asks."""
-    parts = [name for name in names if name.startswith("score.")]
-    return parts[0] if len(parts) == 1 and "score" in names else None
 
 
 def _mixed_kinds(metric: Metric, b: TrialReport) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.analysis.compare import compare_reports, matching_trials
-from assay.analysis.completion import COMPLETION, inner_name, named, outer_name
+from assay.analysis.completion import inner_name, named, outer_name
+from assay.analysis.family import default_family
 from assay.analysis.losses import is_broken
 from assay.errors import LookupFailed, no_such
-from assay.model import Better, Comparison, Metric, Report
-from assay.model.metric import JUDGING
+from assay.model import Comparison, Metric, Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +37,24 @@ def shared_metrics(a: Report, b: Report) -> dict[str, Metric]:
     return found
 
 
-def judgeable(metrics: Iterable[Metric]) -> list[str]:
-    """The agent's own with a direction; a score that is the only part of the score is left to it."""
-    own = (metric for metric in metrics if metric.name not in JUDGING)
-    known = [metric.name for metric in own if metric.better is not Better.UNKNOWN]
-    parts = [name for name in known if name.startswith("score.") and name != COMPLETION]
-    lone = parts[0] if len(parts) == 1 and "score" in known else None
-    return [name for name in known if name != lone]
+def family_of(a: Report, b: Report, shared: Mapping[str, Metric]) -> list[str]:
+    """The metrics among the `shared` ones that are judged when nobody asks for particular ones."""
+    trials = [trial for pair in matching_trials(a, b) for trial in pair]
+    return default_family(shared.values(), {name for trial in trials for name in trial.declared})
 
 
 def compare_within(
-    a: Report, b: Report, metrics: Sequence[str], tolerances: Tolerances
+    a: Report, b: Report, metrics: Sequence[str], tolerances: Tolerances, shown: Sequence[str] = ()
 ) -> tuple[Comparison, ...]:
-    """One family of tests, in which each metric has its own tolerance."""
+    """One family of tests, in which each metric has its own tolerance; `shown` are those without a verdict."""
     of_metric = {inner_name(name): width for name, width in tolerances.of_metric.items()}
     for name in of_metric:
         if name not in metrics:
             raise LookupFailed(no_such(outer_name(name), "metrics that are judged", map(outer_name, metrics)))
-    widths = {name: of_metric.get(name, tolerances.general) for name in metrics}
+    widths = {name: of_metric.get(name, tolerances.general) for name in (*metrics, *shown)}
     # The correction is over the whole family whatever the tolerance, so each tolerance judges all of it anew.
     judged = {
-        width: compare_reports(a, b, metrics=metrics, tolerance=width)
+        width: compare_reports(a, b, metrics=metrics, shown=shown, tolerance=width)
         for width in dict.fromkeys(widths.values())
     }
     return tuple(

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from assay.analysis.compare import compare_trials, lone_part
+from assay.analysis.compare import compare_trials
+from assay.analysis.family import lone_part
 from assay.model import Estimate, Series, TrialReport, Verdict
 from assay.model.metric import is_score
 from assay.model.precision import NoiseFloor
@@ -82,7 +83,9 @@ def _against_itself(trial: TrialReport) -> dict[str, Verdict]:
     for parity in (0, 1):
         series = {name: _half(one, parity) for name, one in trial.series.items()}
         halves.append(replace(trial, series=series))
-    return {one.metric.name: one.verdict for one in compare_trials(halves[0], halves[1])}
+    names = [estimate.metric.name for estimate in trial.estimates if estimate.n]
+    compared = compare_trials(halves[0], halves[1], metrics=names)
+    return {one.metric.name: one.verdict for one in compared if one.verdict is not None}
 
 
 def _half(series: Series, parity: int) -> Series:

@@ -43,6 +43,8 @@ class Contrast:
     is_paired: bool
     refusal: str = ""
     unit: str = "process"
+    is_judged: bool = True
+    """Whether somebody asked about it; others are shown without a verdict."""
 
     @property
     def reach(self) -> float:
@@ -52,7 +54,8 @@ class Contrast:
     @property
     def can_be_claimed(self) -> bool:
         """Then it belongs to the family that p values are corrected for."""
-        return self.effect is not None and not self.refusal and self.metric.better is not Better.UNKNOWN
+        has_claim = self.effect is not None and not self.refusal and self.metric.better is not Better.UNKNOWN
+        return has_claim and self.is_judged
 
 
 def no_effect(metric: Metric, value: float) -> Effect:
@@ -131,7 +134,7 @@ def _comparison(
     contrast: Contrast, p_corrected: float | None, q: float | None, tolerance: float, family: int
 ) -> Comparison:
     effect = contrast.effect
-    ruling = rule(contrast, p_corrected, tolerance, family)
+    ruling = rule(contrast, p_corrected, tolerance, family) if contrast.is_judged else None
     is_ratio = effect is not None and effect.scale is Scale.RATIO
     return Comparison(
         metric=contrast.metric,
@@ -147,14 +150,14 @@ def _comparison(
         p=effect.p if effect else None,
         p_corrected=p_corrected,
         tolerance=tolerance,
-        verdict=ruling.verdict,
+        verdict=ruling.verdict if ruling else None,
         method=effect.method if effect else "ratio of medians",
         difference=effect.value if effect and not is_ratio else None,
         difference_low=effect.low if effect and not is_ratio else None,
         difference_high=effect.high if effect and not is_ratio else None,
         q=q,
         effect_size=effect.dominance if effect else None,
-        reason=ruling.reason,
+        reason=ruling.reason if ruling else "",
     )
 
 

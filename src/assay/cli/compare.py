@@ -24,7 +24,11 @@ TYPES = ("head_to_head", "multi_agent", "time_series")
 @click.command()
 @click.argument("sides", metavar="A B [C…]", nargs=-1)
 @click.option(
-    "--metric", "metrics", metavar="M", multiple=True, help="Only this metric; may be given several times."
+    "--metric",
+    "metrics",
+    metavar="M",
+    multiple=True,
+    help="Judge only this metric; may be repeated. Default: verdicts on score, seconds and cost.",
 )
 @click.option("--suite", metavar="S", help="Of agents: their results on this suite.")
 @click.option(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     "metrics",
     metavar="M",
     multiple=True,
-    help="Judge only this metric; may be given several times.",
+    help="Judge only this metric; may be repeated. Default: score, seconds, cost and completed.",
 )
 @click.option(
     "--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write JUnit XML."

@@ -29,6 +29,13 @@ STATES = ("detected", "investigating", "confirmed", "resolved", "false_positive"
     metavar="X",
     help="Losses up to this count for nothing: 0.1 or 10%. Default: 3%, for scores 1 point.",
 )
+@click.option(
+    "--metric",
+    "metrics",
+    metavar="M",
+    multiple=True,
+    help="Look at only this metric; may be repeated. Default: score, seconds, cost and completed.",
+)
 @click.option("--mark", nargs=2, metavar="ID STATE", help=f"Give a regression a state: {', '.join(STATES)}.")
 @click.option("--note", metavar="TEXT", help="With --mark: why.")
 @click.option(
@@ -42,6 +49,7 @@ def regressions(
     baseline: str | None,
     suite: str | None,
     threshold: str | None,
+    metrics: tuple[str, ...],
     mark: tuple[str, str] | None,
     note: str | None,
     with_closed: bool,
@@ -61,7 +69,7 @@ def regressions(
 
     tolerance = None if threshold is None else share_of(threshold, "--threshold")
     with session.store() as store:
-        found = regressions_of(store, Inquiry(agent, suite, baseline, baseline_version, tolerance))
+        found = regressions_of(store, Inquiry(agent, suite, baseline, baseline_version, tolerance, metrics))
     if session.is_json:
         session.emit(document(found))
     else:

@@ -71,7 +71,8 @@ class Comparison:
     p: float | None
     p_corrected: float | None
     tolerance: float
-    verdict: Verdict
+    verdict: Verdict | None
+    """None where nobody asked about the metric, so that it is shown only."""
     method: str
     difference: float | None = None
     """B − A with its interval, where differences are compared: scores, and values that are not all positive."""

@@ -8,6 +8,7 @@ from enum import StrEnum
 from assay.model.estimate import Comparison, Verdict
 from assay.model.metric import Metric
 from assay.model.report import Doubt, Report
+from assay.model.showdown import Flips
 
 
 class Severity(StrEnum):
@@ -219,8 +220,15 @@ class Gate:
     broken: tuple[str, ...] = ()
     """Trials that worked in the baseline and have not one ok execution now."""
     unjudged: tuple[str, ...] = ()
-    """Metrics that were left out, because nobody said whether lower or higher is better."""
+    """Metrics without a verdict: nobody asked about them, or said whether lower or higher is better."""
+    flips: tuple[Flips, ...] = ()
+    """Cases lost and won, one for each trial of a suite that both runs have."""
     doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def verdicts(self) -> tuple[Comparison, ...]:
+        """The comparisons that have a verdict."""
+        return tuple(one for one in self.comparisons if one.verdict is not None)
 
     def judged(self, verdict: Verdict) -> tuple[Comparison, ...]:
         return tuple(one for one in self.comparisons if one.verdict is verdict)

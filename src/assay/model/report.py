@@ -102,6 +102,8 @@ class TrialReport:
     """Metrics that instruments gave: they come along, and the experiment's own stand before them."""
     leads: tuple[str, ...] = ()
     """Metrics that a benchmark wants to be shown first."""
+    declared: frozenset[str] = frozenset()
+    """Metrics that the experiment itself declares, so that they are judged unasked."""
     judging: Judging | None = None
     """None where no judge was asked."""
     scorer_failures: tuple[ScorerFailure, ...] = ()

@@ -58,7 +58,7 @@ class Course:
     trial: str
     metric: Metric
     values: tuple[float, ...]
-    verdict: Verdict
-    """Of the last against the first."""
+    verdict: Verdict | None
+    """Of the last against the first; None where nobody asked about the metric."""
     steps: tuple[int, ...]
     """Sides at which the level changed, from 0, where there are enough of them to tell."""

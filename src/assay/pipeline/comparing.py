@@ -30,7 +30,7 @@ from assay.model.showdown import Course, Showdown
 from assay.model.standing import Matrix
 from assay.pipeline.agent_results import choose_results, shared_suite, trials_of
 from assay.pipeline.record import report_on
-from assay.pipeline.reporting import report_of
+from assay.pipeline.reporting import metrics_of_experiment, report_of
 from assay.pipeline.tolerating import about_floors, about_hours, guarded, known_floors, shares_of
 from assay.report.cases import case_table
 from assay.report.document import read_result
@@ -174,7 +174,7 @@ def _estimated_again(trial: TrialReport) -> TrialReport:
     """A trial that was read from a file, with estimates by the method of today."""
     metrics = {estimate.metric.name: estimate.metric for estimate in trial.estimates}
     if trial.ratings is None:
-        return estimated(trial, metrics)
+        return estimated(replace(trial, declared=metrics_of_experiment(trial.stored)), metrics)
     table = case_table(trial.executions)
     ratings = _told_apart(trial.ratings, table)
     return estimated(replace(trial, series=case_series(table), ratings=ratings), metrics)

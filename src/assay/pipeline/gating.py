@@ -8,8 +8,10 @@ from pathlib import Path
 from assay.analysis.comparable import comparable
 from assay.analysis.compare import PERCENTILES, matching_trials
 from assay.analysis.completion import COMPLETION, inner_name, outer_name, with_completion
+from assay.analysis.family import default_family, judgeable
+from assay.analysis.flips import flips_between
 from assay.analysis.floor import excused, replicated, steadied
-from assay.analysis.gate import Tolerances, broken_trials, compare_within, judgeable, shared_metrics
+from assay.analysis.gate import Tolerances, broken_trials, compare_within, family_of, shared_metrics
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.treatment import differing_params
 from assay.analysis.verdict import Floors
@@ -36,13 +38,16 @@ def gated(
     a, b = with_completion(*sides, always=COMPLETION in asked)
     shared = shared_metrics(a, b)
     _refuse_unlike(a, b, baseline, [])
-    chosen = _chosen(asked, shared) if shared else []
+    asked_widths = tolerances or Tolerances()
+    named = [*asked, *([] if asked else [inner_name(name) for name in asked_widths.of_metric])]
+    _refuse_unknown(named, shared)
+    chosen = list(dict.fromkeys(asked or (*family_of(a, b, shared), *named))) if shared else []
     _refuse_unlike(a, b, baseline, [shared[_base(name, shared)] for name in chosen])
     broken = broken_trials(a, b)
     if not chosen and not broken:
         raise Unlike(f"Run '{b.run.id}' and the baseline '{baseline}' have no metric in common.")
-    asked_widths = tolerances or Tolerances()
-    comparisons = replicated(compare_within(a, b, chosen, asked_widths), a, b)
+    others = [name for name in judgeable(shared.values()) if name not in chosen] if not asked else []
+    comparisons = replicated(compare_within(a, b, chosen, asked_widths, shown=others), a, b)
     known = known_floors(store, a, b)
     floors = _floors(shares_of(known), history_floors(store, b), asked_widths)
     comparisons = excused(steadied(comparisons, floors), pace_between(a, b))
@@ -52,6 +57,7 @@ def gated(
         b=b,
         comparisons=comparisons,
         broken=broken,
+        flips=tuple(flips_between(*pair) for pair in matching_trials(a, b) if pair[1].ratings is not None),
         unjudged=tuple(name for name in shared if name not in chosen) if not metrics else (),
         doubts=(
             *comparable(*sides),
@@ -83,13 +89,12 @@ def _baseline_ref(store: Store, baseline: str) -> str:
     return f"@{name}"
 
 
-def _chosen(asked: Sequence[str], shared: dict[str, Metric]) -> list[str]:
-    for name in asked:
+def _refuse_unknown(asked: Sequence[str], shared: dict[str, Metric]) -> None:
+    for name in asked if shared else ():
         if _base(name, shared) not in shared:
             raise LookupFailed(
                 no_such(outer_name(name), "metrics that both sides have", map(outer_name, shared))
             )
-    return list(dict.fromkeys(asked)) or judgeable(shared.values())
 
 
 def _base(name: str, shared: dict[str, Metric]) -> str:
@@ -162,7 +167,7 @@ def _about_lost_metrics(a: Report, b: Report, asked: Sequence[str]) -> Iterator[
     """What the baseline could tell and the run cannot: a gate that passes has not judged it."""
     for first, second in matching_trials(a, b):
         there = {estimate.metric.name for estimate in second.estimates if estimate.n}
-        known = judgeable(estimate.metric for estimate in first.estimates if estimate.n)
+        known = default_family((e.metric for e in first.estimates if e.n), first.declared)
         lost = [outer_name(name) for name in known if name not in there]
         if not second.ok or not lost or (asked and not {*lost} & {*asked}):
             continue

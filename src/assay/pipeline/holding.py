@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.analysis.compare import matching_trials
-from assay.analysis.completion import with_completion
+from assay.analysis.completion import inner_name, with_completion
 from assay.analysis.floor import replicated, steadied
-from assay.analysis.gate import Tolerances, compare_within, judgeable, shared_metrics
+from assay.analysis.gate import Tolerances, compare_within, family_of, shared_metrics
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.pace import moved_by, pace_of
 from assay.analysis.patterns import patterns_in
@@ -39,6 +39,8 @@ class Measure:
     tolerance: float | None = None
     floors: Floors = field(default_factory=dict)
     """By label of a point and metric."""
+    metrics: tuple[str, ...] = ()
+    """To judge only these; without any, the default family."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,14 @@ def held(store: Store, record: Record, current: Chosen, against: Against, by: Me
 def _compared(
     a: Report, b: Report, sides: Sides, by: Measure, *, across_machines: bool
 ) -> tuple[Comparison, ...]:
-    shared = shared_metrics(a, b).values()
-    metrics = [metric for metric in shared if not (across_machines and depends_on_machine(metric))]
-    comparisons = replicated(compare_within(a, b, judgeable(metrics), Tolerances(by.tolerance)), a, b)
+    shared = {
+        name: metric
+        for name, metric in shared_metrics(a, b).items()
+        if not (across_machines and depends_on_machine(metric))
+    }
+    asked = [inner_name(name) for name in by.metrics if inner_name(name) in shared]
+    chosen = asked if by.metrics else family_of(a, b, shared)
+    comparisons = replicated(compare_within(a, b, chosen, Tolerances(by.tolerance)), a, b)
     if by.tolerance is not None:
         return comparisons
     names = {label: second.name for label, (_, second) in sides.pairs.items()}

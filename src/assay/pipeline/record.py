@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from assay.analysis.family import judgeable
 from assay.analysis.findings import findings
-from assay.analysis.gate import judgeable
 from assay.analysis.history import typical
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.pace import pace_of
@@ -17,7 +17,7 @@ from assay.analysis.same import same_value
 from assay.analysis.tally import case_series
 from assay.errors import LookupFailed, MissingExtra, no_such
 from assay.execute.environment import machine_class
-from assay.model import Doubt, Environment, Metric, Report, Series
+from assay.model import Doubt, Environment, Metric, Report, Series, TrialReport
 from assay.model.regression import MetricHistory, Point
 from assay.pipeline.reporting import trial_report_of
 from assay.plugin import lookup
@@ -120,14 +120,14 @@ class Past:
 
 
 def past_of(store: Store, record: Record, current: Chosen, metrics: Mapping[str, Sequence[Metric]]) -> Past:
-    """Every metric with a direction at every point of the current version; `metrics` by label."""
+    """The `metrics`, by label, at every point of the current version."""
     histories: list[MetricHistory] = []
     doubts: list[Doubt] = []
     for label, newest in current.items():
         trials = [one for one in record.trials if label_of(one) == label]
         alike = [one for one in trials if not unlikeness(one, newest)]
         here = [one for one in alike if machine_of(one) == machine_of(newest)]
-        chosen = [metric for metric in metrics[label] if metric.name in judgeable(metrics[label])]
+        chosen = metrics[label]
         values = _values(store, alike, chosen)
         for metric in chosen:
             like = here if depends_on_machine(metric) else alike
@@ -182,10 +182,15 @@ def habits_of(store: Store, report: Report) -> list[tuple[str, MetricHistory]]:
         record = Record(agent, suite, tuple(one for one in store.agent_trials(agent) if one.suite == suite))
         here = {label: one for label, one in record.of_run(report.run.id).items() if one.trial_id in trials}
         names = {label: trials[one.trial_id].name for label, one in here.items()}
-        metrics = {label: [e.metric for e in trials[one.trial_id].estimates] for label, one in here.items()}
+        metrics = {label: _judgeable(trials[one.trial_id]) for label, one in here.items()}
         past = past_of(store, record, here, metrics).histories
         found += [(names[history.benchmark], history) for history in past]
     return found
+
+
+def _judgeable(trial: TrialReport) -> list[Metric]:
+    metrics = [estimate.metric for estimate in trial.estimates]
+    return [metric for metric in metrics if metric.name in judgeable(metrics)]
 
 
 def _left_out(label: str, unlike: int, elsewhere: int) -> list[Doubt]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from assay.analysis.family import default_family
 from assay.analysis.floor import noise_floor
 from assay.analysis.history import is_back, searched
 from assay.analysis.losses import COMPLETED, loss_of
@@ -14,7 +15,7 @@ from assay.analysis.regressions import by_history, told_once
 from assay.analysis.verdict import Floors
 from assay.analysis.workflow import settled
 from assay.errors import LookupFailed, Unlike, no_such
-from assay.model import Comparison, Report, Verdict
+from assay.model import Better, Comparison, Report, TrialReport, Verdict
 from assay.model.metric import Metric
 from assay.model.regression import MetricHistory, Regression, RegressionReport, Shift
 from assay.pipeline.holding import Against, Held, Measure, held
@@ -31,21 +32,28 @@ class Inquiry:
     baseline: str | None = None
     baseline_version: str | None = None
     tolerance: float | None = None
+    metrics: tuple[str, ...] = ()
+    """To look at only these; without any, score, seconds, cost and the share that completed."""
 
 
 def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) -> RegressionReport:
     """What is found is kept in the store, each regression in its state."""
     record = record_of(store, inquiry.agent, inquiry.suite)
     current = record.latest(record.version)
-    past = past_of(store, record, current, _metrics(report_on(store, current.values()), current))
-    measure = Measure(inquiry.tolerance, _floors(past.histories, current))
+    past = past_of(
+        store, record, current, _metrics(report_on(store, current.values()), current, inquiry.metrics)
+    )
+    measure = Measure(inquiry.tolerance, _floors(past.histories, current), inquiry.metrics)
     against = _against(store, record, inquiry)
     compared = held(store, record, current, against, measure) if against else Held()
     search = _search(past.histories, inquiry.tolerance)
     found = told_once((*compared.regressions, *by_history(record.agent, search.shifts)))
     regressions = _in_their_states(store, record, current, found, search, now or datetime.now(UTC))
+    judged = {history.metric.name for history in past.histories} | {COMPLETED}
     shown = _shown(
-        regressions, {one.id: (one.benchmark, one.metric.name) for one in found}, inquiry.tolerance
+        [one for one in regressions if one.metric.name in (inquiry.metrics or judged)],
+        {one.id: (one.benchmark, one.metric.name) for one in found},
+        inquiry.tolerance,
     )
     nothing = "" if compared.comparisons or search.is_possible else _nothing_to_judge_by(record)
     return RegressionReport(
@@ -88,9 +96,23 @@ def _floors(histories: Sequence[MetricHistory], current: Chosen) -> Floors:
     }
 
 
-def _metrics(report: Report, current: Chosen) -> dict[str, list[Metric]]:
-    by_trial = {trial.stored.id: [one.metric for one in trial.estimates] for trial in report.trials}
+def _metrics(report: Report, current: Chosen, asked: Sequence[str]) -> dict[str, list[Metric]]:
+    """By label, those to look at: the asked ones, or the default family."""
+    known = {metric.name for trial in report.trials for metric in _known(trial)} | {COMPLETED}
+    for name in asked:
+        if name not in known:
+            raise LookupFailed(no_such(name, "metrics that it has", known))
+    by_trial = {trial.stored.id: _followed(trial, asked) for trial in report.trials}
     return {label: by_trial[trial.trial_id] for label, trial in current.items()}
+
+
+def _known(trial: TrialReport) -> list[Metric]:
+    return [estimate.metric for estimate in trial.estimates if estimate.metric.better is not Better.UNKNOWN]
+
+
+def _followed(trial: TrialReport, asked: Sequence[str]) -> list[Metric]:
+    wanted = asked or default_family(_known(trial), trial.declared)
+    return [metric for metric in _known(trial) if metric.name in wanted]
 
 
 def _nothing_to_judge_by(record: Record) -> str:
@@ -193,9 +215,10 @@ def _refuted_by_comparison(
     """Those of which the newest version is no worse than the last one that was well, or has left the worse level."""
     gone: dict[str, str] = {}
     compared = [one for one in unseen if "baseline" in one.found_by and one.before in record.versions]
+    by = Measure(metrics=tuple(dict.fromkeys(one.metric.name for one in compared)))
     versions = {version for one in compared for version in (one.before, one.after)} - {record.version}
     against = {
-        version: held(store, record, current, _version(record, version))
+        version: held(store, record, current, _version(record, version), by)
         for version in record.versions
         if version in versions
     }

@@ -59,6 +59,7 @@ def trial_report_of(store: Store, stored: StoredTrial, suite: Suite | None) -> T
         artifacts=store.artifacts(stored.id),
         watched=frozenset(watched),
         leads=leads,
+        declared=frozenset() if table is not None else metrics_of_experiment(stored),
         ratings=ratings_of(store, stored, suite, table) if table is not None and suite is not None else None,
         judging=store.judging(stored.id) if table is not None else None,
         definition=_definition(stored, suite),
@@ -103,6 +104,14 @@ def declared_metrics(stored: StoredTrial) -> dict[str, Metric]:
         except (LookupFailed, MissingExtra):
             continue
     return declared
+
+
+def metrics_of_experiment(stored: StoredTrial) -> frozenset[str]:
+    """Metrics that the experiment of a trial declares, where it can still be found."""
+    try:
+        return frozenset(getattr(lookup.find("experiments", stored.trial.experiment), "metrics", {}))
+    except (LookupFailed, MissingExtra):
+        return frozenset()
 
 
 def only_trial(report: Report, wanted: str) -> Report:

@@ -9,7 +9,7 @@ from assay.model import Verdict
 
 if TYPE_CHECKING:
     from assay.model.regression import Gate
-    from assay.model.showdown import Course, Showdown
+    from assay.model.showdown import Course, Flips, Showdown
     from assay.pipeline.comparing import Compared
 
 
@@ -94,17 +94,22 @@ def _showdown(one: Showdown) -> dict[str, Any]:
         "ratings": {name: {"a": a, "b": b} for name, (a, b) in one.ratings.items()},
         "overall_of": [name for name in one.ratings if name != "overall"],
         "left_out": list(one.left_out),
-        "flips": [
-            {
-                "benchmark": flips.benchmark,
-                "won": list(flips.won),
-                "lost": list(flips.lost),
-                "unchanged": flips.unchanged,
-                "trial": flips.trial,
-            }
-            for flips in one.flips
-        ],
+        "flips": [_flips(flips) for flips in one.flips],
         "recommendations": list(one.advice),
+    }
+
+
+def _flips(flips: Flips) -> dict[str, Any]:
+    return {
+        "benchmark": flips.benchmark,
+        "trial": flips.trial,
+        "won": list(flips.won),
+        "lost": list(flips.lost),
+        "unchanged": flips.unchanged,
+        "repetitions": {
+            case: {"a": [before.passed, before.judged], "b": [after.passed, after.judged]}
+            for case, (before, after) in flips.passes.items()
+        },
     }
 
 
@@ -118,5 +123,6 @@ def gate_document(found: Gate) -> dict[str, Any]:
         "run_id": found.b.run.id,
         "counts": {verdict.value: len(found.judged(verdict)) for verdict in Verdict},
         "broken": list(found.broken),
+        "flips": [_flips(flips) for flips in found.flips],
         "unjudged": list(found.unjudged),
     }

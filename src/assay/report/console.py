@@ -148,6 +148,10 @@ def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt]
         for reason, names in _reasons(group, by_trial=by_trial).items():
             console.print(bullet("?", f"{', '.join(names)}: {reason}", "yellow"))
         console.print()
+    if unasked := dict.fromkeys(one.metric.name for one in comparisons if one.verdict is None):
+        hint = " ".join(f"--metric {name}" for name in unasked)
+        console.print(literal(f"No verdict on {', '.join(unasked)} unless you ask: {hint}", "dim"))
+        console.print()
     for doubt in rank_warnings(doubts):
         console.print(bullet("!", str(doubt), "yellow"))
 
@@ -316,5 +320,7 @@ def _comparison_cells(comparison: Comparison) -> list[Text]:
         literal(show(comparison.value_a, unit)),
         literal(show(comparison.value_b, unit)),
         joined(literal(ratio, "bold"), literal(bracket + ends, "dim")),
-        literal(comparison.verdict.value, _VERDICTS[comparison.verdict]),
+        literal(comparison.verdict.value, _VERDICTS[comparison.verdict])
+        if comparison.verdict
+        else literal(NOTHING, "dim"),
     ]

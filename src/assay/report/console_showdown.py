@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from assay.model import Verdict
 from assay.model.showdown import Course, Flips, Showdown
 from assay.report.screen import bullet, literal, new_table
-from assay.units import count, percent, show
+from assay.units import count, percent, show, without_dust
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +31,10 @@ def print_showdown(found: Showdown, console: Console, *, has_ratings: bool = Tru
                 literal(name, "bold" if name == "overall" else ""),
                 literal(f"{a:.3f}", "green" if winner == found.a else ""),
                 literal(f"{b:.3f}", "green" if winner == found.b else ""),
-                literal(winner or ("equal" if a == b else "not certain"), "" if winner else "dim"),
+                literal(
+                    winner or ("equal" if not without_dust(a - b, a, b) else "not certain"),
+                    "" if winner else "dim",
+                ),
             )
         console.print(table)
         if found.left_out:
@@ -89,7 +92,7 @@ def print_courses(courses: Sequence[Course], sides: Sequence[str], console: Cons
             literal(course.trial),
             literal(course.metric.name),
             *values,
-            literal(course.verdict, _VERDICTS[course.verdict]),
+            literal(course.verdict, _VERDICTS[course.verdict]) if course.verdict else literal("–", "dim"),
         )
     console.print(table)
     for course in courses:

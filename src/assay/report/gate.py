@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from assay.model import Comparison, Verdict
 from assay.model.regression import Gate
+from assay.model.showdown import Flips
 from assay.report.change import change_text, sides_name
+from assay.report.figures import NOTHING
 from assay.report.screen import RowGroup, bullet, joined, literal, print_groups
 from assay.report.warnings import rank_warnings
-from assay.units import show
+from assay.units import counted, show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +24,7 @@ _ROWS = 16
 """Changes in the table; whatever got worse or better is always among the first."""
 _TITLES = ("Trial, metric", "Baseline", "Run", "Change [interval]", "Verdict")
 _NAMED = 3
+_CASES = 10
 _ORDER = (Verdict.WORSE, Verdict.BETTER, Verdict.UNSURE)
 
 
@@ -35,6 +38,11 @@ def print_gate(gate: Gate, console: Console) -> None:
     console.print()
     for name in gate.broken:
         console.print(bullet("✗", broken_text(name), "red"))
+    for flips in gate.flips:
+        if flips.lost:
+            console.print(bullet("✗", lost_text(flips), "red"))
+        if flips.won:
+            console.print(bullet("✓", won_text(flips), "green"))
     changed = [one for verdict in _ORDER for one in gate.judged(verdict) if _has_moved(one)]
     if changed:
         print_groups(_TITLES, _groups(changed[:_ROWS]), console)
@@ -54,6 +62,11 @@ def _has_moved(one: Comparison) -> bool:
 
 
 def headline(gate: Gate) -> str:
+    lost = lost_cases(gate)
+    return f"{_verdict(gate)}; {counted(lost, 'case')} lost" if lost else _verdict(gate)
+
+
+def _verdict(gate: Gate) -> str:
     worse, unsure = len(gate.judged(Verdict.WORSE)), len(gate.judged(Verdict.UNSURE))
     if not gate.passed:
         parts = [f"{worse} of {_comparisons(gate)} got worse"] if worse else []
@@ -64,8 +77,38 @@ def headline(gate: Gate) -> str:
     return f"Gate passed: none of {_comparisons(gate)} got worse"
 
 
+def lost_cases(gate: Gate) -> int:
+    return sum(len(flips.lost) for flips in gate.flips)
+
+
+def lost_text(flips: Flips) -> str:
+    """Each case with the repetitions that passed before and now; of single ones it says that they may be chance."""
+    tries = {side.judged for case in flips.lost for side in flips.passes[case]}
+    noise = " One repetition each may be chance; run with --repetitions 3." if tries == {1} else ""
+    return (
+        f"{flips.trial}: lost {counted(len(flips.lost), 'case')}: {_listed_cases(flips, flips.lost)}.{noise}"
+    )
+
+
+def won_text(flips: Flips) -> str:
+    return f"{flips.trial}: won {counted(len(flips.won), 'case')}: {_listed_cases(flips, flips.won)}."
+
+
+def _listed_cases(flips: Flips, cases: Sequence[str]) -> str:
+    named = [_case_text(case, flips) for case in cases[:_CASES]]
+    more = f" and {len(cases) - _CASES} more" if len(cases) > _CASES else ""
+    return ", ".join(named) + more
+
+
+def _case_text(case: str, flips: Flips) -> str:
+    before, after = flips.passes[case]
+    if before.judged == after.judged == 1:
+        return case
+    return f"{case} ({before.passed} of {before.judged} → {after.passed} of {after.judged})"
+
+
 def _comparisons(gate: Gate) -> str:
-    number = len(gate.comparisons)
+    number = len(gate.verdicts)
     return f"{number} comparison{'s' * (number != 1)}"
 
 
@@ -96,7 +139,7 @@ def rest_text(gate: Gate) -> str:
     same = len(gate.judged(Verdict.SAME))
     parts = [f"{same} the same within tolerance"] if same else []
     if gate.unjudged:
-        parts.append(f"not judged, for want of a direction or as part of another: {', '.join(gate.unjudged)}")
+        parts.append(f"not judged unless you ask with --metric: {', '.join(gate.unjudged)}")
     return " · ".join(parts)
 
 
@@ -117,5 +160,5 @@ def _cells(one: Comparison) -> list[Text]:
         literal(show(one.value_a, one.metric.unit)),
         literal(show(one.value_b, one.metric.unit)),
         joined(literal(change, "bold"), literal(bracket + ends, "dim")),
-        literal(one.verdict.value, _STYLES[one.verdict]),
+        literal(one.verdict.value, _STYLES[one.verdict]) if one.verdict else literal(NOTHING, "dim"),
     ]

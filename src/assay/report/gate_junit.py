@@ -15,7 +15,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def gate_junit(gate: Gate) -> str:
-    cases = [*(_broken(name) for name in gate.broken), *(_case(one) for one in gate.comparisons)]
+    cases = [*(_broken(name) for name in gate.broken), *(_case(one) for one in gate.verdicts)]
     counts = {
         "tests": len(cases),
         "failures": sum(case.find("failure") is not None for case in cases),
@@ -58,7 +58,7 @@ def _case(one: Comparison) -> ElementTree.Element:
         )
     elif one.verdict is Verdict.UNSURE:
         case.append(_element("skipped", "", message=f"unsure: {one.reason}"))
-    case.append(_element("system-out", f"{one.verdict.value}: {figures}"))
+    case.append(_element("system-out", f"{one.verdict}: {figures}"))
     return case
 
 

@@ -9,27 +9,53 @@ from assay.model import Comparison, Run, Verdict
 from assay.model.regression import Gate
 from assay.report.change import change_text, sides_name, tolerance_text
 from assay.report.figures import NOTHING, environment_line
-from assay.report.gate import broken_text, headline, open_questions, rest_text, sides_text
+from assay.report.gate import (
+    broken_text,
+    headline,
+    lost_text,
+    open_questions,
+    rest_text,
+    sides_text,
+    won_text,
+)
 from assay.report.marking import fenced, table, text
+from assay.report.warnings import rank_warnings
 from assay.units import show
 
 _SIGNS = {Verdict.WORSE: "❌", Verdict.BETTER: "🎉", Verdict.UNSURE: "❔", Verdict.SAME: "✅"}
+_WARNINGS = 3
 
 
 def gate_markdown(gate: Gate) -> str:
+    """The verdict, the cases lost and what changed; everything else is folded away."""
     changed = (*gate.judged(Verdict.WORSE), *gate.judged(Verdict.BETTER))
-    rest = (*gate.judged(Verdict.UNSURE), *gate.judged(Verdict.SAME))
     parts = [
         f"## {'✅' if gate.passed else '❌'} {text(headline(gate))}",
         text(sides_text(gate)),
         "\n".join(f"- ❌ {text(broken_text(name))}" for name in gate.broken),
+        "\n".join(f"- ❌ {text(lost_text(flips))}" for flips in gate.flips if flips.lost),
+        "\n".join(f"- 🎉 {text(won_text(flips))}" for flips in gate.flips if flips.won),
         _table(changed) if changed else "",
-        _unsure(gate),
-        _folded(f"{len(rest)} without a proved change", _table(rest)) if rest else "",
-        "\n".join(f"> ⚠ {text(doubt)}  " for doubt in gate.doubts),
+        _unchanged(gate),
+        _warnings(gate),
         _folded("How to reproduce", _recipe(gate)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _unchanged(gate: Gate) -> str:
+    unsure, same = gate.judged(Verdict.UNSURE), gate.judged(Verdict.SAME)
+    shown = tuple(one for one in gate.comparisons if one.verdict is None)
+    counts = ((len(unsure), "unsure"), (len(same), "the same"), (len(shown), "not judged"))
+    title = ", ".join(f"{number} {what}" for number, what in counts if number)
+    rows = (*unsure, *same, *shown)
+    return _folded(title, "\n\n".join(filter(None, (_table(rows), _unsure(gate))))) if rows else ""
+
+
+def _warnings(gate: Gate) -> str:
+    lines = [f"> ⚠ {text(doubt)}  " for doubt in rank_warnings(gate.doubts)]
+    few, more = "\n".join(lines[:_WARNINGS]), "\n".join(lines[_WARNINGS:])
+    return f"{few}\n\n{_folded(f'{len(lines) - _WARNINGS} more warnings', more)}" if more else few
 
 
 def _table(comparisons: Sequence[Comparison]) -> str:
@@ -41,14 +67,14 @@ def _row(one: Comparison) -> tuple[str, ...]:
     change, bracket, ends = change_text(one).partition(" [")
     is_claim = one.verdict in (Verdict.WORSE, Verdict.BETTER)
     return (
-        _SIGNS[one.verdict],
+        _SIGNS[one.verdict] if one.verdict else NOTHING,
         text(sides_name(one)),
         text(one.metric.name),
         text(show(one.value_a, one.metric.unit)),
         text(show(one.value_b, one.metric.unit)),
         text(f"{change}{bracket}{ends}") if not is_claim else f"**{text(change)}**{text(bracket + ends)}",
         NOTHING if one.p_corrected is None else f"{one.p_corrected:.2g}",
-        tolerance_text(one),
+        tolerance_text(one) if one.verdict else NOTHING,
     )
 
 

@@ -111,7 +111,7 @@ def conclusions(report: Report, pair: Pair, compared: Sequence[Comparison]) -> I
         yield f"None: the two points are not what they were to be. {text(spoilt[0].message)}"
         return
     yield from (_sentence(one) for one in compared)
-    yield f"**{_together([one.verdict for one in compared])}**"
+    yield f"**{_together([one.verdict for one in compared if one.verdict])}**"
 
 
 def _sentence(one: Comparison) -> str:
@@ -167,7 +167,7 @@ def _comparisons(compared: Sequence[Comparison]) -> str:
     if not compared:
         return ""
     rows = [
-        (text(one.metric.name), text(change_text(one)), one.verdict.value, text(one.reason))
+        (text(one.metric.name), text(change_text(one)), one.verdict or NOTHING, text(one.reason))
         for one in compared
     ]
     return "## Chimera against baseline\n\n" + table(("Metric", "Change", "Verdict", "Why"), rows)
