@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import pytest
 from tests.command import AssayInline
 from tests.suites.project import numbers, suite
 
@@ -45,6 +47,162 @@ def test_cases_that_ask_the_same_are_found(assay_inline: AssayInline) -> None:
     cases = [{"id": one, "input": "1", "expected": "1"} for one in ("a", "b")]
     assay_inline.write("s.yaml", suite(cases))
     assert faults(assay_inline, 0) == {"duplicate": ["a", "b"]}
+
+
+TESTS = "assert double(2) == 4\nassert double(0) == 0"
+DOUBLE = "def double(x):\n    return 2 * x"
+JUDGE = """
+import re
+def harsh(prompt): return '{"score": %d}' % (4 if re.search(r"output\\n.+\\n", prompt) else 1)
+def kind(prompt): return '{"score": %d}' % (5 if re.search(r"output\\n.+\\n", prompt) else 1)
+"""
+
+
+def judge(name: str) -> dict[str, Any]:
+    agent = {"name": name, "type": "python", "target": f"judges.py:{name}"}
+    return {"name": "judge", "agent": agent, "instructions": "{output}"}
+
+
+def letters(texts: list[str]) -> list[list[float]]:
+    """A model whose vectors have a length that does not come out even."""
+    return [[text.count(letter) / 3 for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+
+
+SOUND: dict[str, tuple[Any, dict[str, Any]]] = {
+    "exact": ("exact", {"expected": "Paris"}),
+    "exact, any of several": ("exact", {"expected": ["Paris", "Lutetia"]}),
+    "text": ("text", {"expected": "The Louvre!"}),
+    "contains": ("contains", {"expected": "14 days"}),
+    "contains, all of several": ("contains", {"expected": ["refund", "14 days"]}),
+    "contains, any of several": ({"name": "contains", "mode": "any"}, {"expected": ["refund", "14 days"]}),
+    "contains, by option": ({"name": "contains", "texts": ["please", "thanks"]}, {}),
+    "regex of plain words": ("regex", {"expected": "Paris"}),
+    "regex with a solution": ("regex", {"expected": r"^\d{4}$", "solution": "1789"}),
+    "numeric": ("numeric", {"expected": "It is 42."}),
+    "numeric, any of several": ("numeric", {"expected": [41, 42]}),
+    "choice by letter": ("choice", {"expected": "B"}),
+    "choice by number": ("choice", {"expected": 1, "choices": ["red", "green", "blue"]}),
+    "choice by text": ("choice", {"expected": "green", "choices": ["red", "green", "blue"]}),
+    "json": ("json", {"expected": {"a": [1, 2]}}),
+    "json list of texts": ("json", {"expected": ["a", "b"]}),
+    "json_schema": (
+        "json_schema",
+        {
+            "expected": {
+                "type": "object",
+                "required": ["n"],
+                "properties": {"n": {"type": "integer", "minimum": 3}},
+            }
+        },
+    ),
+    "tool_calls under expected": ("tool_calls", {"expected": [{"name": "find", "arguments": {"q": "x"}}]}),
+    "tool_calls beside expected": (
+        ["tool_calls", "exact"],
+        {"expected": "done", "expected_calls": [{"name": "find", "arguments": {"q": "x"}}]},
+    ),
+    "f1": ("f1", {"expected": ["the red fox", "a fox"]}),
+    "rouge_l": ("rouge_l", {"expected": "the red fox"}),
+    "edit": ("edit", {"expected": "the red fox"}),
+    "embedding": (
+        {"name": "embedding", "model": "tests.suites.test_suite_check:letters"},
+        {"expected": "the red fox"},
+    ),
+    "code beside tests": ("code", {"expected": DOUBLE, "tests": TESTS}),
+    "code with a solution": ("code", {"expected": TESTS, "solution": DOUBLE}),
+    "rubric": (
+        {
+            "name": "rubric",
+            "criteria": [{"name": "polite", "contains": ["please"]}, {"name": "right", "scorer": "numeric"}],
+        },
+        {"expected": "42"},
+    ),
+    "judge": (judge("kind"), {"expected": "Paris"}),
+    "several scorers": (["numeric", {"name": "contains", "texts": ["apples", "pears"]}], {"expected": "42"}),
+    "turns": ("contains", {"turns": ["hello", {"input": "and?", "expected": ["a", "b"]}]}),
+}
+
+
+@pytest.mark.parametrize("what", SOUND)
+def test_a_right_answer_is_found_for_every_scorer(assay_inline: AssayInline, what: str) -> None:
+    scorer, keys = SOUND[what]
+    assay_inline.write("judges.py", JUDGE)
+    assay_inline.write("s.yaml", suite([{"id": "c", "input": "?", **keys}], benchmark={"scorer": scorer}))
+    assert faults(assay_inline, 0) == {}
+
+
+UNCHECKED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "a pattern": ("regex", {"expected": r"^\d{4}$"}),
+    "a pattern by option": ({"name": "regex", "pattern": r"^\d{4}$"}, {"expected": "about a year"}),
+    "tests under expected": ("code", {"expected": TESTS}),
+    "a schema with a pattern": ("json_schema", {"expected": {"type": "string", "pattern": "^[a-z]{7}$"}}),
+    "a judge that gives no full marks": (judge("harsh"), {"expected": "Paris"}),
+    "scorers that no single answer of ours pleases": (
+        ["exact", {"name": "contains", "texts": ["please"]}],
+        {"expected": "Paris"},
+    ),
+    "a solution that is only a remark": ("regex", {"expected": r"^\d{4}$", "solution": "see page 3"}),
+}
+
+
+@pytest.mark.parametrize("what", UNCHECKED)
+def test_what_no_answer_can_be_constructed_for_is_not_called_unsound(
+    assay_inline: AssayInline, what: str
+) -> None:
+    scorer, keys = UNCHECKED[what]
+    assay_inline.write("judges.py", JUDGE)
+    assay_inline.write("s.yaml", suite([{"id": "c", "input": "?", **keys}], benchmark={"scorer": scorer}))
+    assert faults(assay_inline, 0) == {"unchecked": ["c"]}
+    assert "1 not checked" in assay_inline("suite", "check", "s.yaml").out
+
+
+UNSOUND: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "a pattern that is none": ("regex", {"expected": "(("}, "unscored"),
+    "tests that are no Python": ("code", {"expected": "assert ("}, "unscored"),
+    "code that fails its tests": ("code", {"expected": "def double(x): return x", "tests": TESTS}, "oracle"),
+    "a choice that there is not": ("choice", {"expected": "violet", "choices": ["red", "green"]}, "unscored"),
+    "a pattern that matches nothing said": ({"name": "regex", "pattern": ".*"}, {}, "nop"),
+    "calls that are none": ("tool_calls", {"expected": "call it"}, "unscored"),
+    "a schema that is none": ("json_schema", {"expected": {"type": "strange"}}, "unscored"),
+}
+
+
+@pytest.mark.parametrize("what", UNSOUND)
+def test_what_can_never_be_right_is_still_called_unsound(assay_inline: AssayInline, what: str) -> None:
+    scorer, keys, code = UNSOUND[what]
+    assay_inline.write("s.yaml", suite([{"id": "c", "input": "?", **keys}], benchmark={"scorer": scorer}))
+    assert faults(assay_inline, 1)[code] == ["c"]
+
+
+OWN = """
+from assay.plugin.scorer import Judgement
+
+class Longer:
+    def score(self, judged): return Judgement(float(len(str(judged.output)) > judged.expected))
+    def example(self, expected, case): return "x" * (expected + 1)
+
+class Unsure(Longer):
+    def example(self, expected, case): return None
+"""
+
+
+def test_a_scorer_of_your_own_says_what_it_would_accept(assay_inline: AssayInline) -> None:
+    assay_inline.write("own.py", OWN)
+    found = {}
+    for name in ("Longer", "Unsure"):
+        cases = [{"id": "c", "input": "?", "expected": 7}]
+        assay_inline.write("s.yaml", suite(cases, benchmark={"scorer": f"own.py::{name}"}))
+        found[name] = faults(assay_inline, 0)
+    assert found == {"Longer": {}, "Unsure": {"unchecked": ["c"]}}
+
+
+def test_agents_do_not_see_the_solution_of_a_case(assay_inline: AssayInline) -> None:
+    peek = "from assay.model import Request\ndef peek(request: Request): return ' '.join(sorted(request.params))\n"
+    assay_inline.write("agents.py", peek)
+    agent = {"name": "peek", "type": "python", "target": "agents.py:peek"}
+    cases = [{"id": "c", "input": "?", "expected": "hint", "solution": "hint", "hint": 1}]
+    assay_inline.write("s.yaml", suite(cases, [agent]))
+    [trial] = assay_inline("run", "s.yaml", "--json").json["trials"]
+    assert trial["ratings"]["accuracy"]["value"] == 1.0
 
 
 AGENTS = """

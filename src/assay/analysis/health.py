@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.model import Benchmark, CaseTable, Suite
 from assay.model.rating import is_pass
+from assay.model.suite import CheckedCase
+
+_REASONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +30,28 @@ class SuiteHealth:
     faults: tuple[Fault, ...]
 
     @property
+    def unchecked(self) -> int:
+        """Cases of which nobody knows an answer that must be right."""
+        return sum(len(fault.cases) for fault in self.faults if fault.code == "unchecked")
+
+    @property
     def is_sound(self) -> bool:
         return not any(fault.is_severe for fault in self.faults)
 
 
+Checks = Mapping[str, Sequence[CheckedCase]]
+"""Benchmark to its cases."""
 Tables = Mapping[str, CaseTable]
 """Benchmark to what an agent made of it."""
 
 
-def suite_health(suite: Suite, oracle: Tables, nop: Tables, history: Sequence[Tables]) -> SuiteHealth:
-    """`oracle` and `nop` were put through the suite just now; `history` has the latest results of real agents."""
+def suite_health(suite: Suite, checks: Checks, history: Sequence[Tables]) -> SuiteHealth:
+    """`history` has the latest results of real agents."""
     faults = [
         fault
         for benchmark in suite.benchmarks
         for fault in (
-            *_judged(benchmark, oracle.get(benchmark.id), nop.get(benchmark.id)),
+            *_judged(benchmark, checks.get(benchmark.id, ())),
             *_duplicates(benchmark),
             *_uninformative(
                 benchmark, [tables[benchmark.id] for tables in history if benchmark.id in tables]
@@ -51,23 +61,23 @@ def suite_health(suite: Suite, oracle: Tables, nop: Tables, history: Sequence[Ta
     return SuiteHealth(suite.name, sum(len(one.cases) for one in suite.benchmarks), tuple(faults))
 
 
-def _judged(benchmark: Benchmark, oracle: CaseTable | None, nop: CaseTable | None) -> Iterator[Fault]:
-    if oracle is not None and (low := _where(oracle, lambda score: score is not None and score < 1)):
-        yield Fault(
-            "oracle", benchmark.id, low, "the right answer does not get the full score", is_severe=True
-        )
-    if oracle is not None and (unscored := _where(oracle, lambda score: score is None)):
-        yield Fault("unscored", benchmark.id, unscored, "the right answer cannot be judged", is_severe=True)
-    if nop is not None and (high := _where(nop, lambda score: score is not None and score > 0)):
-        yield Fault("nop", benchmark.id, high, "an empty answer gets points", is_severe=True)
+_MESSAGES = {
+    "oracle": "the right answer does not get the full score",
+    "unscored": "the right answer cannot be judged",
+    "unchecked": "not checked, because no right answer can be constructed; give the cases a `solution`",
+}
 
 
-def _where(table: CaseTable, is_wrong: Callable[[float | None], bool]) -> tuple[str, ...]:
-    scores = table.metrics.get("score") or [None] * len(table.cases)
-    pairs = zip(table.cases, table.statuses, scores, strict=True)
-    return tuple(
-        dict.fromkeys(case for case, status, score in pairs if is_wrong(score if status == "ok" else 0.0))
-    )
+def _judged(benchmark: Benchmark, checks: Sequence[CheckedCase]) -> Iterator[Fault]:
+    for code, message in _MESSAGES.items():
+        if found := [check for check in checks if check.problem == code]:
+            reasons = list(dict.fromkeys(check.reason for check in found if check.reason))
+            told = f"{message} ({'; '.join(reasons[:_REASONS])})" if reasons else message
+            cases = tuple(check.case for check in found)
+            yield Fault(code, benchmark.id, cases, told, is_severe=code != "unchecked")
+    if found := [check for check in checks if check.rewards_nothing]:
+        cases = tuple(check.case for check in found)
+        yield Fault("nop", benchmark.id, cases, "an empty answer gets points", is_severe=True)
 
 
 def _duplicates(benchmark: Benchmark) -> Iterator[Fault]:

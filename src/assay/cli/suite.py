@@ -105,7 +105,11 @@ def _due_text(moment: datetime | None) -> str:
 @click.argument("target", metavar="SUITE")
 @common
 def check(session: Session, target: str) -> int:
-    """Put the right answers and empty ones through SUITE, and look for cases that tell nothing. Exit code 1: unsound."""
+    """Put right answers and empty ones to the scorers of SUITE, and find cases that tell nothing. Exit code 1: unsound.
+
+    A right answer is constructed from what is expected; where that is not possible, as for a pattern or tests, the case's
+    `solution` is taken, and without one the case is not checked.
+    """
     from assay.pipeline import standing
 
     with session.store() as store:
@@ -116,6 +120,7 @@ def check(session: Session, target: str) -> int:
                 "suite": health.suite,
                 "cases": health.cases,
                 "sound": health.is_sound,
+                "unchecked": health.unchecked,
                 "faults": [
                     {"code": f.code, "benchmark": f.benchmark, "cases": list(f.cases), "message": f.message,
                      "severe": f.is_severe}
@@ -131,7 +136,8 @@ def check(session: Session, target: str) -> int:
         )
         click.echo(f"{sign} {fault.benchmark}: {fault.message}: {shown}")
     sound = "is sound: the right answers get 1.0, empty ones 0.0" if health.is_sound else "is not sound"
-    click.echo(f"{health.suite} {sound} ({health.cases} cases).")
+    unchecked = f", {health.unchecked} not checked" if health.unchecked else ""
+    click.echo(f"{health.suite} {sound} ({health.cases} cases{unchecked}).")
     session.next(f"assay run {target} --agent NAME")
     return 0 if health.is_sound else 1
 

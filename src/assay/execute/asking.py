@@ -378,7 +378,7 @@ def _ending(error: BaseException) -> Ending:
     return Status.FAILED, told(error)
 
 
-_ANSWERS = frozenset({"expected_calls", "tests"})
+_ANSWERS = frozenset({"expected_calls", "solution", "tests"})
 """Metadata of a case by which it is judged: not for the eyes of the agent."""
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "api_calls")
 _NOBODY_SAID = Usage()

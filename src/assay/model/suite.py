@@ -135,3 +135,16 @@ class Suite:
     title: str = ""
     """A longer name, for people."""
     created_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCase:
+    """What the scorers of a case say to answers that must be right, and to an empty one."""
+
+    case: str
+    problem: str = ""
+    """`oracle`: a right answer does not get the full score; `unscored`: it cannot be judged; `unchecked`: none could be
+    constructed; empty where all is well."""
+    reason: str = ""
+    rewards_nothing: bool = False
+    """Whether an empty answer gets points."""

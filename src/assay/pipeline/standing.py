@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -12,10 +11,10 @@ from assay.analysis.health import SuiteHealth, suite_health
 from assay.analysis.leaderboard import leaderboard
 from assay.analysis.matrix import matrix
 from assay.errors import LookupFailed, PlanError, no_such
-from assay.model import DIMENSIONS, Budget, CaseTable, Contender, Leaderboard, Ratings
+from assay.model import DIMENSIONS, CaseTable, Contender, Leaderboard, Ratings
 from assay.model.standing import Across, Matrix
 from assay.pipeline.rating import ratings_of
-from assay.pipeline.running import prepare, registry_of, run_plan
+from assay.pipeline.running import prepare, registry_of
 from assay.plan.target import Request, find_suite
 from assay.spec.settings import Settings
 from assay.store.standings import Entry, Filter
@@ -25,23 +24,17 @@ METRICS = ("overall", *DIMENSIONS)
 
 
 def check_suite(target: str, settings: Settings, store: Store) -> SuiteHealth:
-    """Put `oracle` and `nop` through a suite, and look at what real agents made of it."""
+    """Put right answers and empty ones to the scorers of a suite, and look at what real agents made of it."""
+    from assay.execute.soundness import check_benchmark
+
     find_suite(target, settings, registry_of(store))
-    with (
-        tempfile.TemporaryDirectory(prefix="assay-") as folder,
-        Store.open(f"sqlite:///{folder}/check.db") as aside,
-    ):
-        changes = {"iterations": {"measured": 1, "warmup": 0}}
-        request = Request(target, changes, agents=("oracle", "nop"))
-        plan = replace(prepare(request, settings, store), output_dir=None, budget=Budget())
-        assert plan.suite is not None
-        done = run_plan(plan, aside)
-        tables = {(t.trial.agent.name, t.trial.benchmark): aside.case_table(t.id) for t in done.trials}
-    oracle, nop = ({b: table for (a, b), table in tables.items() if a == name} for name in ("oracle", "nop"))
+    plan = prepare(Request(target, agents=("oracle",)), settings, store)
+    assert plan.suite is not None
+    checks = {benchmark.id: check_benchmark(benchmark) for benchmark in plan.suite.benchmarks}
     history: dict[str, dict[str, CaseTable]] = {}
     for latest in store.latest_trials(suite=plan.suite.name):
         history.setdefault(latest.agent, {})[latest.benchmark] = store.case_table(latest.trial_id)
-    return suite_health(plan.suite, oracle, nop, list(history.values()))
+    return suite_health(plan.suite, checks, list(history.values()))
 
 
 STALE_DAYS = 30

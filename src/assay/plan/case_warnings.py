@@ -56,7 +56,7 @@ def case_doubts(suite: Suite | None) -> tuple[Doubt, ...]:
 
 def _warnings(benchmark: Benchmark) -> Iterator[CaseWarning]:
     scorers = [_Needs.of(use) for use in benchmark.scorers]
-    known = {*keys_of(CaseSection), *(key for needs in scorers for key in needs.reads)}
+    known = {*keys_of(CaseSection), "solution", *(key for needs in scorers for key in needs.reads)}
     keys = {key for case in benchmark.cases for key in case.metadata if key not in known}
     near = {key: found[0] for key in keys if (found := difflib.get_close_matches(key, known, 1, _NEAR))}
     misspelt: dict[str, list[str]] = defaultdict(list)

@@ -42,6 +42,9 @@ class Scorer(Protocol):
     Two more attributes are optional tuples of names. `needs_one_of`: keys of the case or options of the scorer, without
     all of which it cannot score, such as ("expected", "pattern"); cases that have none are warned about before a run.
     `reads`: further keys of the case that it reads, so that a misspelt one is noticed.
+    A method `example(expected, case)` gives an output that it would give the full score (or an Answer, where tool calls
+    matter), and None where it cannot construct one: `assay suite check` tries it. Without that method the expected output
+    itself must get the full score.
     """
 
     def score(self, judged: Judged) -> Awaitable[Judgement] | Judgement: ...

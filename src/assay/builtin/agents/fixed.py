@@ -28,7 +28,9 @@ class _Instant:
 
 
 class Oracle(_Instant):
-    """Gives the right output and makes the right calls; a suite on which it does not reach 1.0 has a mistake.
+    """Gives the `solution` of a case or else its expected output, and makes the expected calls.
+
+    Where `expected` is not an answer but tests or a pattern, it has nothing right to give; see: assay suite check.
 
     Example:
         - {name: ceiling, type: oracle}
@@ -38,7 +40,7 @@ class Oracle(_Instant):
 
     def answer(self, request: Request) -> Answer:
         listed = request.params.get(EXPECTED_CALLS, request.expected if request.tools else None)
-        output = right_output(request.expected)
+        output = request.params.get("solution", right_output(request.expected))
         return answer_of({"output": output, "tool_calls": [_call(one) for one in _calls(listed)]})
 
 

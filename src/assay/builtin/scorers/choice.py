@@ -17,6 +17,7 @@ from assay.builtin.scorers.texts import (
     normalised,
     text_of,
 )
+from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
 _END = 20_000
@@ -49,8 +50,7 @@ class Choice:
     def score(self, judged: Judged) -> Judgement:
         if is_missing(judged.expected):
             return NOTHING_EXPECTED
-        choices = self._choices or _choices(judged.case.metadata.get("choices")) or _usual(judged.expected)
-        wanted = {label for one in alternatives(judged.expected) if (label := choices.meant(one))}
+        choices, wanted = self._wanted(judged.expected, judged.case)
         if not wanted:
             return Judgement(None, f"the expected output is none of the choices {', '.join(choices.labels)}")
         if judged.output is None:
@@ -59,6 +59,13 @@ class Choice:
         if len(chosen) == 1 and chosen <= wanted:
             return RIGHT
         return Judgement(0.0, _told(sorted(chosen)))
+
+    def example(self, expected: object, case: Case) -> str | None:
+        return None if is_missing(expected) else min(self._wanted(expected, case)[1], default=None)
+
+    def _wanted(self, expected: object, case: Case) -> tuple[_Choices, set[str]]:
+        choices = self._choices or _choices(case.metadata.get("choices")) or _usual(expected)
+        return choices, {label for one in alternatives(expected) if (label := choices.meant(one))}
 
 
 def _told(chosen: Sequence[str]) -> str:

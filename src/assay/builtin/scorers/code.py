@@ -21,6 +21,7 @@ from assay.builtin.scorers.fences import fenced_blocks
 from assay.builtin.scorers.options import flag, number
 from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, text_of
 from assay.execute.tree import MARK
+from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
 _CHILD = Path(__file__).with_name("code_child.py")
@@ -76,6 +77,10 @@ class Code:
             return Judgement(0.0, f"the output is longer than {_MOST_SOURCE:,} characters")
         result = _Attempt(sources_in(text), tests, self._seconds, self._memory_bytes).result()
         return self._judgement(result, sum(not test.get("is_setup") for test in tests))
+
+    def example(self, expected: object, case: Case) -> object:
+        """The expected output, unless that is the tests: code that passes them cannot be constructed."""
+        return expected if "tests" in case.metadata else None
 
     def _judgement(self, result: _Result, total: int) -> Judgement:
         passed = sum(not error for error in result.errors)

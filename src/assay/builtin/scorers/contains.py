@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from assay.builtin.scorers.options import flag, one_of, texts
 from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, alternatives, is_missing, text_of
+from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
 
@@ -44,6 +45,9 @@ class Contains:
         missing = [text for text in wanted if self._folded(text) not in output]
         is_right = not missing if self._mode == "all" else len(missing) < len(wanted)
         return RIGHT if is_right else Judgement(0.0, _told(missing))
+
+    def example(self, expected: object, case: Case) -> str | None:
+        return "\n".join(self._texts or _expected(expected)) or None
 
     def _folded(self, text: str) -> str:
         composed = unicodedata.normalize("NFC", text)

@@ -6,8 +6,9 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from assay.builtin.scorers.options import refused, threshold
-from assay.builtin.scorers.texts import best_likeness
+from assay.builtin.scorers.texts import best_likeness, first_alternative
 from assay.errors import MissingExtra
+from assay.model import Case
 from assay.plugin import lookup
 from assay.plugin.scorer import Judged, Judgement
 
@@ -41,6 +42,9 @@ class Embedding:
 
     def score(self, judged: Judged) -> Judgement:
         return best_likeness(judged, self._likeness, self._threshold)
+
+    def example(self, expected: object, case: Case) -> object:
+        return first_alternative(expected)
 
     def _likeness(self, output: str, expected: str) -> float:
         from numpy import isfinite

@@ -3,8 +3,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from assay.builtin.scorers.options import flag
-from assay.builtin.scorers.texts import NOTHING_EXPECTED, RIGHT, WRONG, is_missing, text_of
+from assay.builtin.scorers.texts import NOTHING_EXPECTED, RIGHT, WRONG, first_alternative, is_missing, text_of
 from assay.builtin.scorers.values import Likeness
+from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
 _PLAIN = Likeness()
@@ -34,6 +35,9 @@ class Exact:
         if isinstance(expected, list | tuple) and any(self._equal(output, one) for one in expected):
             return RIGHT
         return WRONG
+
+    def example(self, expected: object, case: Case) -> object:
+        return first_alternative(expected)
 
     def _equal(self, output: object, expected: object) -> bool:
         if isinstance(output, str) or isinstance(expected, str):

@@ -7,6 +7,7 @@ from assay.builtin.scorers.fences import NOT_JSON, json_value
 from assay.builtin.scorers.options import flag, number
 from assay.builtin.scorers.texts import NO_OUTPUT, NOTHING_EXPECTED, RIGHT
 from assay.builtin.scorers.values import Likeness, Path, leaves
+from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
 _TOO_DEEP = Judgement(0.0, "the output is nested too deeply")
@@ -54,6 +55,9 @@ class JsonEquality:
             return self._compared(_expected(judged.expected), given)
         except RecursionError:
             return _TOO_DEEP
+
+    def example(self, expected: Any, case: Case) -> Any:
+        return expected
 
     def _compared(self, expected: Any, given: Any) -> Judgement:
         if self._likeness.same(expected, given):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, ClassVar
@@ -8,6 +9,7 @@ from assay.builtin.scorers.fences import NOT_JSON, json_value
 from assay.builtin.scorers.options import refused
 from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT
 from assay.errors import MissingExtra
+from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
 
@@ -44,6 +46,12 @@ class JsonSchema:
         given = json_value(judged.output)
         return Judgement(0.0, "the output holds no JSON") if given is NOT_JSON else _judged(validator, given)
 
+    def example(self, expected: object, case: Case) -> str | None:
+        """The smallest value of the schema, where that can be made from its types, required keys and lower bounds."""
+        schema = expected if self._validator is None else self._validator.schema
+        text = json.dumps(_instance(json_value(schema)), default=str)
+        return text if self.score(Judged(text, expected, case)).value == 1 else None
+
     def _made(self, schema: object) -> Any:
         """A validator that fetches nothing from anywhere; ValueError says what is wrong with the schema."""
         from referencing import Registry
@@ -57,6 +65,35 @@ class JsonSchema:
         except self._jsonschema.SchemaError as error:
             raise ValueError(f"is not a JSON schema: {error.message}") from None
         return cls(schema, registry=Registry())
+
+
+def _instance(schema: Any) -> Any:
+    if not isinstance(schema, dict):
+        return {}
+    if "const" in schema:
+        return schema["const"]
+    for key in ("enum", "examples"):
+        if schema.get(key):
+            return schema[key][0]
+    if "default" in schema:
+        return schema["default"]
+    for key in ("anyOf", "oneOf"):
+        if schema.get(key):
+            return _instance(schema[key][0])
+    kinds = schema.get("type", "object")
+    match kinds if isinstance(kinds, str) else kinds[0]:
+        case "object":
+            properties = schema.get("properties", {})
+            return {name: _instance(properties.get(name)) for name in schema.get("required", ())}
+        case "array":
+            return [_instance(schema.get("items"))] * schema.get("minItems", 0)
+        case "string":
+            return "x" * max(1, schema.get("minLength", 1))
+        case "integer" | "number":
+            return schema.get("minimum", schema.get("exclusiveMinimum", 0) + 1)
+        case "boolean":
+            return True
+    return None
 
 
 def _judged(validator: Any, given: Any) -> Judgement:

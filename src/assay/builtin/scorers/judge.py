@@ -17,7 +17,7 @@ from assay.execute.agents import make_agent
 from assay.execute.asking import valid
 from assay.execute.price import Price
 from assay.execute.spending import spent_on
-from assay.model import AgentUse, Answer, Request
+from assay.model import AgentUse, Answer, Case, Request
 from assay.plugin.agent import Agent, AgentError
 from assay.plugin.scorer import Judged, Judgement
 
@@ -105,6 +105,9 @@ class Judge:
     @property
     def asks(self) -> tuple[AgentUse, ...]:
         return (self._use,)
+
+    def example(self, expected: object, case: Case) -> None:
+        """Nobody knows what a judge gives full marks."""
 
     def disagreement(self) -> float | None:
         """Mean absolute difference between two judgements of the same output; None before any was judged twice."""

@@ -13,6 +13,7 @@ from assay.builtin.scorers.texts import (
     is_missing,
     text_of,
 )
+from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
 _RELATIVE = 1e-6
@@ -57,6 +58,11 @@ class Numeric:
         if given is None:
             return Judgement(0.0, "there is no number in the output")
         return RIGHT if any(self._same(given, one) for one in wanted) else Judgement(0.0, f"found {given}")
+
+    def example(self, expected: object, case: Case) -> object:
+        """A structure is read as its text, so it is given as such."""
+        there = () if is_missing(expected) else alternatives(expected)
+        return next((text_of(one) for one in there if self._found(one) is not None), None)
 
     def _found(self, value: object) -> Number | None:
         is_structure = isinstance(value, dict | list | tuple)

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 from assay.builtin.scorers.options import flag, number, one_of, refused
 from assay.builtin.scorers.pattern_watch import PatternWatch, TooSlow
 from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, alternatives, is_missing, text_of
+from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
 _HARMLESS_STEPS = 1e7
@@ -67,6 +68,14 @@ class Regex:
         except TooSlow as slow:
             return Judgement(None, str(slow))
         return RIGHT if found else Judgement(0.0, "no match")
+
+    def example(self, expected: object, case: Case) -> str | None:
+        """A pattern that matches itself, as plain words do; for others nobody knows what they stand for."""
+        patterns = [self._pattern] if self._pattern is not None else alternatives(expected)
+        for text in map(text_of, () if is_missing(patterns) or patterns == [None] else patterns):
+            if self.score(Judged(text, text, case)).value == 1 and text:
+                return text
+        return None
 
     def _matches(self, pattern: str, text: str) -> bool:
         compiled = re.compile(pattern, self._flags)

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from assay.builtin.scorers.options import number, refused
+from assay.builtin.scorers.texts import text_of
 from assay.execute.judging import make_scorer, weighted_score
+from assay.execute.soundness import example_of
 from assay.execute.spending import together
-from assay.model import AgentUse, Score, ScorerUse
+from assay.model import AgentUse, Answer, Case, Score, ScorerUse
 from assay.plugin.scorer import Judged, Judgement, Scorer
 
 if TYPE_CHECKING:
@@ -65,6 +67,24 @@ class Rubric:
         results = [one.judge(judged) for one in self._criteria]
         settled = [result for result in results if isinstance(result, Judgement)]
         return self._weighed(settled) if len(settled) == len(results) else self._awaited(results)
+
+    def example(self, expected: Any, case: Case) -> Any:
+        """What each criterion would accept, one after the other, where all of them accept that together."""
+        if self.asks:
+            return None
+        examples = [
+            example_of(one.scorer, expected if one.expected is None else one.expected, case)
+            for one in self._criteria
+            if one.weight
+        ]
+        known = [example for example in examples if example is not None]
+        texts = dict.fromkeys(text_of(example.output) for example in known)
+        calls = next((example.tool_calls for example in known if example.tool_calls), ())
+        for output in (*(example.output for example in known), "\n".join(texts)):
+            judgement = self.score(Judged(output, expected, case, calls))
+            if isinstance(judgement, Judgement) and judgement.value == 1:
+                return Answer(output, calls)
+        return None
 
     async def _awaited(self, results: Sequence[Awaitable[Judgement] | Judgement]) -> Judgement:
         settled = []

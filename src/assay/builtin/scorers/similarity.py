@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from assay.builtin.scorers.distance import common_length, edit_distance, ends_in_common
 from assay.builtin.scorers.options import threshold
-from assay.builtin.scorers.texts import best_likeness, normalised, squad_words
+from assay.builtin.scorers.texts import best_likeness, first_alternative, normalised, squad_words
+from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
 _MOST_CHARACTERS = 20_000
@@ -32,6 +33,9 @@ class F1:
     def score(self, judged: Judged) -> Judgement:
         return best_likeness(judged, _f1, self._threshold)
 
+    def example(self, expected: object, case: Case) -> object:
+        return first_alternative(expected)
+
 
 class RougeL:
     """ROUGE-L: F-measure of the longest common subsequence of words.
@@ -51,6 +55,9 @@ class RougeL:
     def score(self, judged: Judged) -> Judgement:
         return best_likeness(judged, _rouge_l, self._threshold)
 
+    def example(self, expected: object, case: Case) -> object:
+        return first_alternative(expected)
+
 
 class Edit:
     """Edit similarity: 1 − Levenshtein distance ÷ length of the longer text.
@@ -69,6 +76,9 @@ class Edit:
 
     def score(self, judged: Judged) -> Judgement:
         return best_likeness(judged, _edit, self._threshold)
+
+    def example(self, expected: object, case: Case) -> object:
+        return first_alternative(expected)
 
 
 _threshold = threshold

@@ -3,7 +3,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from assay.builtin.scorers.options import flag
-from assay.builtin.scorers.texts import best_likeness, normalised
+from assay.builtin.scorers.texts import best_likeness, first_alternative, normalised
+from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
 
@@ -24,6 +25,9 @@ class Text:
 
     def score(self, judged: Judged) -> Judgement:
         return best_likeness(judged, self._same)
+
+    def example(self, expected: object, case: Case) -> object:
+        return first_alternative(expected)
 
     def _same(self, output: str, expected: str) -> float:
         wanted = normalised(expected, self._drop_articles)

@@ -40,6 +40,11 @@ def alternatives(expected: object) -> list[object]:
     return list(expected) if isinstance(expected, list | tuple) else [expected]
 
 
+def first_alternative(expected: object) -> object:
+    """An output that is right where any one of several is; None where nothing is expected."""
+    return None if is_missing(expected) else alternatives(expected)[0]
+
+
 def is_missing(expected: object) -> bool:
     return expected is None or (isinstance(expected, list | tuple) and not expected)
 

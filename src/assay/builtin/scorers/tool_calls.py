@@ -9,7 +9,7 @@ from assay.builtin.scorers.matching import common_in_order, placements
 from assay.builtin.scorers.options import flag, number, one_of
 from assay.builtin.scorers.texts import RIGHT
 from assay.builtin.scorers.values import Likeness
-from assay.model import ToolCall
+from assay.model import Answer, Case, ToolCall
 from assay.plugin.scorer import Judged, Judgement
 
 
@@ -65,6 +65,15 @@ class ToolCalls:
             return RIGHT
         reason = f"{right} of {len(wanted)} expected calls among {len(made)} made"
         return Judgement(2 * right / (len(wanted) + len(made)) if self._partial else 0.0, reason)
+
+    def example(self, expected: object, case: Case) -> Answer | None:
+        try:
+            wanted = _wanted(case.metadata.get("expected_calls", expected))
+        except ValueError:
+            return None
+        # What stands beside the calls is up to other scorers.
+        output = expected if "expected_calls" in case.metadata else ""
+        return Answer(output, tuple(ToolCall(call.name, call.arguments or {}) for call in wanted))
 
     def _right(self, wanted: Sequence[_Wanted], made: Sequence[ToolCall]) -> int:
         if self._in_order:
