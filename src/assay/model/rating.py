@@ -164,6 +164,8 @@ class Ratings:
     """Of the cases that count, in the order of `marks`."""
     marks: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False, repr=False)
     """Dimension to what each case says of it: two agents are told apart by these, case by case."""
+    baseline_overall: float | None = field(default=None, compare=False)
+    """The overall rating that the suite's `baseline_scores` hold this trial against."""
     rounds: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False)
     """Of what the machine has a part in: dimension to the number of rounds, and by how much a round's rating varies."""
     expects_scores: bool = field(default=True, compare=False)

@@ -104,6 +104,8 @@ class TrialReport:
     """Metrics that a benchmark wants to be shown first."""
     declared: frozenset[str] = frozenset()
     """Metrics that the experiment itself declares, so that they are judged unasked."""
+    deviation: float | None = None
+    """Overall ÷ the baseline's overall − 1; None where there is no baseline."""
     judging: Judging | None = None
     """None where no judge was asked."""
     scorer_failures: tuple[ScorerFailure, ...] = ()

@@ -68,7 +68,17 @@ def ratings_of(store: Store, stored: StoredTrial, suite: Suite, table: CaseTable
         # Also where every scorer failed, so that code without a score does not pass.
         table = replace(table, is_judged=True)
     ratings = rate(table, benchmark.rubric, benchmark.limits, kept)
-    return replace(ratings, expects_scores=benchmark.expects_scores)
+    return replace(
+        ratings,
+        expects_scores=benchmark.expects_scores,
+        baseline_overall=baseline_score(suite, benchmark.id, stored.trial.agent.name),
+    )
+
+
+def baseline_score(suite: Suite, benchmark: str, agent: str) -> float | None:
+    """What `baseline_scores` say of an agent on a benchmark, else of the first agent that has a score there."""
+    known = {name: scores[benchmark] for name, scores in suite.baseline_scores.items() if benchmark in scores}
+    return known.get(agent, next(iter(known.values()), None))
 
 
 def benchmark_of(stored: StoredTrial, suite: Suite) -> Benchmark:

@@ -60,6 +60,7 @@ def trial_report_of(store: Store, stored: StoredTrial, suite: Suite | None) -> T
         watched=frozenset(watched),
         leads=leads,
         declared=frozenset() if table is not None else metrics_of_experiment(stored),
+        deviation=store.deviation(stored.id) if is_rated else None,
         ratings=ratings_of(store, stored, suite, table) if table is not None and suite is not None else None,
         judging=store.judging(stored.id) if table is not None else None,
         definition=_definition(stored, suite),

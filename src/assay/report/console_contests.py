@@ -12,8 +12,9 @@ from assay.report.contests import (
     UNKNOWN,
     Contest,
     Entry,
+    baseline_notes,
     ends_text,
-    estimate_text,
+    figures_of,
     heading,
     listed,
     outcome_names,
@@ -22,10 +23,8 @@ from assay.report.contests import (
     solved_name,
     solved_text,
     spending_notes,
-    tokens_text,
     tries_texts,
     unrated,
-    usd_text,
     value_text,
 )
 from assay.report.figures import NOTHING, total
@@ -71,6 +70,8 @@ def _notes(contest: Contest) -> Iterator[Table]:
     for reason in unrated(contest):
         yield bullet(NOTHING, reason, "dim")
     for text in reference_texts(contest):
+        yield bullet("=", text, "dim")
+    for text in baseline_notes(contest):
         yield bullet("=", text, "dim")
     for text in spending_notes(contest):
         yield bullet("$", text, "dim")
@@ -138,16 +139,16 @@ def _number(name: str, number: int) -> Text:
 
 def _figures(contest: Contest, tight: bool) -> Table:
     table = _agents(tight=tight)
-    times = {"seconds": "median time"}
-    if contest.is_streamed:
-        times["ttft"] = "first token"
-    for title in (*times.values(), "tokens\nper solved", "cost\nper solved"):
-        table.add_column(literal(title), justify="right", no_wrap=True)
+    shown = figures_of(contest)
+    for figure in shown:
+        table.add_column(literal(figure.title.replace(" per", "\nper")), justify="right", no_wrap=True)
     for entry in contest.entries:
-        taken = [_interval(estimate_text(entry, metric)) for metric in times]
-        used = [_known(text(entry.ratings)) for text in (tokens_text, usd_text)]
-        table.add_row(_agent(contest, entry), *taken, *used)
+        table.add_row(_agent(contest, entry), *(_figure(figure.text(entry)) for figure in shown))
     return table
+
+
+def _figure(text: str) -> Text:
+    return _known(text) if text in (UNKNOWN, "none solved") else _interval(text)
 
 
 def _interval(text: str) -> Text:

@@ -18,9 +18,10 @@ from assay.model import (
     Report,
     TrialReport,
 )
+from assay.model.metric import is_score
 from assay.model.rating import PASS_MARK, Judging
 from assay.model.report import agent_labels
-from assay.report.figures import NOTHING, with_interval
+from assay.report.figures import NOTHING, mean_text, with_interval
 from assay.report.references import reference_notes
 from assay.units import count, significant, usd
 
@@ -88,6 +89,11 @@ class Contest:
     def most_tries(self) -> int:
         """The largest k that pass^k and pass@k are known of for every agent; 0 when there is none."""
         return min((max(one.ratings.pass_hat, default=0) for one in self.entries), default=0)
+
+    @property
+    def leads(self) -> tuple[str, ...]:
+        """Metrics that the benchmark wants to be shown first."""
+        return self.entries[0].trial.leads if self.entries else ()
 
     @property
     def is_streamed(self) -> bool:
@@ -273,6 +279,60 @@ def source_text(source: Mapping[str, str]) -> str:
         return "by the price given with the agent"
     dated = f", whose newest price is of {source['date']}" if "date" in source else ""
     return f"by the price list {source.get('list', '')}{dated}"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A column of figures beside the ratings of a contest."""
+
+    title: str
+    metric: str
+
+    def text(self, entry: Entry) -> str:
+        if self.metric == "usd":
+            return usd_text(entry.ratings)
+        if self.metric == "tokens":
+            return tokens_text(entry.ratings)
+        estimate = entry.estimate(self.metric)
+        if estimate is not None and is_score(estimate.metric):
+            return mean_text(estimate)
+        return estimate_text(entry, self.metric)
+
+    def value(self, entry: Entry) -> float | None:
+        """To sort by."""
+        if self.metric in ("usd", "tokens"):
+            return entry.ratings.usd_per_solved if self.metric == "usd" else entry.ratings.tokens_per_solved
+        estimate = entry.estimate(self.metric)
+        return None if estimate is None else estimate.median
+
+
+_TITLES = {
+    "seconds": "median time",
+    "ttft": "first token",
+    "tokens": "tokens per solved",
+    "usd": "cost per solved",
+}
+
+
+def figures_of(contest: Contest) -> list[Figure]:
+    """What the benchmark leads with, then the usual figures."""
+    usual = [metric for metric in _TITLES if metric != "ttft" or contest.is_streamed]
+    return [Figure(_TITLES.get(name, name), name) for name in dict.fromkeys((*contest.leads, *usual))]
+
+
+def baseline_notes(contest: Contest) -> list[str]:
+    """How far agents are from the baseline, and what the benchmark leads with but nobody measured."""
+    known = {entry.label: entry.trial.deviation for entry in contest.entries}
+    told = [
+        f"{label}: overall {deviation:+.1%} against the baseline".replace("%", " %")
+        for label, deviation in known.items()
+        if deviation is not None
+    ]
+    for name in contest.leads:
+        lacking = [one.label for one in contest.entries if Figure("", name).text(one) in (NOTHING, UNKNOWN)]
+        if lacking:
+            told.append(f"{_of(lacking, contest)}metrics_measured names '{name}', which was not measured")
+    return told
 
 
 def spending_notes(contest: Contest) -> list[str]:

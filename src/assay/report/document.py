@@ -204,6 +204,7 @@ def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
         "ratings": {name: _rating(rating) for name, rating in ratings.dimensions.items()},
         "overall": _rating(ratings.overall),
         "references": {name: reference_document(one) for name, one in ratings.references.items()},
+        **({} if trial.deviation is None else {"deviation_from_baseline": plain(trial.deviation)}),
         "rating_warnings": list(ratings.doubts),
         "outcomes": dict(ratings.outcomes),
         "unscored": ratings.unscored,

@@ -7,8 +7,10 @@ from assay.report.cases import case_rows, cases_of, expected_text
 from assay.report.contests import (
     COLUMNS,
     Contest,
+    Figure,
     as_text,
-    estimate_text,
+    baseline_notes,
+    figures_of,
     has_own_title,
     heading,
     marked,
@@ -20,10 +22,8 @@ from assay.report.contests import (
     solved_name,
     solved_text,
     spending_notes,
-    tokens_text,
     tries_texts,
     unrated,
-    usd_text,
 )
 from assay.report.marking import table, text
 from assay.units import count
@@ -44,7 +44,7 @@ def contest_section(report: Report, contest: Contest) -> str:
         "\n".join(f"> ⚠ {text(doubt)}  " for doubt in rating_doubts(contest)),
         _outcomes(contest),
         _figures(contest),
-        "\n".join(f"- {text(note)}" for note in spending_notes(contest)),
+        "\n".join(f"- {text(note)}" for note in [*baseline_notes(contest), *spending_notes(contest)]),
         _missed(report, contest),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -79,19 +79,22 @@ def _outcomes(contest: Contest) -> str:
 
 
 def _figures(contest: Contest) -> str:
-    first = ["First token"] if contest.is_streamed else []
-    names = ("Agent", "Median time", *first, "Tokens per solved case", "Cost per solved case")
+    shown = figures_of(contest)
+    names = ("Agent", *(_title(figure) for figure in shown))
     rows = [
-        (
-            text(marked(entry, contest)),
-            estimate_text(entry, "seconds"),
-            *([estimate_text(entry, "ttft")] if first else []),
-            tokens_text(entry.ratings),
-            usd_text(entry.ratings),
-        )
+        (text(marked(entry, contest)), *(text(figure.text(entry)) for figure in shown))
         for entry in contest.entries
     ]
     return table(names, rows, right=range(1, len(names)))
+
+
+def _title(figure: Figure) -> str:
+    usual = figure.title != figure.metric
+    return (
+        f"{figure.title.capitalize()}{' case' if figure.title.endswith('solved') else ''}"
+        if usual
+        else text(figure.title)
+    )
 
 
 def _missed(report: Report, contest: Contest) -> str:

@@ -258,6 +258,9 @@ class Trial(BaseModel):
         None,
         description="Of a suite: what `seconds`, `tokens`, `usd`, `cpu_seconds` and `memory_mb` were compared with",
     )
+    deviation_from_baseline: float | None = Field(
+        None, description="Of a suite: overall ÷ the baseline's overall − 1; absent without a baseline"
+    )
     rating_warnings: list[str] | None = Field(None, description="Of a suite: doubts about the ratings")
     outcomes: dict[str, int] | None = Field(
         None,

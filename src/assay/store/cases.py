@@ -96,7 +96,9 @@ def _measured(
 def write_ratings(connection: sa.Connection, trial_id: int, ratings: Ratings) -> None:
     values = {dimension: ratings.dimensions[dimension].value for dimension in DIMENSIONS}
     chosen = trials.update().where(trials.c.id == trial_id)
-    connection.execute(chosen.values(**values, overall=ratings.overall.value))
+    connection.execute(
+        chosen.values(**values, overall=ratings.overall.value, baseline_overall=ratings.baseline_overall)
+    )
     write_standing(connection, trial_id, ratings)
 
 

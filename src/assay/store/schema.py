@@ -15,7 +15,7 @@ from assay.store.address import Address, read_address
 from assay.store.tables import DEFAULT_WORKSPACE, REVISIONS, metadata, revision, workspaces
 
 HEAD = REVISIONS[-1]
-_VIEW_REVISION, _STANDING_REVISION = "0003", "0004"
+_VIEW_REVISION, _STANDING_REVISION = "0008", "0004"
 _WORDS = {
     "sqlite": {
         "{json}": "TEXT",

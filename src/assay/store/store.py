@@ -278,6 +278,13 @@ class Store:
         with self._direct(self._engine) as connection:
             return cases.read_case_table(connection, trial_id, further)
 
+    def deviation(self, trial_id: int) -> float | None:
+        """Overall ÷ the baseline's overall − 1, as the view has it; None where there is no baseline."""
+        query = sa.text("SELECT deviation_from_baseline FROM benchmark_executions WHERE id = :id")
+        with self._engine.connect() as connection:
+            found: float | None = connection.scalar(query, {"id": trial_id})
+            return found
+
     def judging(self, trial_id: int) -> Judging | None:
         """What judges used up over all executions of the trial; None where none was asked."""
         with self._engine.connect() as connection:

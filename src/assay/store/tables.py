@@ -21,7 +21,9 @@ tags            labels of runs; a set, so they have no order
 baselines       runs that were given a name to compare with
 trials          one point of a run: everything needed to rebuild `model.Trial`, the hash of its benchmark, when its first execution
                 began and its last one ended, why it stopped early, whether any of its figures are simulated, and its ratings
-                from 0 to 1 (empty until something rates it)
+                from 0 to 1 (empty until something rates it); the CPU time of its measured executions with their wall time,
+                and the peak memory of its processes, where they can be measured; and the overall rating that the suite's
+                `baseline_scores` compare it with
 executions      one time that the agent did a case, keyed by (trial_id, seq); `seq` counts a trial's executions in the order
                 in which they were stored. The work itself, (trial_id, process, phase, case_id, repetition), is unique.
                 `detail` is what an agent's figures rest on: tool calls, spans, reasons of scores
@@ -49,11 +51,14 @@ it is registered. Secrets are nowhere: definitions of agents hold `${NAME}` wher
 What people query is the view `benchmark_executions`: one row a trial, under the column names of the performance specification.
 Ids there are names, scores go from 0 to 100, and what is not known is NULL. Its `status` is `success` when at least one measured
 execution was ok and the trial was not stopped; else the status of the last execution that was not ok (`failed`, `timeout`,
-`over_limit` …); else `stopped`; else `pending`. Durations, tokens and calls are sums over the measured executions; correctness,
-completeness and relevance are means of the scores of that name. `percentile_rank` is the share of the other agents' latest rated
-trials on the benchmark whose overall is lower, simulated ones apart from the rest. `deviation_from_baseline` is the overall
-divided by that of the baseline named like the suite, else of the baseline `main`, less 1: by that of the same agent where the
-baseline has it, else of its first trial on the benchmark.
+`over_limit` …); else `stopped`; else `pending`. Durations, tokens and calls are sums over the measured executions.
+`cpu_usage_percent` is the mean that psutil saw, else CPU time ÷ wall time; `memory_peak_mb` the highest peak of an execution, else of
+the processes of the trial. Both are NULL for agents behind a network, of which nobody here can know. `output_correctness` is the mean
+of the score named `correctness`, else of the overall score, of the outputs that were judged; completeness and relevance are means of
+the scores of that name. `percentile_rank` is the share of the other agents' latest rated trials on the benchmark whose overall is lower,
+simulated ones apart from the rest. `deviation_from_baseline` is the overall divided by the baseline's, less 1. The baseline is what the
+suite's `baseline_scores` say of the same agent on that benchmark, else of the first agent there that has a score on it; where they say
+nothing, the baseline named like the suite, else `main`, and in it the same agent, else its first trial on the benchmark.
 
 Rankings are the views `agent_comparison_matrix` and `benchmark_leaderboard`, made from `rated_trials`. On PostgreSQL the matrix
 is stored, and refreshed by whoever ends, judges again or deletes a run of a suite.
@@ -68,7 +73,7 @@ import sqlalchemy as sa
 
 from assay.store import plain
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """Every revision of the schema, the newest last: known here so that opening a store need not load Alembic."""
 
 DEFAULT_WORKSPACE = 1
@@ -261,6 +266,10 @@ trials = sa.Table(
     sa.Column("concurrency", sa.Integer, nullable=False, server_default="1"),
     sa.Column("benchmark_hash", sa.Text, nullable=False, server_default=""),
     sa.Column("simulated", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("cpu_seconds", sa.Double),
+    sa.Column("cpu_wall_seconds", sa.Double),
+    sa.Column("peak_bytes", sa.BigInteger),
+    sa.Column("baseline_overall", sa.Double),
     sa.UniqueConstraint("run_id", "position"),
     sqlite_autoincrement=True,  # an id that was deleted is never given again: a runner may still be writing to it
 )

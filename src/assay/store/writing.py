@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.model import Agent, Batch, Environment, Execution, Plan, Question, RunState, Trial
+from assay.model.execution import Usage
 from assay.store import plain, registry, rows
 from assay.store.bulk import insert_rows
 from assay.store.tables import (
@@ -175,8 +176,23 @@ def write_rest(connection: sa.Connection, run_id: str, batch: Batch, ids: Mappin
         connection.execute(stop.values(stopped=plain.text(reason)))
     if batch.costs or batch.unmeasured:
         _note_instruments(connection, run_id, batch)
+    for trial, used in batch.usage.items():
+        _add_usage(connection, ids[trial], used)
     _mark_simulated(connection, batch.executions, ids)
     _stretch_spans(connection, batch.executions, ids)
+
+
+def _add_usage(connection: sa.Connection, trial_id: int, used: Usage) -> None:
+    column = trials.c
+    values: dict[str, Any] = {}
+    if used.wall_seconds:
+        values["cpu_seconds"] = sa.func.coalesce(column.cpu_seconds, 0.0) + used.cpu_seconds
+        values["cpu_wall_seconds"] = sa.func.coalesce(column.cpu_wall_seconds, 0.0) + used.wall_seconds
+    if (peak := used.peak_bytes) is not None:
+        is_lower = sa.or_(column.peak_bytes.is_(None), column.peak_bytes < peak)
+        values["peak_bytes"] = sa.case((is_lower, peak), else_=column.peak_bytes)
+    if values:
+        connection.execute(trials.update().where(column.id == trial_id).values(values))
 
 
 def _note_instruments(connection: sa.Connection, run_id: str, batch: Batch) -> None:
