@@ -227,6 +227,8 @@ def init(session: Session, folder: Path, force: bool) -> None:
     if session.is_json:
         session.emit({"folder": str(folder), "files": list(FILES), "next": [command for command, _ in STEPS]})
         return
+    if session.is_quiet:
+        return
     click.echo(f"Made {len(FILES)} files in {folder}/. What next:")
     steps = STEPS if folder == Path() else ((f"cd {folder}", "go there"), *STEPS)
     for number, (command, why) in enumerate(steps, 1):

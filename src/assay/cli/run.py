@@ -15,7 +15,7 @@ from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
     from assay.errors import Mistake
-    from assay.model import Budget, Plan
+    from assay.model import Budget, Plan, Report
     from assay.plan.target import Request
     from assay.store.store import Store
 
@@ -289,7 +289,7 @@ def _warn_of_unknown_costs(session: Session, plan: Plan) -> None:
     from assay.pipeline.budgeting import unpriced
 
     for warning in unpriced(plan):
-        session.say(f"Warning: {warning}")
+        session.warn(warning)
 
 
 def _announce(session: Session, plan: Plan, store: Store) -> None:
@@ -339,6 +339,8 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
     if session.is_json:
         document = run_document(report, with_executions=False)
         session.emit({**document, "files": [str(file) for file in files]})
+    elif session.is_quiet:
+        _print_headline(session, report)
     else:
         from assay.report.console_summary import print_summary
 
@@ -362,6 +364,16 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
         return 1
     session.next(f"assay show {run_id}", f"assay report {run_id} --format html")
     return 1 if report.run.state is RunState.FAILED else 0
+
+
+def _print_headline(session: Session, report: Report) -> None:
+    """One line, the run's id first; what casts doubt on it goes to standard error."""
+    from assay.report.console_summary import headline
+    from assay.report.warnings import run_warnings, split_warnings
+
+    click.echo(headline(report))
+    for doubt in split_warnings(run_warnings(report))[0]:
+        session.warn(str(doubt))
 
 
 def _doubled(budget: Budget) -> str:

@@ -82,6 +82,10 @@ class Session:
         if not self.is_quiet:
             click.echo(text, err=True)
 
+    def warn(self, text: str) -> None:
+        """What people must know even if they want quiet."""
+        click.echo(f"Warning: {text}", err=True)
+
     def next(self, *commands: str) -> None:
         """Name the next useful commands, to people only: in one line where they fit, else one below the other."""
         if self.is_json or self.is_quiet:
@@ -91,9 +95,9 @@ class Session:
         click.echo(click.style("Next: ", bold=True) + between.join(commands), err=True)
 
     def console(self) -> Console:
-        from assay.cli.terminal import Terminal
+        from assay.cli.terminal import QuietTerminal, Terminal
 
-        return Terminal(highlight=False, soft_wrap=False)
+        return (QuietTerminal if self.is_quiet else Terminal)(highlight=False, soft_wrap=False)
 
     def error_console(self) -> Console:
         from rich.console import Console
@@ -108,7 +112,13 @@ def common(command: Command) -> Command:
         "--db", metavar="URL", help="Database; default: ASSAY_DB, assay.toml, or sqlite:///.assay/assay.db"
     )
     @click.option("--json", "is_json", is_flag=True, help="One JSON document on standard output.")
-    @click.option("--quiet", "-q", "is_quiet", is_flag=True, help="No progress and no hints.")
+    @click.option(
+        "--quiet",
+        "-q",
+        "is_quiet",
+        is_flag=True,
+        help="Only the result, warnings and errors: no progress, no hints; `run` prints one line.",
+    )
     @click.option(
         "--verbose",
         "-v",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
+import click
 from rich.console import Console
 
 
@@ -11,3 +13,16 @@ class Terminal(Console):
     def on_broken_pipe(self) -> None:
         """Rich would exit with 1, which here means that something was found."""
         raise BrokenPipeError(errno.EPIPE, "the reader went away")
+
+
+class QuietTerminal(Terminal):
+    """Prints results without hints and explanations; warnings go to standard error."""
+
+    _LEFT_OUT = ("→", "?", "·")
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        sign = getattr(objects[0], "sign", "") if len(objects) == 1 else ""
+        if sign == "!":
+            click.echo(f"Warning: {objects[0].note}", err=True)
+        elif sign not in self._LEFT_OUT:
+            super().print(*objects, **options)

@@ -33,10 +33,10 @@ def validate(session: Session, files: tuple[str, ...]) -> int:
             }
         )
         return 2 if mistakes else 0
-    for file, checked in fine.items():
+    for file, checked in fine.items() if not session.is_quiet else ():
         click.echo(f"{file}: fine, {checked.summary}")
     for warning in warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        session.warn(str(warning))
     for mistake in mistakes:
         click.echo(str(mistake), err=True)
     if mistakes:

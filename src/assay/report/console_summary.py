@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _AGENTS = 8
 """Rows of a benchmark; the leaderboard has the others."""
+_HEADLINES = 4
 _ROWS = 40
 """Rows of all benchmarks; where there would be more, each shows its first two agents."""
 _STATES = {RunState.COMPLETED: "green", RunState.FAILED: "red"}
@@ -41,6 +42,30 @@ def print_summary(report: Report, console: Console) -> None:
 
         print_unrated(replace(report, trials=rest), console, is_brief=True)
     print_warnings(run_warnings(report), console, more=f"assay show {report.run.id}")
+
+
+def headline(report: Report) -> str:
+    """A run in one line for scripts: its id, its state, how many executions, and what it found."""
+    run = report.run
+    made, ok = sum(map(total, report.trials)), sum(trial.ok for trial in report.trials)
+    failed = f", {count(made - ok)} not ok" if made > ok else ""
+    parts = [f"{run.id} {state_text(run.state)}", counted(made, "execution") + failed, _finding(report)]
+    return " · ".join(filter(None, parts))
+
+
+def _finding(report: Report) -> str:
+    """Who leads; of a single agent its accuracy, of code the median of each trial."""
+    if (lead := main_lead(report)) is not None:
+        return lead_sentence(lead)
+    found = []
+    for trial in report.trials[:_HEADLINES]:
+        name = "score" if trial.ratings is not None else "seconds"
+        estimate = next((one for one in trial.estimates if one.metric.name == name), None)
+        if estimate is not None and estimate.n:
+            value = estimate.mean if name == "score" else estimate.median
+            found.append(f"{trial.name} {name} {show(value, estimate.metric.unit)}")
+    more = len(report.trials) - _HEADLINES
+    return ", ".join([*found, *([f"{count(more)} more trials"] if more > 0 else [])])
 
 
 def print_warnings(doubts: Iterable[Doubt], console: Console, more: str) -> None:

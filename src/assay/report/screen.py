@@ -30,10 +30,11 @@ def new_table(*, tight: bool = False) -> Table:
 
 
 def bullet(sign: str, text: str, style: str) -> Table:
-    """A sign, then the text with its lines aligned."""
+    """A sign, then the text with its lines aligned; a quiet terminal tells by `sign` and `note` what it may leave out."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 1))
+    grid.sign, grid.note = sign, text  # type: ignore[attr-defined]
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     grid.add_row(literal(sign, style), literal(text))
