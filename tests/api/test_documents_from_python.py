@@ -41,7 +41,10 @@ def test_compare_returns_the_document_of_the_command(done: Path) -> None:
 
 def test_compare_takes_more_sides_and_a_history(done: Path) -> None:
     pairs = assay.compare("right", "wrong", "right", type="multi_agent")
+    words = ("right", "wrong", "right", "--type", "multi_agent", "--json")
+    assert pairs == AssayInline(done)("compare", *words).json
     assert pairs["comparison_type"] == "multi_agent"
+    assert "right" in str(pairs)
     history = assay.compare("right", "wrong", type="time_series", metrics=["score"])
     assert [one["metric"] for one in history["courses"]] == ["score"]
     with pytest.raises(assay.PlanError, match="two sides"):

@@ -290,6 +290,13 @@ def test_a_budget_ends_the_run(project: Path) -> None:
     assert result.status == "over_budget"
 
 
+def test_a_budget_that_cannot_see_what_an_agent_costs_is_warned_about(project: Path) -> None:
+    unknown = {"type": "http", "url": "http://127.0.0.1:9/"}
+
+    with pytest.warns(UserWarning, match="unknown"):
+        assay.run("suite.yaml", agents={"unknown": unknown}, limit=1, budget_usd=1)
+
+
 def test_a_result_is_shown_as_text_and_as_html_without_running_what_it_names(project: Path) -> None:
     result = assay.run("suite.yaml", agents={"<script>x</script>": lambda question: "2"})
 

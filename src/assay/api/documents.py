@@ -19,12 +19,15 @@ from assay.report.console import print_comparisons
 from assay.report.console_showdown import print_courses, print_showdown
 from assay.report.gate import print_gate
 from assay.report.leaderboard_document import all_pairs_document, leaderboard_document
+from assay.report.sides import side_lines
 from assay.spec.settings import find_settings
 from assay.store.store import Store
 
 if TYPE_CHECKING:
     from rich.console import Console
     from typing_extensions import Unpack
+
+    from assay.model import Report
 
 ROWS = 20
 
@@ -64,21 +67,31 @@ def _two(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> Compar
     )
 
     def show(console: Console) -> None:
+        _print_sides(console, sides, (found.a, found.b))
         print_comparisons(found.comparisons, found.doubts, console)
         for showdown in found.showdowns:
-            print_showdown(showdown, console)
+            print_showdown(showdown, console, has_ratings="metrics" not in given)
 
     return ComparisonResult(comparison_document(found), "comparisons", show)
 
 
+def _print_sides(console: Console, refs: Sequence[str], reports: Sequence[Report]) -> None:
+    for line in side_lines(refs, reports):
+        console.print(line, markup=False, highlight=False)
+    console.print()
+
+
 def _all_pairs(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
-    made = comparing.all_pairs(store, sides, given.get("suite"))
+    chosen = comparing.find_sides(store, sides, given.get("suite"))
+    made = comparing.all_pairs(store, sides, sides=chosen)
 
     def show(console: Console) -> None:
+        _print_sides(console, sides, chosen.reports)
         print_matrix(made, console)
         print_head_to_head(made, console)
 
-    return ComparisonResult(all_pairs_document(made), "agent_comparison_matrix", show)
+    document = all_pairs_document(made, dict(zip(sides, chosen.reports, strict=True)), chosen.doubts)
+    return ComparisonResult(document, "agent_comparison_matrix", show)
 
 
 def _history(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
@@ -121,7 +134,7 @@ def leaderboard(**options: Unpack[LeaderboardOptions]) -> LeaderboardResult:
     def show(console: Console) -> None:
         for board in found.each:
             print_board(board, console, limit)
-        if found.across is not None:
+        if found.across is not None and len(found.each) > 1:
             print_across(found.across, console, limit)
 
     return LeaderboardResult(leaderboard_document(found, limit), show)

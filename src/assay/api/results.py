@@ -82,9 +82,9 @@ class RunResult:
         return _html(self._print, repr(self))
 
     def _print(self, console: Console) -> None:
-        from assay.report.console import print_report
+        from assay.report.console_summary import print_summary
 
-        print_report(self.report, console)
+        print_summary(self.report, console)
 
 
 class DocumentResult(dict[str, Any]):

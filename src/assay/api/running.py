@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -18,6 +19,7 @@ from assay.errors import Mistake, PlanError, SpecError
 from assay.execute.runner import interruptible
 from assay.model import Budget, Isolation, Plan, Run, RunState
 from assay.pipeline import running
+from assay.pipeline.budgeting import unpriced
 from assay.pipeline.rating import failed_cases
 from assay.pipeline.reporting import report_of, write_reports
 from assay.plan.suite import CaseFilter
@@ -109,6 +111,8 @@ def _run_new(target: str | None, given: Mapping[str, Any], settings: Settings, s
         with _keywords_named():
             plan = running.prepare(request, settings, store)
         _check_session(plan, session)
+        for text in unpriced(plan):
+            warnings.warn(text, stacklevel=2)
         with _watching(plan, given) as watch:
             return running.run_plan(plan, store, watch)
 
