@@ -10,6 +10,8 @@ from tests.command import AssayInline
 from tests.services import postgres_server
 from tests.suites.project import numbers, python_agent, suite
 
+from assay.model import DIMENSIONS
+
 AGENTS = """
 def good(text): return text
 def fair(text): return text if int(text) % 2 == 0 else "?"
@@ -43,7 +45,9 @@ def test_every_agent_has_a_rank_on_every_dimension_that_it_is_rated_on(played: A
         "dream": 1,
     }
     assert rows["good"]["avg_accuracy"] == 100
-    assert rows["dream"]["efficiency_rank"] is None
+    for row in rows.values():
+        for name in DIMENSIONS:
+            assert (row[f"{name}_rank"] is None) == (row[f"avg_{name}"] is None)
     assert rows["fair"]["rank_intervals"]["accuracy"] == [2, 2]
     assert rows["good"]["intervals"]["accuracy"][0] < 100
     assert rows["good"]["rank_intervals"]["cost"] == [1, 3]
