@@ -205,7 +205,7 @@ def test_a_column_of_the_matrix_is_the_leaderboard_of_that_dimension() -> None:
 def test_what_is_unrated_has_no_place_in_the_matrix() -> None:
     made = matrix("s", [agent("a", answers(0.9)), agent("b", answers(0.4))], ["b"])
     assert all("efficiency" not in row.places for row in made.rows)
-    assert made.dimensions == ("accuracy", "speed", "cost", "reliability")
+    assert made.dimensions == ("accuracy", "speed", "cost")
 
 
 def test_two_agents_head_to_head_win_lose_and_leave_open() -> None:

@@ -99,8 +99,8 @@ def test_a_newer_run_in_which_nothing_works_makes_the_older_one_stale(played: As
     played.write("agents.py", AGENTS.replace("def good(text): return text", "def good(text): return 1 / 0"))
     assert played("run", "s.yaml", "--agent", "good", "-q").code == 1
     board = _board(played)
-    assert _rows(board)["good"]["stale"] == {"b": "not one execution of a newer run was ok"}
-    assert "good on b: stale, not one execution of a newer run was ok." in board["warnings"]
+    assert _rows(board)["good"]["stale"] == {"b": "a newer run has no ok and scored execution"}
+    assert "good on b: stale, a newer run has no ok and scored execution." in board["warnings"]
     played.write("agents.py", AGENTS)
     _run(played, "s.yaml", "--agent", "good")
     assert _rows(_board(played))["good"]["stale"] == {}

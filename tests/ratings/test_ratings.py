@@ -62,7 +62,8 @@ def test_where_nothing_was_scored_nobody_knows_what_a_solved_case_takes() -> Non
     assert (ratings.usd_per_solved, ratings.tokens_per_solved) == (None, None)
     assert value(ratings, "cost") is value(ratings, "efficiency") is None
     assert ratings.dimensions["cost"].basis == "nothing was scored"
-    assert "no case was judged twice: consistency cannot be seen and counts as 1" in ratings.doubts
+    assert value(ratings, "reliability") is None
+    assert ratings.completion == 1.0
     free = rated([ok("c", None, usd=0.0)])
     assert (free.usd_per_solved, free.dimensions["cost"].value) == (0.0, 1.0)
 
@@ -161,12 +162,15 @@ def test_reliability_is_completion_times_consistency() -> None:
     assert value(rated(rows), "reliability") == pytest.approx(5 / 6 * 1 / 3)
 
 
-def test_cases_asked_once_say_nothing_about_consistency() -> None:
+def test_reliability_of_one_repetition_is_unrated_and_completion_is_known() -> None:
     rows = [ok("a", 1), ok("a", 0), ok("b", 1), ok("c", 1)]
     assert value(rated(rows), "reliability") == 0.0
-    alone = rated([ok("a", 1), ok("b", 0)])
-    assert value(alone, "reliability") == 1.0
-    assert any("one repetition a case" in doubt for doubt in alone.doubts)
+    alone = rated([ok("a", 1), ok("b", 0), ok("c", 1), failed("d")])
+    assert value(alone, "reliability") is None
+    assert "one repetition" in alone.dimensions["reliability"].basis
+    assert alone.completion == 0.75
+    assert "reliability" in alone.overall.basis
+    assert alone.overall.value == value(alone, "accuracy") == 0.5
 
 
 def test_a_perfect_record_on_few_cases_is_not_certain() -> None:
@@ -180,7 +184,7 @@ def test_a_perfect_record_on_few_cases_is_not_certain() -> None:
 
 
 def test_overall_is_the_weighted_mean_of_the_rated_dimensions() -> None:
-    rows = [ok("a", 1, seconds=1, usd=0.02, tokens=50), ok("b", 0, seconds=1, usd=0.02, tokens=50)]
+    rows = [ok("a", 1, seconds=1, usd=0.02, tokens=50), ok("b", 0, seconds=1, usd=0.02, tokens=50)] * 2
     ratings = rated(rows, {"seconds": 1, "usd": 0.04, "tokens": 100})
     assert {name: value(ratings, name) for name in ratings.dimensions} == pytest.approx(
         {"accuracy": 0.5, "speed": 0.5, "efficiency": 0.5, "cost": 0.5, "reliability": 1.0}

@@ -75,6 +75,7 @@ def rate(
         pass_mark=rubric.pass_mark,
         attempted=len({c for c, s in zip(table.cases, table.statuses, strict=True) if s != "cancelled"}),
         unpriced=_unknown(tally, "usd"),
+        completion=_completion(tally),
         names=tuple(tally.names),
         marks=_compact(
             {
@@ -209,18 +210,28 @@ def _efficiency(tally: Tally, reference: References, resample: Resample) -> Rate
 
 
 def _reliability(tally: Tally, resample: Resample) -> Rated:
-    """Completion × consistency; consistency is 1 where no case has two repetitions."""
+    """Completion × consistency; unrated where no case has two repetitions with a verdict."""
     if not len(tally.names):
         return Rated(Rating("reliability", None, basis="nothing was executed"))
-    completion = float(tally.completed.sum() / tally.executions.sum())
+    completion = _completion(tally)
+    assert completion is not None
     pairs = float(tally.comparable.sum())
-    alike = float(tally.alike.sum()) / pairs if pairs else 1.0
+    if not pairs:
+        why = "one repetition of each case" if tally.executions.max() == 1 else "no case was scored twice"
+        basis = f"{why}, so consistency is unknown; completion {completion:.3g}"
+        return Rated(Rating("reliability", None, basis=basis))
+    alike = float(tally.alike.sum()) / pairs
     value = completion * alike
     draws = resample.ratios(tally.completed, tally.executions, completion)
     draws *= resample.ratios(tally.alike, tally.comparable, 1.0)
     worth = worth_of(value, float(draws.var()), len(tally.names), int(tally.executions.sum()))
     basis = f"completion {completion:.3g} × consistency {alike:.3g}"
     return Rated(_rating("reliability", value, wilson(value, worth), basis), draws)
+
+
+def _completion(tally: Tally) -> float | None:
+    """Share of the executions that ended without error, timeout, limit or invalid output."""
+    return float(tally.completed.sum() / tally.executions.sum()) if len(tally.names) else None
 
 
 def _overall(found: Mapping[str, Rated], weights: Mapping[str, float]) -> Rating:
@@ -273,9 +284,6 @@ def _doubts(tally: Tally, unscored: int) -> Iterator[str]:
                 f"the {told} of {missing} executions that were not ok is unknown and counted for nothing: "
                 f"a solved case took more than its {name} say"
             )
-    if len(tally.names) and not tally.comparable.any():
-        alone = "one repetition a case" if tally.executions.max() == 1 else "no case was judged twice"
-        yield f"{alone}: consistency cannot be seen and counts as 1"
     if unscored:
         yield f"{unscored} executions are unscored and left out of accuracy"
     if 0 < len(tally.names) < 20 and tally.has_cases:

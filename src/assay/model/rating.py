@@ -160,6 +160,8 @@ class Ratings:
     """Cases that were put to the agent, also those that count nowhere because the harness failed."""
     unpriced: int = field(default=0, compare=False)
     """Executions whose cost is unknown and not in `usd_per_solved`, which is a floor then."""
+    completion: float | None = field(default=None, compare=False)
+    """Share of the executions that ended without error, timeout, limit or invalid output; a part of reliability."""
     names: Sequence[str] = field(default=(), compare=False, repr=False)
     """Of the cases that count, in the order of `marks`."""
     marks: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False, repr=False)

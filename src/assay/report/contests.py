@@ -208,7 +208,10 @@ def unrated(contest: Contest) -> list[str]:
             rating = entry.rating(name)
             if rating.value is None:
                 agents.setdefault((name, rating.basis), []).append(entry.label)
-    return [f"{_of(labels, contest)}{name} is unrated: {why}" for (name, why), labels in agents.items()]
+    told = [f"{_of(labels, contest)}{name} is unrated: {why}" for (name, why), labels in agents.items()]
+    if agents and any(entry.rating("overall").value is not None for entry in contest.entries):
+        told.append("overall is the weighted mean of the dimensions that are rated")
+    return told
 
 
 def reference_texts(contest: Contest) -> list[str]:

@@ -207,6 +207,7 @@ def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
         **({} if trial.deviation is None else {"deviation_from_baseline": plain(trial.deviation)}),
         "rating_warnings": list(ratings.doubts),
         "outcomes": dict(ratings.outcomes),
+        "completion": plain(ratings.completion),
         "unscored": ratings.unscored,
         "scoring_failed": ratings.is_scoring_failed,
         "scorer_failures": [asdict(failure) for failure in trial.scorer_failures],

@@ -145,6 +145,7 @@ def _ratings(trial: schema.Trial) -> Ratings | None:
         overall=_rating("overall", trial.overall),
         outcomes=trial.outcomes or {},
         unscored=trial.unscored or 0,
+        completion=trial.completion,
         cases=trial.cases or 0,
         solved=trial.solved or 0.0,
         pass_mark=PASS_MARK if trial.pass_mark is None else trial.pass_mark,

@@ -266,6 +266,10 @@ class Trial(BaseModel):
         None,
         description="Of a suite: executions that are `pass`, `fail`, `agent_error`, `limit`, `harness_error`",
     )
+    completion: float | None = Field(
+        None,
+        description="Of a suite: share of the executions without error, timeout, limit or invalid output",
+    )
     unscored: int | None = Field(
         None, description="Of a suite: ok executions that some scorer with a weight could not judge"
     )

@@ -28,6 +28,7 @@ _SUMMED = (
     "yardstick",
     "attempted",
     "unpriced",
+    "completion",
     "rounds",
 )
 
