@@ -124,7 +124,8 @@ def pace_between(a: Report, b: Report) -> float | None:
 
 def about_hours(comparisons: Sequence[Comparison], a: Report, b: Report) -> Iterator[Doubt]:
     """Two runs: what the machine did between them is in their times, too."""
-    if a.run.id == b.run.id or not any(depends_on_machine(one.metric) for one in comparisons):
+    judged = [one for one in comparisons if one.verdict is not None]
+    if a.run.id == b.run.id or not any(depends_on_machine(one.metric) for one in judged):
         return
     apart = abs((b.run.started - a.run.started).total_seconds())
     yield Doubt(
