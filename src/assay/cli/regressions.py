@@ -113,7 +113,7 @@ def _comparison(found: RegressionReport, one: Regression) -> list[str]:
 
 
 def document(found: RegressionReport) -> dict[str, Any]:
-    """Under the names of the performance specification where it has them."""
+    """Under the names that the JSON document promises."""
     return {
         "schema": "assay.regressions/1",
         "agent_id": found.agent,

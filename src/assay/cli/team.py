@@ -42,7 +42,7 @@ from assay.cli.session import Session, common
     "formats",
     metavar="FMT,…",
     multiple=True,
-    help="Write a report: html, md, json, csv, png, junit, or team, the files of seed 002.",
+    help="Write a report: html, md, json, csv, png, junit, or team (a folder of JSON and Markdown files).",
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the reports.")
 @click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
@@ -57,7 +57,7 @@ def team(session: Session, spec: str, dry_run: bool, permits: int | None, **opti
 
     \b
     assay team homo.yaml
-    assay team chimera_homo --set num_ctx=2048 --repetitions 10 --report html,team
+    assay team runtimes --set num_ctx=2048 --repetitions 10 --report html,team
     assay team homo.yaml --permits 1
     """
     from assay.cli.progress import watching

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from assay.errors import AssayError, LookupFailed, Mistake, PlanError, SpecError, no_such
+from assay.errors import AssayError, LookupFailed, Mistake, PlanError, SpecError, did_you_mean, no_such
 from assay.model import AgentUse, Budget, Isolation, Order, Plan, Suite
 from assay.model.suite import SUITE_ITERATIONS
 from assay.plan.case_warnings import case_warnings
@@ -123,10 +123,11 @@ def _planned(request: Request, settings: Settings, registry: Registry) -> Plan:
     read = _suite_named(target, settings, registry)
     if read is not None:
         return _planned_suite(read, request, settings, registry)
-    known = {*lookup.known("experiments"), *shipped_specs(), *shipped_teams(), *suite_names(settings)}
-    raise LookupFailed(
-        no_such(target, "experiments, specs and suites", known) + " A file ends in .yaml, .json or .py."
-    )
+    known = {*lookup.known("experiments"), *shipped_specs(), *suite_names(settings)}
+    near_team = did_you_mean(target, shipped_teams())
+    message = no_such(target, "experiments, specs and suites", known)
+    hint = f" {near_team}" if near_team and "Did you mean" not in message else ""
+    raise LookupFailed(f"{message}{hint} A file ends in .yaml, .json or .py.")
 
 
 def _planned_from_document(

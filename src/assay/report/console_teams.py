@@ -88,7 +88,7 @@ def _print_team(team: TeamFinding, console: Console) -> None:
     if (one := typical_round(team)) is not None:
         _print_round(one, team, console)
     if team.grades:
-        console.print(joined(literal("Targets of seed 002  ", "dim"), literal(grades_text(team))))
+        console.print(joined(literal("Targets  ", "dim"), literal(grades_text(team))))
         console.print()
 
 

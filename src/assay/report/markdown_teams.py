@@ -30,6 +30,6 @@ def team_section(team: TeamFinding) -> str:
             AGENT_COLUMNS, [tuple(map(text, agent_row(agent))) for agent in team.agents], right=range(1, 7)
         ),
         "Sequential → concurrent; Δ is concurrent − sequential.",
-        f"Targets of seed 002, on these figures: {text(grades_text(team))}" if team.grades else "",
+        f"Targets, on these figures: {text(grades_text(team))}" if team.grades else "",
     ]
     return "\n\n".join(part for part in parts if part)

@@ -444,7 +444,7 @@ class TeamAgent(BaseModel):
 
 
 class TeamGrade(BaseModel):
-    """A figure held against a target of seed 002."""
+    """A figure compared with a target."""
 
     figure: str = Field(description="Which figure")
     target: str = Field(description="What it should be")
@@ -477,13 +477,13 @@ class Team(BaseModel):
     verdict: str = Field(description="What the interval of the speedup says")
     figures: dict[str, TeamFigure] = Field(
         description="`speedup`, `efficiency`, `sequential_seconds`, `concurrent_seconds`, `throughput_…`, `skew_seconds`, "
-        "`balance_ratio`; `seed_speedup` and `seed_efficiency` are what seed 002 called so"
+        "`balance_ratio`; `seed_speedup` and `seed_efficiency` are the naive figures: concurrent durations added up ÷ wall time"
     )
     contention: TeamContention | None = Field(description="Of all agents together")
     skew_seconds_max: float | None = Field(description="The largest skew of all concurrent legs")
     delta_sign: str = Field(description="What is taken from what in every delta")
     agents: list[TeamAgent] = Field(description="In the order of the file")
-    grades: list[TeamGrade] = Field(description="Seed 002's targets")
+    grades: list[TeamGrade] = Field(description="Targets and whether they were met")
     rounds: list[TeamRound] = Field(description="One entry a pair")
     warnings: list[str] = Field(description="Doubts about the team")
 

@@ -28,7 +28,7 @@ _SEED = "what seed 002 called speedup and efficiency: concurrent durations added
 
 
 class TeamFiles:
-    """Writes the files of seed 002; ReportError for a run without a team."""
+    """Writes a folder of JSON and Markdown files for each run of a team; ReportError for a run without a team."""
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
         if not report.teams:

@@ -132,7 +132,7 @@ def rows(team: TeamFinding) -> Iterator[Row]:
     balance = share_text(figures.get("balance_ratio"))
     yield Row("balance", balance, "mean ÷ longest", "mean ÷ longest duration: how alike they are in length")
     seed = "concurrent durations added up ÷ wall: it cannot see contention"
-    yield Row("as seed 002", times_text(figures.get("seed_speedup")), "blind to contention", seed)
+    yield Row("naive speedup", times_text(figures.get("seed_speedup")), "blind to contention", seed)
 
 
 def _middle(figure: Figure | None) -> str:
@@ -163,7 +163,7 @@ def _from_to(figures: Any, name: str) -> str:
 
 
 def grades_text(team: TeamFinding) -> str:
-    """Targets that seed 002 set, held against the true figures."""
+    """Targets, compared with the true figures."""
     return " · ".join(f"{grade.figure} {grade.target}: {grade.verdict}" for grade in team.grades)
 
 

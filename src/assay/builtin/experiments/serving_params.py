@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from assay.builtin.agents.openai import PUBLIC_URL
 from assay.errors import PlanError
@@ -26,7 +26,7 @@ _COMMON = {"num_gpu": 80, "temperature": 0.8, "top_p": 0.9, "top_k": 40, "repeat
 PROFILES: Mapping[str, Mapping[str, float]] = {
     "server": {},
     "baseline": {**_COMMON, "num_ctx": 1024},
-    "chimera": {**_COMMON, "num_ctx": 512},
+    **{name: {**_COMMON, "num_ctx": 512} for name in ("tuned", "chimera")},
 }
 PROMPT = (
     "You read the figures of a benchmark: throughput 76.6 and 78.4 tokens a second, time to the first token 97 and "
@@ -38,6 +38,13 @@ _FROM_ENVIRONMENT = re.compile(r"\$\{\w+(:-[^}]*)?\}")
 
 def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
+
+
+Profile = Annotated[
+    Literal["server", "baseline", "tuned", "chimera"],
+    WithJsonSchema({"type": "string", "enum": ["server", "baseline", "tuned"]}),
+]
+"""`chimera` is another name for `tuned`, which older specs and their files use."""
 
 
 class ServingParams(BaseModel):
@@ -55,7 +62,7 @@ class ServingParams(BaseModel):
     start: Literal["warm", "cold"] = Field(
         default="warm", description="cold: the model is unloaded before each execution (Ollama only)."
     )
-    profile: Literal["server", "baseline", "chimera"] = Field(
+    profile: Profile = Field(
         default="server", description="A set of options by name; server: none, the server decides."
     )
     num_gpu: int | None = Field(default=None, ge=-1, description="Layers of the model on the GPU; -1: all.")

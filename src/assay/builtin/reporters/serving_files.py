@@ -31,7 +31,7 @@ _SHORT = {
 
 
 class ServingFiles:
-    """Writes the files of seed 002; ReportError for a run without a trial of `serving`."""
+    """Writes JSON and Markdown files that compare two servers; ReportError for a run without a trial of `serving`."""
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
         held = pairs(report)
