@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli.pages import format_names, page_options, write
 from assay.cli.session import Session, common
 from assay.cli.shares import share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console
 
     from assay.model import Report
@@ -44,17 +46,9 @@ TYPES = ("head_to_head", "multi_agent", "time_series")
     is_flag=True,
     help="Compare samples: a JSON document a line on standard input, an answer a line.",
 )
+@page_options
 @common
-def compare(
-    session: Session,
-    sides: tuple[str, ...],
-    metrics: tuple[str, ...],
-    suite: str | None,
-    kind: str | None,
-    tolerance: str | None,
-    fail_on: str | None,
-    lines: bool,
-) -> int:
+def compare(session: Session, sides: tuple[str, ...], kind: str | None, lines: bool, **options: Any) -> int:
     """Compare runs, agents, versions or result files. A is the reference: *better* means that B is better.
 
     A side is a run (its id, a prefix of it, `last`, @BASELINE), an agent, agent@version, or a result file. The unit of
@@ -63,6 +57,7 @@ def compare(
     With --lines, A and B come on standard input, as in {"kind": "latency", "a": […], "b": […], "paired": false}; the
     kind "accuracy" takes a list of repetitions for each case.
     """
+    tolerance = options["tolerance"]
     width = None if tolerance is None else share_of(tolerance, "--tolerance")
     if lines:
         return _compare_lines(sides, width)
@@ -73,29 +68,55 @@ def compare(
         raise click.UsageError(
             f"Two sides stand head to head, not {len(sides)}. For more: --type multi_agent"
         )
+    asked = Asked(
+        sides,
+        options["metrics"],
+        options["suite"],
+        width,
+        options["fail_on"] is not None,
+        format_names(options["formats"], options["out"]),
+        options["out"],
+    )
     if kind == "multi_agent":
-        return _compare_all(session, sides, suite)
+        return _compare_all(session, asked)
     if kind == "time_series":
-        return _compare_over_time(session, sides, metrics, suite, fail_on)
-    return _compare_two(session, sides, metrics, suite, width, fail_on)
+        return _compare_over_time(session, asked)
+    return _compare_two(session, asked)
 
 
-def _compare_two(
-    session: Session,
-    sides: tuple[str, ...],
-    metrics: tuple[str, ...],
-    suite: str | None,
-    tolerance: float | None,
-    fail_on: str | None,
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line asks to compare, and where to write it."""
+
+    sides: tuple[str, ...]
+    metrics: tuple[str, ...]
+    suite: str | None
+    tolerance: float | None
+    fails_on_worse: bool
+    formats: Sequence[str]
+    out: Path | None
+
+
+def _compare_two(session: Session, asked: Asked) -> int:
     from assay.model import Verdict
     from assay.pipeline import comparing
 
+    first, second = asked.sides
     with session.store() as store:
         found = comparing.compared(
-            store, *sides, metrics=list(metrics) or None, tolerance=tolerance, suite=suite
+            store,
+            first,
+            second,
+            metrics=list(asked.metrics) or None,
+            tolerance=asked.tolerance,
+            suite=asked.suite,
         )
-    if session.is_json:
+    got_worse = any(one.verdict is Verdict.WORSE for one in found.comparisons)
+    if asked.formats:
+        from assay.report.comparison_page import comparison_page
+
+        write(session, comparison_page(found, asked.sides), asked.formats, asked.out)
+    elif session.is_json:
         from assay.report.comparison_document import comparison_document
 
         session.emit(comparison_document(found))
@@ -104,15 +125,14 @@ def _compare_two(
         from assay.report.console_showdown import print_showdown
 
         console = session.console()
-        _print_sides(console, sides, (found.a, found.b))
+        _print_sides(console, asked.sides, (found.a, found.b))
         print_comparisons(found.comparisons, found.doubts, console)
         for one in found.showdowns:
             # Who asks for single metrics is not shown the ratings, which rest on all of them.
-            print_showdown(one, console, has_ratings=not metrics)
-        got_worse = any(one.verdict is Verdict.WORSE for one in found.comparisons)
+            print_showdown(one, console, has_ratings=not asked.metrics)
         then = f"assay show {found.b.run.id}" if got_worse else f"assay baseline set main {found.b.run.id}"
         session.next(f"assay report {found.b.run.id} --format html", then)
-    return 1 if fail_on and any(one.verdict is Verdict.WORSE for one in found.comparisons) else 0
+    return 1 if asked.fails_on_worse and got_worse else 0
 
 
 def _print_sides(console: Console, refs: Sequence[str], reports: Sequence[Report]) -> None:
@@ -123,12 +143,21 @@ def _print_sides(console: Console, refs: Sequence[str], reports: Sequence[Report
     console.print()
 
 
-def _compare_all(session: Session, sides: tuple[str, ...], suite: str | None) -> int:
+def _compare_all(session: Session, asked: Asked) -> int:
     from assay.pipeline import comparing
 
+    sides = asked.sides
+
     with session.store() as store:
-        chosen = comparing.find_sides(store, sides, suite)
+        chosen = comparing.find_sides(store, sides, asked.suite)
         made = comparing.all_pairs(store, sides, sides=chosen)
+    if asked.formats:
+        from assay.report.board_page import matrix_page
+        from assay.report.sides import side_lines
+
+        page = matrix_page([made], "compare", side_lines(sides, chosen.reports))
+        write(session, replace(page, warnings=(*page.warnings, *chosen.doubts)), asked.formats, asked.out)
+        return 0
     if session.is_json:
         from assay.report.leaderboard_document import all_pairs_document
 
@@ -148,15 +177,18 @@ def _compare_all(session: Session, sides: tuple[str, ...], suite: str | None) ->
     return 0
 
 
-def _compare_over_time(
-    session: Session, sides: tuple[str, ...], metrics: tuple[str, ...], suite: str | None, fail_on: str | None
-) -> int:
+def _compare_over_time(session: Session, asked: Asked) -> int:
     from assay.model import Verdict
     from assay.pipeline import comparing
 
+    sides = asked.sides
     with session.store() as store:
-        found = comparing.courses(store, sides, metrics, suite)
-    if session.is_json:
+        found = comparing.courses(store, sides, asked.metrics, asked.suite)
+    if asked.formats:
+        from assay.report.comparison_page import history_page
+
+        write(session, history_page(found, sides), asked.formats, asked.out)
+    elif session.is_json:
         from assay.report.comparison_document import history_document
 
         session.emit(history_document(found, sides))
@@ -165,7 +197,7 @@ def _compare_over_time(
 
         print_courses(found, sides, session.console())
         session.next(f"assay compare {sides[0]} {sides[-1]}")
-    return 1 if fail_on and any(one.verdict is Verdict.WORSE for one in found) else 0
+    return 1 if asked.fails_on_worse and any(one.verdict is Verdict.WORSE for one in found) else 0
 
 
 def _compare_lines(sides: tuple[str, ...], tolerance: float | None) -> int:

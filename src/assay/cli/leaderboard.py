@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli.pages import format_names, page_options, write
 from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
@@ -34,14 +36,24 @@ if TYPE_CHECKING:
     help="Only runs since then, UTC.",
 )
 @click.option("--tag", metavar="T", help="Only runs with this tag.")
+@page_options
 @common
-def leaderboard(session: Session, metric: str, limit: int, **chosen: Any) -> None:
+def leaderboard(
+    session: Session, metric: str, limit: int, formats: str | None, out: Path | None, **chosen: Any
+) -> None:
     """Agents by their latest results, with intervals; agents of one tier are not really apart."""
     from assay.pipeline import standing
 
+    names = format_names(formats, out)
     with session.store() as store:
         found = standing.overview(store, standing.filter_of(**chosen), metric)
     boards = found.each
+    if names:
+        from assay.report.board_page import leaderboard_page
+
+        across = found.across if len(boards) > 1 else None
+        write(session, leaderboard_page(boards, across, limit), names, out)
+        return
     if session.is_json:
         from assay.report.leaderboard_document import leaderboard_document
 

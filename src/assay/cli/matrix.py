@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from assay.cli.pages import format_names, page_options, write
 from assay.cli.session import Session, common
 
 
 @click.command()
 @click.option("--suite", metavar="S", help="Only of this suite.")
 @click.option("--head-to-head", is_flag=True, help="Every two agents: dimensions won, lost and undecided.")
+@page_options
 @common
-def matrix(session: Session, suite: str | None, head_to_head: bool) -> None:
+def matrix(
+    session: Session, suite: str | None, head_to_head: bool, formats: str | None, out: Path | None
+) -> None:
     """Every agent × five dimensions and overall; who shares a rank is not really apart."""
     from assay.pipeline import standing
 
+    names = format_names(formats, out)
     with session.store() as store:
         made = standing.matrices(store, standing.filter_of(suite))
+    if names:
+        from assay.report.board_page import matrix_page
+
+        write(session, matrix_page(made), names, out)
+        return
     if session.is_json:
         from assay.report.leaderboard_document import matrix_document
 

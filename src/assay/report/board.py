@@ -42,7 +42,7 @@ def print_board(board: Leaderboard, console: Console, limit: int = 20) -> None:
     if board.simulated:
         console.print(literal(_SIMULATED, "yellow"))
         _print_rows(board.simulated[:limit], board, console, widest, has_header=not board.standings)
-    for line in _legend(board):
+    for line in legend_lines(board):
         console.print(literal(line, "dim"))
     left_out = max(0, len(board.standings) - limit) + max(0, len(board.simulated) - limit)
     if left_out:
@@ -94,7 +94,7 @@ def _print_doubts(doubts: Iterable[str], console: Console) -> None:
         console.print(bullet("!", doubt, "yellow"))
 
 
-def _legend(board: Leaderboard) -> Iterator[str]:
+def legend_lines(board: Leaderboard) -> Iterator[str]:
     rows = (*board.standings, *board.simulated)
     if any(row.is_pareto for row in rows) and len(rows) > 1:
         axes = [_QUALITY[name] for name in board.pareto]

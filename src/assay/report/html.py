@@ -14,7 +14,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.model import Estimate, Kind, Report, TrialReport
 from assay.report import contests, figures, leads
@@ -34,6 +34,9 @@ from assay.report.theme import config
 from assay.report.tiles import tiles
 from assay.report.warnings import run_warnings, split_warnings
 from assay.units import count, counted, seconds, show, significant, size
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _OPEN = 3
@@ -56,26 +59,36 @@ class Html:
 
 def page(report: Report) -> str:
     """The whole page as text."""
+    return environment().get_template("report.html.j2").render(_context(report))
+
+
+def environment() -> Environment:
+    """Templates of every page. All values are untrusted: names, errors and logs come from whatever was measured."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    # All values are untrusted: names, errors and logs come from whatever was measured.
-    environment = Environment(
+    made = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(seconds=seconds, size=size, count=count, fact=fact, show=show)
-    environment.globals.update(
-        figures=figures,
-        words=contests,
-        teaming=teaming,
-        loading=loading,
-        leading=leads,
-        suites=suites,
+    made.filters.update(seconds=seconds, size=size, count=count, fact=fact, show=show)
+    made.globals.update(
+        figures=figures, words=contests, teaming=teaming, loading=loading, leading=leads, suites=suites
     )
-    return environment.get_template("report.html.j2").render(_context(report))
+    return made
+
+
+def script_and_style() -> dict[str, Any]:
+    """What every page has in it, and the hashes of the scripts that its security policy lets run."""
+    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    return {
+        "configs": {"light": config(dark=False), "dark": config(dark=True)},
+        "css": (_TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        "script": script,
+        "script_hashes": [_hash(script.encode())],
+    }
 
 
 def _context(report: Report) -> dict[str, Any]:
@@ -90,8 +103,9 @@ def _context(report: Report) -> dict[str, Any]:
     parts = {"specs": packed(gallery.specs), "runtime": b64encode(_runtime()).decode()}
     if views:
         parts["details"] = packed(details(report, views))
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    common = script_and_style()
     return {
+        **common,
         "report": report,
         "run": report.run,
         "tiles": tiles(report, held),
@@ -111,12 +125,9 @@ def _context(report: Report) -> dict[str, Any]:
         "axes": _axes(report, [place for place in of_run if place.name.startswith("axis-")]),
         "simulated": _simulated(report),
         "is_simulated": _is_simulated(report, held, loads),
-        "configs": {"light": config(dark=False), "dark": config(dark=True)},
         "parts": parts,
         "raw": raw_data(report, _PACKED - sum(map(len, parts.values()))),
-        "css": (_TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        "script": script,
-        "script_hashes": [_hash(script.encode()), _hash(gzip.decompress(_runtime()))],
+        "script_hashes": [*common["script_hashes"], _hash(gzip.decompress(_runtime()))],
     }
 
 

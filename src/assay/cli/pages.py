@@ -1,0 +1,61 @@
+"""`--format` and `--out` of commands that can write what they found as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from assay.cli.session import Session
+
+if TYPE_CHECKING:
+    from assay.report.page import Page
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def page_options(command: Command) -> Command:
+    """The same two options as those of `assay report`."""
+    chosen = click.option(
+        "--format",
+        "formats",
+        metavar="FMT,…",
+        help="Write a page instead: html, md, or both with a comma.",
+    )
+    folder = click.option(
+        "--out",
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        help="With --format: the folder; default: the current one.",
+    )
+    return chosen(folder(command))
+
+
+def format_names(formats: str | None, out: Path | None) -> list[str]:
+    """The formats asked for, each known to exist; empty where the terminal is to show it."""
+    if formats is None:
+        if out is not None:
+            raise click.UsageError("--out names a folder for pages: give --format html, md or both, too.")
+        return []
+    names = [name.strip() for name in formats.split(",") if name.strip()]
+    if not names:
+        raise click.UsageError("--format names no format.")
+    if unknown := [name for name in names if name not in ("html", "md")]:
+        raise click.UsageError(f"There is no format '{unknown[0]}' here; there are html and md.")
+    return names
+
+
+def write(session: Session, page: Page, names: Sequence[str], out: Path | None) -> None:
+    """Write the files and name them, as `assay report` does."""
+    from assay.report.page import write_page
+
+    files = write_page(page, names, out or Path())
+    if session.is_json:
+        session.emit({"files": [str(file) for file in files]})
+        return
+    for file in files:
+        click.echo(str(file))
+    if pages := [file for file in files if file.suffix == ".html"]:
+        session.next(f"open {pages[0]} in a browser")

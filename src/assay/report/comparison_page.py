@@ -1,0 +1,157 @@
+"""Comparisons of two sides, and of several over time, as pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from assay.model import Comparison, Verdict
+from assay.model.showdown import Course, Showdown
+from assay.report.change import change_text, sides_name
+from assay.report.console_showdown import flips_text, overall_text
+from assay.report.figures import NOTHING
+from assay.report.leads import and_list
+from assay.report.page import Cell, Page, Section, Table
+from assay.report.sides import side_lines
+from assay.units import count, show, significant
+
+if TYPE_CHECKING:
+    from assay.pipeline.comparing import Compared
+
+_TONES = {Verdict.BETTER: "good", Verdict.WORSE: "bad", Verdict.UNSURE: "warn", Verdict.SAME: "quiet"}
+_CASES = 30
+
+
+def comparison_page(found: Compared, refs: Sequence[str]) -> Page:
+    """B against A: who wins, then the figures of each pair of trials."""
+    certain = [one for one in found.showdowns if one.winner]
+    return Page(
+        title=f"{refs[1]} against {refs[0]}",
+        kind="compare",
+        facts=side_lines(refs, (found.a, found.b)),
+        verdict=_verdict(found),
+        is_certain=bool(certain) if found.showdowns else _has_change(found.comparisons),
+        reasons=[text for one in found.showdowns for text in one.advice],
+        sections=[
+            *(_ratings(one) for one in found.showdowns if one.winners),
+            *_trials(found.comparisons),
+            *_cases(found.showdowns),
+        ],
+        warnings=found.doubts,
+    )
+
+
+def _verdict(found: Compared) -> str:
+    if len(found.showdowns) == 1:
+        one = found.showdowns[0]
+        return f"{one.winner} is better" if one.winner else f"{one.a} and {one.b} are tied"
+    if found.showdowns:
+        won = [one.winner for one in found.showdowns if one.winner]
+        return f"{len(won)} of {len(found.showdowns)} agents differ for certain"
+    parts = [
+        f"{verdict.value} in {and_list(list(dict.fromkeys(one.metric.name for one in alike)))}"
+        for verdict in (Verdict.WORSE, Verdict.BETTER)
+        if (alike := [one for one in found.comparisons if one.verdict is verdict])
+    ]
+    return f"B is {', and '.join(parts)}" if parts else "B is not certainly better or worse than A"
+
+
+def _has_change(comparisons: Sequence[Comparison]) -> bool:
+    return any(one.verdict in (Verdict.BETTER, Verdict.WORSE) for one in comparisons)
+
+
+def _ratings(found: Showdown) -> Section:
+    rows = []
+    for name, (a, b) in found.ratings.items():
+        winner = found.winners.get(name)
+        better = (
+            Cell(winner, tone="good") if winner else Cell("equal" if a == b else "not certain", tone="quiet")
+        )
+        rows.append([Cell(name), Cell(f"{a:.3f}"), Cell(f"{b:.3f}"), better])
+    table = Table(["Dimension", found.a, found.b, "Better"], rows, words=(3,))
+    return Section("Ratings", [table], notes=[overall_text(found)])
+
+
+def _trials(comparisons: Sequence[Comparison]) -> list[Section]:
+    pairs: dict[str, list[Comparison]] = {}
+    for one in comparisons:
+        pairs.setdefault(sides_name(one), []).append(one)
+    titles = ["Metric", "A", "B", "Change", "p (Holm)", "Verdict"]
+    return [
+        Section(
+            name,
+            [Table(titles, [_row(one) for one in alike], words=(5,))],
+            notes=list(dict.fromkeys(f"{one.metric.name}: {one.reason}" for one in alike if one.reason)),
+        )
+        for name, alike in pairs.items()
+    ]
+
+
+def _row(one: Comparison) -> list[Cell]:
+    unit = one.metric.unit
+    return [
+        Cell(one.metric.name),
+        Cell(show(one.value_a, unit)),
+        Cell(show(one.value_b, unit)),
+        Cell(change_text(one)),
+        Cell(NOTHING if one.p_corrected is None else _chance(one.p_corrected), tone="quiet"),
+        _judged(one.verdict),
+    ]
+
+
+def _judged(verdict: Verdict | None) -> Cell:
+    """A dash for a metric that nobody asked about: it is shown, and no part of the comparison."""
+    return Cell(NOTHING, tone="quiet") if verdict is None else Cell(verdict.value, tone=_TONES[verdict])
+
+
+def _chance(p: float) -> str:
+    return significant(p, 2) if p >= 0.0001 else "<0.0001"
+
+
+def _cases(showdowns: Sequence[Showdown]) -> list[Section]:
+    flips = [flip for one in showdowns for flip in one.flips]
+    if not flips:
+        return []
+    rows = [[Cell(flip.benchmark), *(Cell(_named(names)) for names in (flip.won, flip.lost)), Cell(count(flip.unchanged))]
+            for flip in flips]  # fmt: skip
+    table = Table(["Benchmark", "Won by B", "Lost by B", "Unchanged"], rows, words=(1, 2))
+    return [Section("Cases", [table], notes=[flips_text(flip) for flip in flips])]
+
+
+def _named(names: Sequence[str]) -> str:
+    if not names:
+        return NOTHING
+    more = f" and {len(names) - _CASES} more" if len(names) > _CASES else ""
+    return ", ".join(names[:_CASES]) + more
+
+
+def history_page(courses: Sequence[Course], sides: Sequence[str]) -> Page:
+    """Several sides in the order of time: the last against the first, and where the level changed."""
+    changed = [one for one in courses if one.verdict in (Verdict.BETTER, Verdict.WORSE)]
+    told = [f"{one.trial}, {one.metric.name}: {one.verdict}" for one in changed]
+    steps = [
+        f"{one.trial}, {one.metric.name}: the level changed at {sides[step]}"
+        for one in courses
+        for step in one.steps
+    ]
+    rows = [
+        [
+            Cell(one.trial),
+            Cell(one.metric.name),
+            *(Cell(show(value, one.metric.unit), tone="" if n not in one.steps else "warn") for n, value in enumerate(one.values)),
+            _judged(one.verdict),
+        ]
+        for one in courses
+    ]  # fmt: skip
+    table = Table(["Trial", "Metric", *sides, "Last against first"], rows, words=(1, len(sides) + 2))
+    return Page(
+        title=f"{sides[0]} to {sides[-1]}",
+        kind="compare",
+        facts=list(sides),
+        verdict=f"{len(changed)} of {len(courses)} metrics changed"
+        if changed
+        else "Nothing changed for certain",
+        is_certain=bool(changed),
+        reasons=[f"{and_list(told)}."] if told else [],
+        sections=[Section("Over time", [table], notes=steps)],
+    )
