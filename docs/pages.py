@@ -18,7 +18,7 @@ from assay.plugin import lookup
 from assay.plugin.documentation import attributes_of, documentation_of
 from assay.plugin.options import option_schema, type_text
 from assay.spec.agents import AgentSection, PriceSection
-from assay.spec.case_keys import CaseSection, ToolSection, TurnSection
+from assay.spec.case_keys import CaseSection, ScoredKeys, ToolSection, TurnSection
 from assay.spec.schema import Entry, RunSection, models_in
 from assay.spec.scorers import ScorerSection
 from assay.spec.suite import BenchmarkSection, SuiteFile, SuiteSpec
@@ -53,7 +53,8 @@ def suite_page() -> str:
             "YAML or JSON. Paths are relative to the file that names them. `assay schema suite` prints the JSON schema, "
             "`assay validate FILE` checks a file. Agents are described [here](agents.md), scorers [here](scorers.md).\n",
             *_tables([("Suite", SuiteFile), ("Benchmark", BenchmarkSection)]),
-            *_tables([("Case", CaseSection), ("Turn", TurnSection), ("Tool", ToolSection)]),
+            *_tables([("Case", CaseSection), ("Metadata that scorers read", ScoredKeys)]),
+            *_tables([("Turn", TurnSection), ("Tool", ToolSection)]),
             "## A spec that runs a suite\n",
             "A file with `suite: NAME` and without `benchmarks` runs a suite that is defined elsewhere.\n",
             *_table(SuiteSpec),

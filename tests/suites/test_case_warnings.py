@@ -101,3 +101,14 @@ def test_keys_that_a_scorer_reads_are_known(assay_inline: AssayInline) -> None:
 def test_a_misspelt_input_is_named_in_the_mistake(assay_inline: AssayInline) -> None:
     assay_inline.write("s.yaml", suite([{"inptu": "x", "expected": "y"}]))
     assert "Did you mean 'input' by 'inptu'?" in assay_inline("validate", "s.yaml").refusal
+
+
+def test_the_reference_explains_every_key_of_a_case_that_is_read_or_hidden() -> None:
+    from assay.execute.asking import _ANSWERS
+    from assay.plugin import lookup
+    from assay.spec.case_keys import CaseSection, ScoredKeys
+    from assay.spec.schema import keys_of
+
+    members = [lookup.find("scorers", name) for name in lookup.known("scorers")]
+    read = {key for member in members for key in getattr(member, "reads", ())}
+    assert read | _ANSWERS <= keys_of(CaseSection) | keys_of(ScoredKeys)

@@ -86,3 +86,33 @@ class CaseSection(BaseModel):
     tags: Names | None = Field(
         None, description="Words by which `--tag` chooses cases.", examples=[["refund", "hard"]]
     )
+
+
+class ScoredKeys(BaseModel):
+    """Metadata of a case that certain scorers read; agents never receive what gives the answer away."""
+
+    model_config = ConfigDict(extra="allow", defer_build=True)
+
+    choices: Any = Field(
+        None, description="Scorer `choice`: the choices to choose from.", examples=[["Paris", "Rome"]]
+    )
+    expected_calls: Any = Field(
+        None,
+        description="Scorer `tool_calls`: the calls that must be made. Hidden from agents.",
+        examples=[[{"name": "lookup_order", "arguments": {"id": "7"}}]],
+    )
+    tests: Any = Field(
+        None,
+        description="Scorer `code`: Python source with asserts or test functions, or a list of {call, expected}. Hidden from agents.",
+        examples=["assert add(1, 2) == 3"],
+    )
+    entry_point: str | None = Field(
+        None,
+        description="Scorer `code`: the function that is passed to `check` of the tests.",
+        examples=["add"],
+    )
+    solution: Any = Field(
+        None,
+        description="A right output for `assay suite check`, where `expected` is none. Hidden from agents.",
+        examples=["def add(a, b): return a + b"],
+    )
