@@ -11,27 +11,43 @@ from assay.cli.session import Session, common
 
 @click.command()
 @click.argument("ref", metavar="[RUN]", default="last")
-@click.option("--format", "formats", metavar="FMT,…", default="html", show_default=True,
-              help="html, md, json, csv, png, junit, or a plug-in's name; several with commas.")  # fmt: skip
+@click.option("--format", "formats", metavar="FMT,…",
+              help="html, md, json, csv, png, junit, or a plug-in's name; several with commas. Default: html.")  # fmt: skip
+@click.option("--artifacts", is_flag=True,
+              help="Write the files that executions left (profiles, samples, logs); documents too with --format.")  # fmt: skip
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder; default: report-RUN.")
 @click.option(
     "--load", metavar="FILE.py", multiple=True, help="Make reporters that this file defines known by name."
 )
 @common
-def report(session: Session, ref: str, formats: str, out: Path | None, load: tuple[str, ...]) -> None:
+def report(
+    session: Session,
+    ref: str,
+    formats: str | None,
+    artifacts: bool,
+    out: Path | None,
+    load: tuple[str, ...],
+) -> None:
     """Write RUN as documents: one self-contained HTML file, Markdown, JSON, CSV, PNG charts, JUnit."""
     from assay.pipeline import reporting
     from assay.plugin import lookup
+    from assay.report.document import write_artifacts
 
     for file in load:
         lookup.load_file(Path(file))
-    names = [name.strip() for name in formats.split(",") if name.strip()]
-    if not names:
+    wanted = formats if formats is not None else "" if artifacts else "html"
+    names = [name.strip() for name in wanted.split(",") if name.strip()]
+    if not names and not artifacts:
         raise click.UsageError("--format names no format.")
     with session.store() as store:
         found = reporting.report_of(store, ref)
         folder = out or Path(f"report-{found.run.id}")
         files = reporting.write_reports(found, names, folder)
+        if artifacts:
+            kept = write_artifacts(found, folder / "artifacts" if names else folder)
+            if not kept:
+                session.say(f"Run '{found.run.id}' has no artifacts.")
+            files += kept
     if session.is_json:
         session.emit({"run_id": found.run.id, "files": [str(file) for file in files]})
         return

@@ -35,6 +35,7 @@ from assay.report.figures import (
     with_interval,
 )
 from assay.report.leads import lead_sentence, main_lead, reason_text
+from assay.report.profiles import print_profiles
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
 from assay.report.warnings import rank_warnings, run_warnings
 from assay.units import count, counted, seconds, show, significant
@@ -89,6 +90,8 @@ def print_report(report: Report, console: Console) -> None:
         console.print(bullet("→", f"{lead_sentence(lead)} {reason_text(lead)}", "cyan"))
         console.print()
     print_unrated(report, console)
+    for trial in report.trials:
+        print_profiles(trial, console)
     rated = {trial.name for trial in report.trials if trial.ratings is not None}
     for doubt in run_warnings(report):
         # A contest says what failed in more detail.

@@ -29,7 +29,7 @@ from assay.model.standing import Lead
 from assay.report.contests import benchmark_of, cost_sources
 from assay.report.figures import doubts_of, question_text, ruling_verdict
 from assay.report.leads import lead_sentence
-from assay.report.names import safe_name, trial_folder
+from assay.report.names import distinct_names, safe_name, trial_folder
 from assay.report.references import reference_document
 
 RESULT = "assay.result/1"
@@ -485,6 +485,21 @@ def _write_trial(report: Report, trial: TrialReport, folder: Path) -> list[Path]
     for path, artifact in zip(files, trial.artifacts, strict=True):
         path.write_bytes(artifact.content)
     return [result, readme, *files]
+
+
+def write_artifacts(report: Report, folder: Path) -> list[Path]:
+    """The files that executions left, in a folder for each trial; names lead nowhere else, and nothing is written twice."""
+    written: list[Path] = []
+    for name, trial in zip(
+        distinct_names([trial.name for trial in report.trials]), report.trials, strict=True
+    ):
+        files = [folder / name / file for file in _file_names(trial)]
+        if files:
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        for path, artifact in zip(files, trial.artifacts, strict=True):
+            path.write_bytes(artifact.content)
+        written += files
+    return written
 
 
 def _file_names(trial: TrialReport) -> list[str]:

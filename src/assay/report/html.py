@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from assay.model import Estimate, Kind, Report, TrialReport
 from assay.report import contests, figures, leads
 from assay.report import load as loading
+from assay.report import profiles as profiling
 from assay.report import suite as suites
 from assay.report import teams as teaming
 from assay.report.capacity import capacity_notes, capacity_text, stored_capacity
@@ -75,7 +76,13 @@ def environment() -> Environment:
     )
     made.filters.update(seconds=seconds, size=size, count=count, fact=fact, show=show)
     made.globals.update(
-        figures=figures, words=contests, teaming=teaming, loading=loading, leading=leads, suites=suites
+        figures=figures,
+        words=contests,
+        teaming=teaming,
+        loading=loading,
+        leading=leads,
+        suites=suites,
+        profiling=profiling,
     )
     return made
 

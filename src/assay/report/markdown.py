@@ -43,6 +43,7 @@ from assay.report.markdown_contests import basis, contest_section
 from assay.report.markdown_stress import stress_section
 from assay.report.markdown_teams import team_sections
 from assay.report.marking import fenced, table, text
+from assay.report.profiles import profile_sections
 from assay.report.suite import suite_section
 from assay.report.warnings import run_warnings
 from assay.units import seconds, show
@@ -218,6 +219,7 @@ def _trial(report: Report, trial: TrialReport) -> str:
         f"Stopped early: {text(trial.stored.stopped)}" if trial.stored.stopped else "",
         basis(trial),
         _estimates(trial),
+        profile_sections(trial),
         _failures(trial.failures),
     ]
     return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,121 @@
+"""What profilers found, as tables: the functions that took most time, the lines that hold most memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from assay.model import Artifact, Phase, TrialReport, metric_named
+from assay.report.marking import table, text
+from assay.report.screen import literal, new_table
+from assay.units import count, seconds, show, size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ON_SCREEN = 5
+IN_DOCUMENTS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileTable:
+    """One profile of a trial, the most expensive rows first; the whole of it is the artifact."""
+
+    title: str
+    artifact: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def profiles(trial: TrialReport, most: int = IN_DOCUMENTS) -> list[ProfileTable]:
+    """The profiles that instruments left with a trial."""
+    return [
+        table
+        for artifact in trial.artifacts
+        if artifact.type in _READERS and (table := _read(artifact, most)) is not None
+    ]
+
+
+def profiled_text(trial: TrialReport) -> str:
+    """What the instruments measured in executions of their own, which no estimate rests on; nothing without them."""
+    if not any(artifact.type in _READERS for artifact in trial.artifacts):
+        return ""
+    found: dict[str, float] = {}
+    for execution in trial.executions:
+        if execution.phase is Phase.PROFILED:
+            found.update(
+                {name: value for name, value in execution.measurements.items() if name in trial.watched}
+            )
+    return ", ".join(f"{name} {show(value, metric_named(name).unit)}" for name, value in found.items())
+
+
+def _read(artifact: Artifact, most: int) -> ProfileTable | None:
+    """None for a file that is not what its type says: an instrument of somebody else's may use the same type."""
+    try:
+        return _READERS[artifact.type](artifact.name, json.loads(artifact.content), most)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _functions(name: str, summary: Mapping[str, Any], most: int) -> ProfileTable | None:
+    rows = tuple(
+        (
+            f"{entry['function']} ({entry['file']}:{entry['line']})",
+            count(entry["calls"]),
+            seconds(entry["internal_time"]),
+            seconds(entry["cumulative_time"]),
+        )
+        for entry in summary["top_internal"][:most]
+    )
+    columns = ("Function", "Calls", "Own time", "With callees")
+    return ProfileTable("Functions by their own time (cprofile)", name, columns, rows) if rows else None
+
+
+def _allocations(name: str, summary: Mapping[str, Any], most: int) -> ProfileTable | None:
+    rows = tuple(
+        (f"{entry['file']}:{entry['line']}", size(entry["bytes"]), count(entry["blocks"]))
+        for entry in summary["top_left"][:most]
+    )
+    columns = ("Line", "Memory", "Blocks")
+    return (
+        ProfileTable("Lines by the memory they left allocated (memory)", name, columns, rows)
+        if rows
+        else None
+    )
+
+
+_READERS: dict[str, Callable[[str, Mapping[str, Any], int], ProfileTable | None]] = {
+    "cprofile-summary": _functions,
+    "memory": _allocations,
+}
+
+
+def print_profiles(trial: TrialReport, console: Console) -> None:
+    if told := profiled_text(trial):
+        console.print(literal(f"{trial.name}: profiled in executions of its own: {told}"))
+    for profile in profiles(trial, ON_SCREEN):
+        console.print(literal(f"{trial.name}: {profile.title}", "bold"))
+        shown = new_table()
+        for number, title in enumerate(profile.columns):
+            shown.add_column(title, justify="right" if number else "left", overflow="fold")
+        for row in profile.rows:
+            shown.add_row(*map(literal, row))
+        console.print(shown)
+        console.print()
+
+
+def profile_sections(trial: TrialReport) -> str:
+    """The profiles of a trial in Markdown."""
+    told = profiled_text(trial)
+    head = [f"Profiled in executions of its own: {text(told)}"] if told else []
+    return "\n\n".join([*head, *map(_section, profiles(trial))])
+
+
+def _section(profile: ProfileTable) -> str:
+    return f"### {text(profile.title)}\n\n" + table(
+        profile.columns,
+        [tuple(map(text, row)) for row in profile.rows],
+        right=range(1, len(profile.columns)),
+    )
