@@ -58,6 +58,12 @@ def test_agents_of_the_same_quality_are_tied_and_the_difference_includes_zero():
     assert "are tied" in lead_sentence(lead)
 
 
+def test_a_difference_of_ratings_is_never_said_to_exceed_one():
+    agents = Made("quick", 0.5, 0.001), Made("slow", 0.5, 0.9)
+    (lead,) = suite_report(agents=agents, benchmarks=(benchmark("few", cases(2)),), repetitions=2).leads
+    assert (lead.low, lead.high) == (-1, 1)
+
+
 def test_each_benchmark_has_its_own_verdict_and_the_suite_one_of_both():
     good_at_talks = Made("talker", 0.3, 0.042)
     report = suite_report(agents=(EXACT, good_at_talks), benchmarks=TWO)

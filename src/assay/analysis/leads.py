@@ -80,8 +80,9 @@ def _lead(benchmark: str, contenders: Sequence[Contender], is_simulated: bool) -
         {contenders[n].agent: scores[n] or 0.0 for n in ordered},
         tuple(contenders[n].agent for n in ordered if ranks[n].best == 1),
         margin=gap.value if gap else None,
-        low=gap.low if gap else None,
-        high=gap.high if gap else None,
+        # Ratings lie between 0 and 1, so their difference cannot exceed 1.
+        low=max(-1.0, gap.low) if gap and gap.low is not None else None,
+        high=min(1.0, gap.high) if gap and gap.high is not None else None,
         ahead_in=ahead,
         behind_in=behind,
     )

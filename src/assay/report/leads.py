@@ -68,12 +68,9 @@ def figures_text(lead: Lead) -> str:
     if not lead.is_tie:
         return f"Overall {best:.3f} against {next_best:.3f} for {second}{_margin(lead, 'a margin of ')}."
     between = f"{first} {best:.3f}, {second} {next_best:.3f}{_margin(lead, 'difference ')}"
+    # The interval is of these two alone and of cases; a rank also has to hold among all agents and from round to round.
     is_apart_alone = lead.low is not None and lead.low > 0
-    why = (
-        f"among {len(lead.scores)} agents that is not certain"
-        if is_apart_alone
-        else "chance can explain that"
-    )
+    why = "the evidence is too weak to rank them" if is_apart_alone else "chance can explain that"
     return f"Overall {between}; {why}."
 
 
