@@ -11,8 +11,10 @@ from rich.console import Console
 from tests.report.suites import CLOUD, EXACT, GREEDY, TINY, Made, benchmark, cases, suite_report, talks
 
 from assay.analysis.leaderboard import leaderboard
+from assay.cli.terminal import QuietTerminal
 from assay.model import Doubt, Environment, Report, Status
 from assay.model.standing import Contender
+from assay.report.board import print_board
 from assay.report.console_summary import print_summary
 from assay.report.document import run_document
 from assay.report.leads import board_sentence, lead_sentence, main_lead, reason_text
@@ -184,3 +186,12 @@ def test_the_result_document_says_who_leads():
         None, ["exact-search"], False,
     )  # fmt: skip
     assert document["leads"][0]["margin_interval"][0] > 0
+
+
+def test_a_quiet_terminal_still_says_who_leads():
+    stream = io.StringIO()
+    report = suite_report(agents=(EXACT, GREEDY))
+    names = ("exact-search", "greedy")
+    board = leaderboard("desk", [contender(report, name) for name in names], ["refunds"], "accuracy")
+    print_board(board, QuietTerminal(file=stream, width=80, color_system=None))
+    assert "exact-search leads" in stream.getvalue()

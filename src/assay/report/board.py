@@ -49,7 +49,7 @@ def print_board(board: Leaderboard, console: Console, limit: int = 20) -> None:
         console.print(literal(f"{left_out} more: --limit {limit + left_out}", "dim"))
     _print_doubts(board.doubts, console)
     if told := board_sentence(board):
-        console.print(bullet("→", told, "cyan"))
+        console.print(bullet("=", told, "cyan"))
 
 
 def print_across(across: Across, console: Console, limit: int = 20) -> None:

@@ -87,7 +87,7 @@ def print_report(report: Report, console: Console) -> None:
     for contest in contests(report):
         print_contest(contest, console)
     if (lead := main_lead(report)) is not None:
-        console.print(bullet("→", f"{lead_sentence(lead)} {reason_text(lead)}", "cyan"))
+        console.print(bullet("=", f"{lead_sentence(lead)} {reason_text(lead)}", "cyan"))
         console.print()
     print_unrated(report, console)
     for trial in report.trials:

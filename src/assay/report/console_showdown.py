@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _VERDICTS = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.SAME: "dim", Verdict.UNSURE: "yellow"}
 _MOST_SIDES = 6
+_FLIPS = 2
+"""More benchmarks than this share one line."""
 
 
 def print_showdown(found: Showdown, console: Console, *, has_ratings: bool = True) -> None:
@@ -39,10 +41,15 @@ def print_showdown(found: Showdown, console: Console, *, has_ratings: bool = Tru
         console.print(table)
         if found.left_out:
             console.print(literal(overall_text(found), "dim"))
-    for flips in found.flips:
-        console.print(bullet("↔", flips_text(flips), "cyan"))
-    for text in found.advice:
-        console.print(bullet("→", text, "cyan"))
+    for line in (
+        [flips_text(flips) for flips in found.flips]
+        if len(found.flips) <= _FLIPS
+        else [_sum_text(found.flips)]
+    ):
+        console.print(bullet("↔", line, "cyan"))
+    for number, text in enumerate(found.advice):
+        # The first is the verdict, a result; what follows is what to do about it.
+        console.print(bullet("→" if number else "=", text, "cyan"))
 
 
 def overall_text(found: Showdown) -> str:
@@ -69,6 +76,15 @@ def flips_text(flips: Flips) -> str:
     won = f"{count(len(flips.won))} case{'' if len(flips.won) == 1 else 's'} won"
     same = f"{count(flips.unchanged)} unchanged" + (f" ({percent(flips.unchanged / total)})" if total else "")
     return f"{flips.benchmark}: {won}, {count(len(flips.lost))} lost, {same}"
+
+
+def _sum_text(flips: Sequence[Flips]) -> str:
+    """Cases of all benchmarks together, then of each that has changed ones."""
+    won, lost = sum(len(one.won) for one in flips), sum(len(one.lost) for one in flips)
+    each = [f"{one.benchmark} +{len(one.won)} −{len(one.lost)}" for one in flips if one.won or one.lost]
+    same = count(sum(one.unchanged for one in flips))
+    told = f"{count(won)} case{'' if won == 1 else 's'} won, {count(lost)} lost, {same} unchanged"
+    return f"{told}: {', '.join(each)}" if each else told
 
 
 def print_courses(courses: Sequence[Course], sides: Sequence[str], console: Console) -> None:

@@ -97,10 +97,9 @@ def _print_head(report: Report, console: Console) -> None:
 def _print_verdicts(report: Report, held: Sequence[Contest], console: Console) -> None:
     print_groups(_TITLES, _groups(report, held), console)
     console.print(literal("Time: median of an execution. Cost: of a solved case. Failed: executions.", "dim"))
-    console.print()
     if (lead := main_lead(report)) is not None:
-        console.print(bullet("→", f"{lead_sentence(lead)} {reason_text(lead)}", "cyan"))
-        console.print()
+        console.print(bullet("=", f"{lead_sentence(lead)} {reason_text(lead)}", "cyan"))
+    console.print()
 
 
 def _groups(report: Report, held: Sequence[Contest]) -> list[RowGroup]:
