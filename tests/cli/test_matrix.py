@@ -22,7 +22,7 @@ def bad(text): return text if int(text) % 10 == 0 else "?"
 @pytest.fixture
 def played(assay_inline: AssayInline) -> AssayInline:
     assay_inline.write("agents.py", AGENTS)
-    agents: list[dict[str, Any]] = [python_agent(name) for name in ("bad", "fair", "good")]
+    agents: list[dict[str, Any]] = [python_agent(name, price="free") for name in ("bad", "fair", "good")]
     agents.append({"name": "dream", "type": "simulated", "seconds": 0.0})
     benchmark = {"rubric": {"reference": {"seconds": 0.001}}}
     assay_inline.write("s.yaml", suite(numbers(60), agents, benchmark=benchmark))

@@ -21,6 +21,8 @@ from assay.report.json import Json
 from assay.report.junit import JUnit
 from assay.report.markdown import report_page
 
+UNKNOWN_COST = "the cost is unknown (give the agent a price, or say price: free)"
+
 
 @pytest.fixture(scope="module")
 def desk() -> Report:
@@ -58,7 +60,7 @@ def test_the_document_names_suite_agent_and_ratings(desk):
     assert entry["benchmark_hash"] == "b" * 64
     assert entry["simulated"] is False
     assert entry_of(document, "cloud-sim")["simulated"] is True
-    assert entry["ratings"]["cost"] == {"value": None, "interval": None, "basis": "the cost is unknown"}
+    assert entry["ratings"]["cost"] == {"value": None, "interval": None, "basis": UNKNOWN_COST}
     assert entry["usd_per_solved"] is None
     assert sum(entry["outcomes"].values()) + entry["unscored"] == 120
     assert entry["pass_hat"]["3"] < entry["pass_at"]["3"]
@@ -228,7 +230,7 @@ def test_markdown_shows_boards_reasons_and_missed_cases(desk):
     for part in (
         "suite support-desk 1.2 · reasoning · definition a1a1a1a1a1a1",
         "| exact-search | 1.00 [0.91, 1.00] | 0.98 [0.98, 0.99] | – | 1.00 [1.00, 1.00] |",
-        "tiny-llm: cost is unrated: the cost is unknown",
+        "tiny-llm: cost is unrated: the cost is unknown (give the agent a price, or say price: free)",
         "| cloud-sim (simulated) |",
         "### Cases not passed (the hardest 30 of 34)",
         "999 is not within 0 of what was expected",

@@ -50,13 +50,15 @@ def judged_by(agent: str) -> dict[str, Any]:
 
 def test_every_format_says_how_a_cost_is_known(assay_inline: AssayInline) -> None:
     names = ("plain", "calling", "telling", "obscure")
-    write(assay_inline, [*(python_agent(name) for name in names), PRICED])
+    free = python_agent("plain", price="free") | {"name": "free"}
+    write(assay_inline, [*(python_agent(name) for name in names), PRICED, free])
     done = assay_inline("run", "s.yaml", "--json", "--report", "html,md", "--out", "out").json
     by_agent = {trial["agent"]["name"]: trial for trial in done["trials"]}
-    assert [by_agent[name].get("cost_sources") for name in (*names, "priced")] == [
-        None, ["list"], ["reported"], None, ["price"]
+    assert [by_agent[name].get("cost_sources") for name in (*names, "priced", "free")] == [
+        None, ["list"], ["reported"], None, ["price"], None
     ]  # fmt: skip
-    assert by_agent["plain"]["usd_per_solved"] == 0
+    assert by_agent["free"]["usd_per_solved"] == 0
+    assert by_agent["plain"]["usd_per_solved"] is None
     assert by_agent["obscure"]["usd_per_solved"] is None
     prices = by_agent["calling"]["price_list"]
     assert prices["name"].startswith("genai-prices ")
@@ -134,7 +136,8 @@ def test_a_rubric_passes_on_what_its_judges_took(assay_inline: AssayInline) -> N
 def test_a_judge_that_is_an_agent_with_a_price_keeps_it(assay_inline: AssayInline) -> None:
     agents = [python_agent("plain"), {**PRICED, "name": "judge"}]
     write(assay_inline, agents, cases=1, scorer=judged_by("judge"))
-    assert assay_inline("run", "s.yaml", "-q", "--agent", "plain").code == 0
+    # It gives no mark, so nothing is scored; what it was asked is paid for all the same.
+    assert assay_inline("run", "s.yaml", "-q", "--agent", "plain").code == 1
     (made,) = Stored(assay_inline.folder).measured
     assert made.measurements["judge_usd"] == pytest.approx((3 * 2 + 2 * 4) / 1e6)
 
@@ -167,13 +170,63 @@ def test_a_cost_that_cannot_be_known_is_told_before_the_run_when_there_is_a_budg
     gpt = {"name": "gpt", "type": "openai", "model": "gpt-4o-mini", "base_url": "http://127.0.0.1:9"}
     known = {**gpt, "name": "known", "price": {"input": 1, "output": 1}}
     scorer = {**judged_by("x"), "agent": {"name": "critic", "type": "http", "url": "http://127.0.0.1:9"}}
-    agents = [web, gpt, known, python_agent("plain"), {"name": "sim", "type": "simulated"}]
+    free = python_agent("plain", price="free") | {"name": "free"}
+    agents = [web, gpt, known, python_agent("plain"), free, {"name": "sim", "type": "simulated"}]
     write(assay_inline, agents, scorer=scorer)
     told = assay_inline("run", "s.yaml", "--dry-run", "--budget-usd", "1").err
-    warned = [line.split("'")[1] for line in told.splitlines() if line.startswith("Warning: The cost of ")]
-    assert warned == ["web", "gpt", "critic"]
+    warned = [line.split("'")[1] for line in told.splitlines() if "The budget in usd cannot see" in line]
+    assert warned == ["web", "gpt", "plain", "critic"]
     assert "judge 'critic'" in told
+    planned = assay_inline("run", "s.yaml", "--dry-run", "--budget-tokens", "9", "--json")
+    seen = [line.split("'")[1] for line in planned.err.splitlines() if "The budget in tokens" in line]
+    assert seen == ["web", "plain", "critic"]
+    assert [one["code"] for one in planned.json["warnings"]] == ["budget"] * 3
     assert "Warning" not in assay_inline("run", "s.yaml", "--dry-run").err
+
+
+@pytest.mark.parametrize("kind", ["python", "command", "http", "openai", "recorded"])
+def test_every_type_of_agent_may_say_that_it_is_free(assay_inline: AssayInline, kind: str) -> None:
+    options: dict[str, dict[str, Any]] = {
+        "python": {"target": "agents.py:plain"},
+        "command": {"command": ["cat"]},
+        "http": {"url": "http://127.0.0.1:9/ask"},
+        "openai": {"model": "gpt-4o-mini", "base_url": "http://127.0.0.1:9/v1"},
+        "recorded": {"answers": "answers.jsonl"},
+    }
+    assay_inline.write("answers.jsonl", '{"id": "c0", "output": "0"}\n')
+    write(assay_inline, [{"name": "free", "type": kind, "price": "free", **options[kind]}])
+    planned = assay_inline(
+        "run", "s.yaml", "--dry-run", "--budget-usd", "1", "--budget-tokens", "9", "--json"
+    )
+    assert "cannot see" not in planned.err
+    assert planned.json["trials"][0]["expected_basis"]["usd"]["basis"] == "free"
+
+
+def test_the_cost_of_an_agent_that_reports_no_usage_is_unknown_unless_it_says_that_it_is_free(
+    assay_inline: AssayInline,
+) -> None:
+    program = "import json, sys\nfor line in sys.stdin:\n    asked = json.loads(line)\n    print(json.dumps({'id': asked['id'], 'output': asked['input']}), flush=True)\n"
+    assay_inline.write("echo.py", program)
+    command = {"name": "program", "type": "command", "command": ["python3", "echo.py"]}
+    free = {**command, "name": "free", "price": "free"}
+    write(assay_inline, [python_agent("plain"), command, free])
+    done = assay_inline("run", "s.yaml", "--json").json
+    costs = {
+        trial["agent"]["name"]: (trial["ratings"]["cost"]["value"], trial["usd_per_solved"])
+        for trial in done["trials"]
+    }
+    assert costs == {"plain": (None, None), "program": (None, None), "free": (1.0, 0.0)}
+    used = {
+        one.case for one in Stored(assay_inline.folder).by_trial["b · plain"] if "usd" in one.measurements
+    }
+    assert used == set()
+
+
+def test_a_price_that_is_neither_free_nor_a_price_is_refused_with_its_line(assay_inline: AssayInline) -> None:
+    write(assay_inline, [python_agent("plain", price="cheap")])
+    done = assay_inline("validate", "s.yaml")
+    assert done.code == 2
+    assert "s.yaml:1: agents.0.price: must be 'free' or" in done.out + done.err
 
 
 def test_public_models_that_the_list_does_not_know_are_told_before_the_run(assay_inline: AssayInline) -> None:
@@ -192,7 +245,7 @@ def _budget_doubts(assay: AssayInline) -> list[str]:
 
 def test_an_unknown_cost_makes_a_budget_doubtful(assay_inline: AssayInline) -> None:
     agents = [
-        python_agent("plain"),
+        python_agent("plain", price="free"),
         python_agent("obscure"),
         python_agent("telling"),
         python_agent("secretive"),
@@ -203,7 +256,9 @@ def test_an_unknown_cost_makes_a_budget_doubtful(assay_inline: AssayInline) -> N
     told = _budget_doubts(assay_inline)
     assert sum("the agent's cost is unknown" in text for text in told) == 1
     assert sum("In 3 of 3 executions the judge's cost is unknown" in text for text in told) == 3
-    assert "b · obscure: In 3 of 3 executions the agent's cost" in " ".join(assay_inline("show").out.split())
+    warnings = json.loads(assay_inline("show", "last", "--json").out)["warnings"]
+    [unknown] = [one for one in warnings if "the agent's cost is unknown" in one["message"]]
+    assert unknown["trial"] == "b · obscure"
 
 
 def test_without_a_budget_an_unknown_cost_is_no_doubt(assay_inline: AssayInline) -> None:
@@ -214,7 +269,7 @@ def test_without_a_budget_an_unknown_cost_is_no_doubt(assay_inline: AssayInline)
 
 def test_a_budget_of_tokens_is_doubtful_where_a_paid_agent_counts_none(assay_inline: AssayInline) -> None:
     silent = {"name": "silent", "type": "simulated", "seconds": 0}
-    write(assay_inline, [python_agent("plain"), python_agent("secretive"), silent])
+    write(assay_inline, [python_agent("plain", price="free"), python_agent("secretive"), silent])
     assert assay_inline("run", "s.yaml", "-q", "--budget-tokens", "9999").code in (0, 1)
     (told,) = _budget_doubts(assay_inline)
     assert "In 2 of 2 executions the agent's use of tokens is unknown" in told

@@ -9,7 +9,7 @@ from assay.model.metric import JUDGING
 from assay.units import count
 
 _CALLS, _TOKENS, _USD = JUDGING
-_PRICE = "Give it a price: price: {input: X, output: Y}."
+_PRICE = "Give its price (price: {input: X, output: Y}), or say that it costs nothing (price: free)."
 
 
 def budget_doubts(run: Run, trials: Sequence[TrialReport]) -> Iterator[Doubt]:

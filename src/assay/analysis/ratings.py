@@ -173,7 +173,11 @@ def _unknown(tally: Tally, name: str) -> int:
 def _cost(tally: Tally, reference: References, resample: Resample) -> Rated:
     x = quantity(tally, "usd")
     if x is None:
-        unknown = "the cost is unknown" if tally.scored.any() else "nothing was scored"
+        unknown = (
+            "the cost is unknown (give the agent a price, or say price: free)"
+            if tally.scored.any()
+            else "nothing was scored"
+        )
         return Rated(Rating("cost", None, basis=unknown))
     if x == 0:
         return Rated(Rating("cost", 1.0, 1.0, 1.0, "free"), np.ones(DRAWS))

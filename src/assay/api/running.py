@@ -19,7 +19,7 @@ from assay.errors import Mistake, PlanError, SpecError
 from assay.execute.runner import interruptible
 from assay.model import Budget, Isolation, Plan, Run, RunState
 from assay.pipeline import running
-from assay.pipeline.budgeting import unpriced
+from assay.pipeline.budgeting import budget_blind_spots
 from assay.pipeline.rating import failed_cases
 from assay.pipeline.reporting import report_of, write_reports
 from assay.plan.suite import CaseFilter
@@ -111,7 +111,7 @@ def _run_new(target: str | None, given: Mapping[str, Any], settings: Settings, s
         with _keywords_named():
             plan = running.prepare(request, settings, store)
         _check_session(plan, session)
-        for text in unpriced(plan):
+        for text in budget_blind_spots(plan):
             warnings.warn(text, stacklevel=2)
         with _watching(plan, given) as watch:
             return running.run_plan(plan, store, watch)

@@ -21,8 +21,8 @@ AGENTS = """\
 # Agents of this project. Other types: command, http, openai, anthropic, ollama, recorded, … (assay list agents)
 # Keys stay in the environment: {name: gpt, type: openai, model: gpt-4o-mini, api_key: "${OPENAI_API_KEY}"}
 agents:
-  - {name: careful, type: python, target: "agents.py:careful"}
-  - {name: hasty, type: python, target: "agents.py:hasty"}
+  - {name: careful, type: python, target: "agents.py:careful", price: free}
+  - {name: hasty, type: python, target: "agents.py:hasty", price: free}
 """
 
 AGENTS_CODE = '''\

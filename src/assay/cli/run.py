@@ -154,7 +154,7 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
         with flags_named(str(target)):
             plan = running.prepare(_request(str(target), options, store), session.settings, store)
         formats = chosen_formats(options)
-        _warn_of_unknown_costs(session, plan)
+        _warn_of_blind_spots(session, plan)
         _warn_of_cases(session, plan)
         if dry_run:
             return preview(session, plan, store)
@@ -200,8 +200,11 @@ def _resume(session: Session, resumed: str, options: dict[str, Any]) -> int:
     with session.store() as store:
         found = store.run(resumed)
         done = sum(store.progress(found.id).values())
-        with watching(session, running.plan_of(found, store), done) as watch:
-            running.resume(found.id, store, watch, Budget(options["budget_usd"], options["budget_tokens"]))
+        budget = Budget(options["budget_usd"], options["budget_tokens"])
+        plan = running.plan_of(found, store)
+        _warn_of_blind_spots(session, replace(plan, budget=plan.budget.replaced_by(budget)))
+        with watching(session, plan, done) as watch:
+            running.resume(found.id, store, watch, budget)
         return finish(session, store, found.id, formats, options["out"])
 
 
@@ -283,12 +286,14 @@ def _warn_of_cases(session: Session, plan: Plan) -> None:
         session.say(f"Warning: {warning}")
 
 
-def _warn_of_unknown_costs(session: Session, plan: Plan) -> None:
-    if plan.budget.usd is None:
-        return
-    from assay.pipeline.budgeting import unpriced
+def _warn_of_blind_spots(session: Session, plan: Plan) -> None:
+    from assay.model import Budget
 
-    for warning in unpriced(plan):
+    if plan.budget == Budget():
+        return
+    from assay.pipeline.budgeting import budget_blind_spots
+
+    for warning in budget_blind_spots(plan):
         session.warn(warning)
 
 
@@ -307,9 +312,12 @@ def preview(session: Session, plan: Plan, store: Store) -> int:
     from assay.report.preview import preview_document, print_preview
 
     if session.is_json:
+        from assay.model import Doubt
+        from assay.pipeline.budgeting import budget_blind_spots
         from assay.plan.case_warnings import case_doubts
 
-        warnings = [asdict(doubt) for doubt in case_doubts(plan.suite)]
+        blind = (Doubt("budget", text) for text in budget_blind_spots(plan))
+        warnings = [asdict(doubt) for doubt in (*case_doubts(plan.suite), *blind)]
         session.emit({**preview_document(plan, forecast(plan, store)), "warnings": warnings})
     else:
         print_preview(plan, forecast(plan, store), session.console())

@@ -45,6 +45,8 @@ class Price:
         if answer.usd is not None:
             return Cost(answer.usd, REPORTED)
         if self._own is not None:
+            if self.is_free:
+                return FREE
             usd = _by_own_price(dict(self._own), answer.usage)
             return None if usd is None else Cost(usd, OWN_PRICE)
         names_a_model = self._may_call_models and answer.model is not None
@@ -56,6 +58,16 @@ class Price:
             return None
         usd = by_list(answer.model, self._provider, answer.usage)
         return None if usd is None else Cost(usd, list_source())
+
+    @property
+    def is_free(self) -> bool:
+        """Whether answers cost nothing unless they report a cost: `price: free`, or a type that calls no paid model."""
+        return self._is_free if self._own is None else not any(self._own.values())
+
+    @property
+    def sees_tokens(self) -> bool:
+        """Whether answers count their tokens, or need none because no paid model is called."""
+        return self.is_free or self._is_chat or self._tells_cost
 
     @property
     def is_priced(self) -> bool:

@@ -64,7 +64,7 @@ def _usd_without_history(trial: Trial, agent: Agent | None, executions: int) -> 
     if use is None or agent is None:
         return Expected(None, Basis.NONE, "code has no price")
     price = Price(use, agent)
-    if not price.is_unknown and price.of(Answer("")) is not None and not _may_cost(use, agent):
+    if price.is_free:
         return Expected(0.0, Basis.FREE, "the agent is free")
     if (limit := trial.limits.usd) is not None:
         return Expected(limit * executions, Basis.LIMIT, f"limits.usd is {limit:g}")
@@ -75,11 +75,6 @@ def _usd_without_history(trial: Trial, agent: Agent | None, executions: int) -> 
         reason = f"limits.tokens is {trial.limits.tokens:g}, at its price"
         return Expected(dearest * executions, Basis.LIMIT, reason)
     return Expected(None, Basis.UNKNOWN, "no stored run of this agent and benchmark, and no limits.usd")
-
-
-def _may_cost(use: AgentUse, agent: Agent) -> bool:
-    """A price of its own, or models that it may call at their prices."""
-    return bool(use.price) or not agent.is_free or bool(getattr(agent, "may_call_models", False))
 
 
 def _dearest(price: Price, use: AgentUse, tokens: int) -> float | None:

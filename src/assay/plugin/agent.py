@@ -30,7 +30,7 @@ class Agent(Protocol):
     Further attributes, each False where it is missing: `is_local` (it computes in this process, so CPU time is its own),
     `is_remote` (it asks another machine, so a suite that does not say otherwise does without warm-ups; it may be a property),
     `is_thread_safe` (a sync `answer` may be called from several threads at a time), `sees_answers` (requests carry the
-    right output: for an oracle), `may_call_models` (it is free by itself, but an answer that names a model and tokens is
+    right output: for an oracle), `may_call_models` (an answer that names a model and tokens is
     priced), `tells_cost` (every answer says what it cost). A method `cpu_seconds` gives the CPU time of processes of its
     own; a method `peak_bytes` the most memory that they held at a time since it was called last, or None where that is
     not known.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, PositiveInt, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, PositiveInt, WithJsonSchema
 
 from assay.errors import Mistake, SpecError
 from assay.model import AgentUse
@@ -29,6 +29,20 @@ class PriceSection(Section):
         None, description="Usd per million cached input tokens. Default: as `input`.", examples=[0.075]
     )
     request: Annotated[float, Field(ge=0)] = Field(0.0, description="Usd per request.", examples=[0.001])
+
+
+def _read_free(value: Any) -> Any:
+    """`price: free` is a price of 0 for everything."""
+    if isinstance(value, str) and value != "free":
+        raise ValueError("must be 'free' or {input: usd, output: usd, request: usd}.")
+    return {} if value == "free" else value
+
+
+Price = Annotated[
+    PriceSection,
+    BeforeValidator(_read_free),
+    WithJsonSchema({"anyOf": [{"const": "free"}, PriceSection.model_json_schema()]}),
+]
 
 
 Cassette = Annotated[
@@ -68,9 +82,10 @@ class AgentSection(Section):
         description="Version of the agent. Default: found by its type, such as the commit of the file or the model that answered.",
         examples=["3"],
     )
-    price: PriceSection | None = Field(
+    price: Price | None = Field(
         None,
-        description="What it costs, where the answers and the public price list do not say.",
+        description="What it costs, where the answers and the public price list do not say; `free` if it costs nothing. Without "
+        "it the cost of an agent that reports no usage is unknown.",
         examples=[{"input": 0.15, "output": 0.6}],
     )
     cassette: Cassette = Field(

@@ -45,7 +45,7 @@ class Command:
     """
 
     is_simulated: ClassVar[bool] = False
-    is_free: ClassVar[bool] = True
+    is_free: ClassVar[bool] = False
     may_call_models: ClassVar[bool] = True
 
     answer: Callable[[Request], Awaitable[Answer] | Answer]

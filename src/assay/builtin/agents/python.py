@@ -92,7 +92,7 @@ class Python:
     """
 
     is_simulated: ClassVar[bool] = False
-    is_free: ClassVar[bool] = True
+    is_free: ClassVar[bool] = False
     may_call_models: ClassVar[bool] = True
     is_local: ClassVar[bool] = True
     is_thread_safe: ClassVar[bool] = True

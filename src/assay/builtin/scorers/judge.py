@@ -218,7 +218,7 @@ def _agent_use(agent: object) -> AgentUse:
         agent["type"],
         options,
         str(agent.get("version", "")),
-        agent.get("price"),
+        {} if agent.get("price") == "free" else agent.get("price"),
         str(agent.get("folder", "")),
     )
 
