@@ -14,6 +14,7 @@ from assay.execute.enough import Enough
 from assay.execute.patience import Patience
 from assay.execute.pulse import Pulse, Stage
 from assay.execute.subject import INTERRUPTED, Subject, blamed
+from assay.execute.teardown import tear_down
 from assay.execute.told import told
 from assay.model import Artifact, Batch, Execution, Isolation, Job, Phase, Status, Stretch
 from assay.plugin.experiment import ExperimentContext
@@ -25,6 +26,9 @@ def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = N
     """Carry out a job, yielding each execution as it ends; whatever happens, teardown runs."""
     pulse = pulse or Pulse()
     read_log = read_log or _nothing_printed
+    if job.is_teardown:
+        yield from tear_down(job, pulse)
+        return
     if job.agent is not None:
         # Code experiments are spared the event loop and all that comes with it.
         from assay.execute.asked import asked
@@ -64,7 +68,8 @@ def _made(job: Job) -> Subject:
     seed_chance(job.seed)
     run_dir = Path(job.run_dir)
     run_dir.mkdir(parents=True, exist_ok=True)
-    subject = Subject(job, ExperimentContext(job.run_id, run_dir, job.seed, process=job.process))
+    context = ExperimentContext(job.run_id, run_dir, job.seed, process=job.process, params=job.params)
+    subject = Subject(job, context)
     seed_chance(job.seed)
     return subject
 
@@ -140,6 +145,14 @@ def remark(job: Job, what: str, text: str) -> Artifact:
 
 def teardown_failed(job: Job, problem: str) -> Artifact:
     return remark(job, "teardown", f"The teardown of process {job.process} failed: {problem}.")
+
+
+def teardown_skipped(job: Job, why: str) -> Artifact:
+    text = (
+        f"Teardown of process {job.process} did not run, because the process was ended: {why}. "
+        "Declare teardown with @staticmethod to have it run in a new process."
+    )
+    return remark(job, "teardown", text)
 
 
 def _instead(job: Job, started: float, what: str, error: BaseException, log: str | None) -> Execution:

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from assay.execute.account import account_of
-from assay.execute.attempt import remark, teardown_failed
+from assay.execute.attempt import remark, teardown_failed, teardown_skipped
 from assay.execute.guardian import Guardian
 from assay.execute.log import Log, log_file
 from assay.execute.patience import DEFAULT_SECONDS
 from assay.execute.pulse import CANCEL, MANY, Beat, Pulse, Stage, memory_file, shared_memory
 from assay.execute.subject import INTERRUPTED
+from assay.execute.teardown import can_run_alone, has_teardown, teardown_job
 from assay.execute.tree import MARK, kill_all, tree_rss
 from assay.execute.wire import Garbled, decode_batches, encode_job
 from assay.execute.worker import MODULE_FOLDERS
@@ -51,6 +52,8 @@ class Remains:
 
     batches: list[Batch]
     job: Job | None = None
+    teardown: Job | None = None
+    """The teardown that the worker did not come to; before the rest of its job, in a process of its own."""
 
 
 class Worker:
@@ -206,7 +209,7 @@ class Worker:
         batches: list[Batch] = []
         while not self.is_done:
             batches += self.listen()
-        remains = Remains([]) if self._is_settled else self._after_death(code)
+        remains = Remains([]) if self._is_settled else self._left_behind(code)
         if self._is_settled and outlived:
             text = f"{outlived} processes that process {self.job.process} had started outlived it and were ended."
             batches.append(Batch(artifacts=(remark(self.job, "outlived", text),)))
@@ -219,10 +222,29 @@ class Worker:
         except subprocess.TimeoutExpired:
             self._end(Status.CRASHED, died_of(0, Stage.SEVERED))
 
-    def _after_death(self, code: int) -> Remains:
+    def _left_behind(self, code: int) -> Remains:
         """The pulse stands still where the worker died, and every execution that it finished has been read."""
         beat = self._pulse.read()
         ending = self._ending or Ending(Status.CRASHED, died_of(code, beat.stage), beat, 0.0)
+        if self.job.is_teardown:
+            return Remains([Batch(artifacts=(teardown_failed(self.job, ending.text),))])
+        is_due = self._is_teardown_due(beat.stage)
+        remains = self._after_death(beat, ending)
+        if not is_due:
+            return remains
+        if can_run_alone(self.job) and ending.status is not Status.CANCELLED:
+            return replace(remains, teardown=teardown_job(self.job))
+        skipped = Batch(artifacts=(teardown_skipped(self.job, ending.text),))
+        return replace(remains, batches=[*remains.batches, skipped])
+
+    def _is_teardown_due(self, stage: Stage) -> bool:
+        """Whether the worker died after it had begun with the experiment and before it came to the teardown."""
+        begun = (Stage.SETUP, Stage.PREPARING, Stage.EXECUTING, Stage.JUDGING, Stage.SEVERED)
+        is_begun = stage in begun or (stage is Stage.BETWEEN and not self._account.is_closed())
+        return self.job.agent is None and is_begun and has_teardown(self.job)
+
+    def _after_death(self, beat: Beat, ending: Ending) -> Remains:
+        """What stands for the execution that was due, and the job that a new process goes on with."""
         if ending.status is Status.CANCELLED:
             return Remains([self._instead(ending)] if beat.stage is Stage.EXECUTING else [])
         settled = ((self.job.trial, self.job.process),)

@@ -229,6 +229,8 @@ class Job:
     """Whether peak memory is rated, and so worth the few microseconds that it takes to look."""
     temporary: str = ""
     """The folder of the whole run, where that must not outlive a runner that is killed."""
+    is_teardown: bool = False
+    """Whether all there is to do is the teardown of a process that has died."""
     is_rated: bool = False
     """Whether the executions of code are rated, and so what CPU and memory each of them took."""
 

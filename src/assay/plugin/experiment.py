@@ -22,6 +22,8 @@ class ExperimentContext:
     """Number of the measured execution; None during setup, warm-up and teardown."""
     phase: str = "setup"
     process: int = 0
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the trial, for a static teardown, which has no experiment to ask."""
     instruments: tuple[str, ...] = ()
     extras: dict[str, Any] = field(default_factory=dict)
     applied: dict[str, Any] = field(default_factory=dict)
@@ -81,4 +83,9 @@ class Experiment:
         raise NotImplementedError(f"{type(self).__name__} does not say what to do: define execute_once")
 
     def teardown(self, context: ExperimentContext) -> Any:
-        """Runs after the last execution, also after a failure."""
+        """Runs after the last execution, also after a failure.
+
+        When the process is killed, for taking too long or too much memory, or crashes, nobody is left to run it. A teardown
+        that is declared with @staticmethod runs then in a new process, with the context alone: `params` and `run_dir` are
+        those of the trial, `extras` are empty. Otherwise the report says that teardown did not run.
+        """

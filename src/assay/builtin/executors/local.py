@@ -9,6 +9,7 @@ from time import monotonic, sleep
 from typing import Self
 
 from assay.execute.account import account_of
+from assay.execute.attempt import teardown_failed, teardown_skipped
 from assay.execute.guardian import Guardian
 from assay.execute.patience import Patience, patience_for
 from assay.execute.supervise import Worker
@@ -103,7 +104,11 @@ class Wards:
                 yield from ward.worker.listen()
             yield Batch()
         for ward in self._active:
-            yield from ward.ended()
+            remains = ward.worker.close()
+            yield from remains.batches
+            if remains.teardown is not None:
+                skipped = teardown_skipped(remains.teardown, "the run was interrupted")
+                yield Batch(artifacts=(skipped,))
         self._active.clear()
 
     def cut_off(self) -> Iterator[Batch]:
@@ -134,6 +139,8 @@ class Ward:
         self._attempt = attempt
         self._guardian = guardian
         self._patience = Patience()
+        self._waiting: Job | None = None
+        """The rest of the job, while a teardown is run before it."""
         self.is_done = False
 
     def begin(self, job: Job) -> Iterator[Batch]:
@@ -159,8 +166,15 @@ class Ward:
         self.is_done = True
         remains = self.worker.close()
         yield from self._seen(remains.batches)
-        if remains.job is not None and not self._patience.reason:
-            yield from self.begin(remains.job)
+        rest = self._waiting if self.worker.job.is_teardown else remains.job
+        self._waiting = None
+        if self._patience.reason:
+            rest = None
+        if remains.teardown is not None:
+            self._waiting = rest
+            yield from self.begin(remains.teardown)
+        elif rest is not None:
+            yield from self.begin(rest)
 
     def _seen(self, batches: list[Batch]) -> Iterator[Batch]:
         for batch in batches:
@@ -179,6 +193,8 @@ class Ward:
 
 def _not_begun(job: Job, error: OSError) -> Batch:
     text = f"The worker could not be started: {error}"
+    if job.is_teardown:
+        return Batch(artifacts=(teardown_failed(job, text),))
     return Batch((account_of(job).stand_in(Status.HARNESS_ERROR, text),))
 
 
