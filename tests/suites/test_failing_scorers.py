@@ -17,6 +17,12 @@ def boom(output, expected): raise ValueError("boom")
 def boom_on_zero(output, expected):
     if output == "0": raise ValueError("boom")
     return 1
+def leaves(output, expected):
+    raise SystemExit(3)
+class OddPart:
+    def score(self, judged):
+        from assay.plugin.scorer import Judgement
+        return Judgement(1.0, "", {"tone": float("nan")})
 """
 
 
@@ -33,7 +39,7 @@ def codes(document: Any) -> list[str]:
     return [warning["code"] for warning in document["warnings"]]
 
 
-@pytest.mark.parametrize("scorer", ["own.py:boom", "tool_calls"])
+@pytest.mark.parametrize("scorer", ["own.py:boom", "own.py:leaves", "own.py:OddPart", "tool_calls"])
 def test_a_run_whose_scorer_always_fails_is_unscored_and_exits_1(
     assay_inline: AssayInline, scorer: str
 ) -> None:

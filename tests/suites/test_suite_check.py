@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -227,3 +228,39 @@ def test_a_check_in_words_ends_with_a_verdict(assay_inline: AssayInline) -> None
     done = assay_inline("suite", "check", "s.yaml")
     assert done.code == 0
     assert done.out.splitlines()[-1] == "s is sound: the right answers get 1.0, empty ones 0.0 (2 cases)."
+
+
+@pytest.mark.parametrize("scorer", ["slow", "slow_async", "Stubborn"])
+def test_a_scorer_that_hangs_is_reported_and_does_not_hang_the_command(
+    assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch, scorer: str
+) -> None:
+    monkeypatch.setattr("assay.execute.soundness.SCORER_SECONDS", 0.2)
+    assay_inline.write("own.py", HANGING)
+    assay_inline.write("s.yaml", suite(numbers(3), benchmark={"scorer": ["exact", f"own.py:{scorer}"]}))
+    started = monotonic()
+    done = assay_inline("suite", "check", "s.yaml")
+    assert done.code == 1
+    assert monotonic() - started < 10
+    assert "longer than 0.2 s" in done.out
+
+
+HANGING = """
+import asyncio, time
+from assay.plugin.scorer import Judgement
+def slow(output, expected): time.sleep(60)
+async def slow_async(output, expected): await asyncio.sleep(60)
+class Stubborn:
+    def score(self, judged): return Judgement(1.0)
+    def example(self, expected, case):
+        while True:
+            try: time.sleep(60)
+            except Exception: pass
+"""
+
+
+@pytest.mark.parametrize("value", ["2.0", "float('nan')", "'fine'", "sys.exit(3)"])
+def test_a_scorer_that_gives_no_score_from_0_to_1_is_unsound(assay_inline: AssayInline, value: str) -> None:
+    own = f"import sys\nfrom assay.plugin.scorer import Judgement\ndef grade(output, expected): return Judgement({value})\n"
+    assay_inline.write("own.py", own)
+    assay_inline.write("s.yaml", suite(numbers(1), benchmark={"scorer": "own.py:grade"}))
+    assert faults(assay_inline, 1) == {"unscored": ["c0"]}

@@ -90,9 +90,9 @@ class Panel:
     async def _rest(self, waiting: list[tuple[_Due, Any]], scores: list[Score]) -> None:
         for due, awaitable in waiting:
             try:
-                judgement = _checked(await awaitable)
-            except Exception as error:
-                judgement = _failed(error)
+                judgement = check_judgement(await awaitable)
+            except (Exception, SystemExit) as error:
+                judgement = failed_judgement(error)
             scores += _scores(due, judgement)
 
     def _due(self, case: Case, answers: Sequence[Answer]) -> Iterator[_Due]:
@@ -137,17 +137,19 @@ def _ventured(scorer: Scorer, judged: Judged) -> Any:
     try:
         result = scorer.score(judged)
         is_there = isinstance(result, Judgement) or not inspect.isawaitable(result)
-        return _checked(result) if is_there else result
-    except Exception as error:
-        return _failed(error)
+        return check_judgement(result) if is_there else result
+    except (Exception, SystemExit) as error:
+        return failed_judgement(error)
 
 
-def _checked(value: Any) -> Judgement:
-    """A plug-in's judgement is a judgement: its value is a share, or there is none."""
+def check_judgement(value: Any) -> Judgement:
+    """A plug-in's judgement is a judgement: its scores are between 0 and 1, or there are none."""
     if not isinstance(value, Judgement):
         raise TypeError(f"it returned {type(value).__name__}, not a judgement")
-    if value.value is not None and not 0 <= value.value <= 1:
-        raise ValueError(f"a score must be between 0 and 1, not {value.value!r}")
+    for name, score in (("", value.value), *value.parts.items()):
+        if score is not None and not 0 <= score <= 1:
+            named = f" (its part '{name}')" if name else ""
+            raise ValueError(f"a score{named} must be between 0 and 1, not {score!r}")
     return value
 
 
@@ -162,7 +164,7 @@ def _of_turn(use: ScorerUse, number: int, turns: int) -> ScorerUse:
     return use if turns == 1 else replace(use, label=f"turn{number}.{use.score_name}")
 
 
-def _failed(error: Exception) -> Judgement:
+def failed_judgement(error: BaseException) -> Judgement:
     return Judgement(None, f"the scorer failed: {type(error).__name__}: {error}")
 
 

@@ -5,12 +5,17 @@ Where no such answer can be constructed, as for a regular expression, nothing is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import contextlib
+import inspect
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from assay.execute.agents import Stable
-from assay.execute.judging import make_scorer
+from assay.execute.judging import check_judgement, failed_judgement, make_scorer
 from assay.model import Answer, Benchmark, Case, ScorerUse
 from assay.model.suite import CheckedCase
 from assay.plugin.scorer import Judged, Judgement, Scorer
@@ -19,26 +24,24 @@ SOLUTION = "solution"
 """The key of a case under which an answer that is right stands, where `expected` is something else: tests, a pattern."""
 _FULL = 1 - 1e-6
 """Two embeddings of one text differ by rounding."""
+SCORER_SECONDS = 30.0
+"""The most time that a scorer may take for one answer, on top of what its option `seconds` allows."""
 
 
 def check_benchmark(benchmark: Benchmark) -> list[CheckedCase]:
     """Every case, in order; scorers that ask agents ask them."""
     stable = Stable()
-    made: dict[str, Scorer] = {}
+    made: dict[str, TimedScorer] = {}
 
-    def scorers(uses: Sequence[ScorerUse]) -> list[tuple[str, Scorer]]:
+    def scorers(uses: Sequence[ScorerUse]) -> list[tuple[str, TimedScorer]]:
         for use in uses:
-            made.setdefault(repr(use), make_scorer(use, stable))
+            if repr(use) not in made:
+                made[repr(use)] = TimedScorer(make_scorer(use, stable), stable.settled, _seconds_allowed(use))
         return [(use.score_name, made[repr(use)]) for use in uses if use.weight > 0]
 
     try:
         return [
-            _checked(
-                [
-                    _Check(case, expected, scorers(uses), stable.settled)
-                    for expected, uses in _asked(benchmark, case)
-                ]
-            )
+            _checked([_Check(case, expected, scorers(uses)) for expected, uses in _asked(benchmark, case)])
             for case in benchmark.cases
         ]
     finally:
@@ -66,12 +69,11 @@ def _checked(checks: Sequence[_Check]) -> CheckedCase:
 class _Check:
     case: Case
     expected: Any
-    scorers: Sequence[tuple[str, Scorer]]
-    settled: Callable[[Any], Any]
+    scorers: Sequence[tuple[str, TimedScorer]]
 
     def problem(self) -> tuple[str, str]:
         """The first that holds of: an answer that all scorers accept, one that nobody can judge, one wrongly refused."""
-        examples = {name: example_of(scorer, self.expected, self.case) for name, scorer in self.scorers}
+        examples = {name: scorer.example(self.expected, self.case) for name, scorer in self.scorers}
         answers = self._answers(list(examples.values()))
         judged = [{name: self._judge(scorer, answer) for name, scorer in self.scorers} for answer in answers]
         if any(all(_is_full(one) for one in judgements.values()) for judgements in judged):
@@ -100,16 +102,83 @@ class _Check:
         tried = [*([] if own is None else [own]), *outputs, "\n".join(texts), self.expected]
         return [Answer(output, calls) for output in tried]
 
-    def _judge(self, scorer: Scorer, answer: Answer) -> Judgement:
-        try:
-            found = self.settled(
-                scorer.score(Judged(answer.output, self.expected, self.case, answer.tool_calls))
-            )
-        except Exception as error:
-            return Judgement(None, f"the scorer failed: {type(error).__name__}: {error}")
-        if not isinstance(found, Judgement):
-            return Judgement(None, f"the scorer returned {type(found).__name__}, not a judgement")
-        return found
+    def _judge(self, scorer: TimedScorer, answer: Answer) -> Judgement:
+        return scorer.judge(Judged(answer.output, self.expected, self.case, answer.tool_calls))
+
+
+class ScorerTimeout(BaseException):
+    """Not an Exception, so that a scorer that catches those does not go on."""
+
+
+@dataclass(slots=True)
+class TimedScorer:
+    """A scorer that is not asked again once it took too long: it would for every other case, too."""
+
+    scorer: Scorer
+    settled: Callable[[Any], Any]
+    seconds: float
+    is_too_slow: bool = field(default=False, init=False)
+
+    def judge(self, judged: Judged) -> Judgement:
+        if not self.is_too_slow:
+            try:
+                return check_judgement(self._score(judged))
+            except ScorerTimeout:
+                self.is_too_slow = True
+            except (Exception, SystemExit) as error:
+                return failed_judgement(error)
+        return Judgement(None, f"the scorer took longer than {self.seconds:g} s")
+
+    def example(self, expected: Any, case: Case) -> Answer | None:
+        if not self.is_too_slow:
+            try:
+                with _time_limit(self.seconds):
+                    return example_of(self.scorer, expected, case)
+            except ScorerTimeout:
+                self.is_too_slow = True
+        return None
+
+    def _score(self, judged: Judged) -> Any:
+        with _time_limit(self.seconds):
+            result = self.scorer.score(judged)
+        return self.settled(_awaited_in_time(result, self.seconds)) if inspect.isawaitable(result) else result
+
+
+async def _awaited_in_time(result: Awaitable[Any], seconds: float) -> Any:
+    import asyncio
+
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await result
+    except TimeoutError:
+        if deadline.expired():
+            raise ScorerTimeout from None
+        raise
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Only the main thread can be interrupted; calls in another one are not limited."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise ScorerTimeout
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _seconds_allowed(use: ScorerUse) -> float:
+    own = use.options.get("seconds")
+    return SCORER_SECONDS + (own if isinstance(own, int | float) else 0.0)
 
 
 def _is_full(judgement: Judgement) -> bool:
@@ -122,7 +191,7 @@ def example_of(scorer: Scorer, expected: Any, case: Case) -> Answer | None:
         return Answer(_first_text(expected))
     try:
         found = scorer.example(expected, case)
-    except Exception:
+    except (Exception, SystemExit):
         return None  # a plug-in that cannot say what it accepts is no mistake of the suite
     return found if found is None or isinstance(found, Answer) else Answer(found)
 
