@@ -33,7 +33,7 @@ def test_what_it_writes_is_found_valid(assay_inline: AssayInline) -> None:
 
     done = assay_inline("validate", "specs/lookup.yaml", "experiments/lookup.py", "--json", cwd=folder)
 
-    assert done.json == {"valid": True, "mistakes": []}
+    assert done.json == {"valid": True, "mistakes": [], "warnings": []}
 
 
 def test_the_schema_that_it_writes_accepts_its_spec(assay_inline: AssayInline) -> None:

@@ -162,7 +162,7 @@ def test_an_agent_that_changed_before_its_run_was_resumed_is_of_two_versions(
     assert before == first.trial.agent.version
     assert len(after) == len(before)
     assert after != before
-    assert f"executions are of version {before}, the others of {after}" in " ".join(done.out.split())
+    assert f"executions are of version {before}, the others of {after}" in " ".join(done.err.split())
     assay_inline("run", "--resume", "last", "-q", "--budget-usd", "0.8")
     assert Stored(assay_inline.folder).run.trials[0].trial.agent == mixed.trial.agent
 
