@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from assay.units import count
 
 
 class Basis(StrEnum):
@@ -52,3 +55,31 @@ class Forecast:
     seconds: Expected
     usd: Expected
     trials: tuple[TrialForecast, ...]
+
+
+_REASONS = {
+    Basis.HISTORY: "medians of stored executions",
+    Basis.LIMIT: "limits of the benchmarks",
+    Basis.FREE: "the agents are free",
+    Basis.MIXED: "stored executions, else limits",
+}
+
+
+def add_up(trials: Sequence[tuple[str, Expected]]) -> Expected:
+    """The sum over trials, given by name; unknown as soon as one is, because a sum with gaps would be too low."""
+    counting = [(name, part) for name, part in trials if part.basis is not Basis.NONE]
+    if not counting:
+        return Expected(None, Basis.NONE, "code has no price")
+    unknown = [(name, part.reason) for name, part in counting if part.value is None]
+    if unknown:
+        name, reason = unknown[0]
+        others = f" (and {count(len(unknown) - 1)} more)" if len(unknown) > 1 else ""
+        return Expected(None, Basis.UNKNOWN, f"{name}{others}: {reason}")
+    bases = {part.basis for _, part in counting}
+    basis = bases.pop() if len(bases) == 1 else Basis.MIXED
+    reasons = {part.reason for _, part in counting}
+    return Expected(
+        sum(part.value or 0.0 for _, part in counting),
+        basis,
+        reasons.pop() if len(reasons) == 1 else _REASONS[basis],
+    )

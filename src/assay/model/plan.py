@@ -160,6 +160,17 @@ class Trial:
     concurrency: int = 1
     """Cases put to the agent at a time."""
 
+    @property
+    def most_executions(self) -> int:
+        """Warm-ups included; fewer where it ends early. Cold ones share no process, so each does not warm up again."""
+        warmup, measured = self.iterations.warmup, self.iterations.measured
+        if self.agent_use is not None:
+            return min(warmup, len(self.cases)) + measured * len(self.cases)
+        cases = max(1, len(self.cases))
+        if self.isolation is Isolation.COLD:
+            return (warmup + measured * self.processes) * cases
+        return (warmup + measured) * self.processes * cases
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -182,6 +193,10 @@ class Plan:
     budget: Budget = field(default_factory=Budget)
     question: Question | None = None
     """What ends the run; None where it is carried out whole."""
+
+    @property
+    def most_executions(self) -> int:
+        return sum(trial.most_executions for trial in self.trials)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from assay.execute.agents import make_agent
 from assay.execute.price import Price
 from assay.model import AgentUse, Answer, Plan, Trial, Usage
-from assay.model.forecast import Basis, Expected, Forecast, TrialForecast
+from assay.model.forecast import Basis, Expected, Forecast, TrialForecast, add_up
 from assay.plugin.agent import Agent
-from assay.report.preview import executions_of
 from assay.store.store import Store
-from assay.units import count, counted
+from assay.units import counted
 
 
 def forecast(plan: Plan, store: Store | None = None) -> Forecast:
     """Time without that of starting processes; a trial's is its executions', divided by those in flight at a time."""
     trials = tuple(_forecast_trial(trial, store) for trial in plan.trials)
-    seconds = _sum([trial.seconds for trial in trials], trials)
+    seconds = add_up([(trial.trial, trial.seconds) for trial in trials])
     if seconds.value is not None:
         seconds = Expected(seconds.value / plan.parallelism, seconds.basis, seconds.reason)
-    usd = _sum([trial.usd for trial in trials], trials)
+    usd = add_up([(trial.trial, trial.usd) for trial in trials])
     return Forecast(sum(trial.executions for trial in trials), seconds, usd, trials)
 
 
 def _forecast_trial(trial: Trial, store: Store | None) -> TrialForecast:
-    executions = executions_of(trial)
+    executions = trial.most_executions
     agent = make_agent(trial.agent_use, trial.concurrency) if trial.agent_use is not None else None
     in_flight = trial.concurrency if agent is not None and _answers_concurrently(agent) else 1
     history = store.past_figures(trial) if store is not None else None
@@ -86,30 +85,3 @@ def _dearest(price: Price, use: AgentUse, tokens: int) -> float | None:
     ]
     known = [cost.usd for cost in costs if cost is not None]
     return max(known) if len(known) == len(usages) else None
-
-
-def _sum(parts: Sequence[Expected], trials: Iterable[TrialForecast]) -> Expected:
-    """Unknown as soon as one part is: a sum with gaps would be too low."""
-    named = [
-        (part, trial.trial) for part, trial in zip(parts, trials, strict=True) if part.basis is not Basis.NONE
-    ]
-    if not named:
-        return Expected(None, Basis.NONE, "code has no price")
-    unknown = [(part, name) for part, name in named if part.value is None]
-    if unknown:
-        first, name = unknown[0]
-        others = f" (and {count(len(unknown) - 1)} more)" if len(unknown) > 1 else ""
-        return Expected(None, Basis.UNKNOWN, f"{name}{others}: {first.reason}")
-    bases = {part.basis for part, _ in named}
-    basis = bases.pop() if len(bases) == 1 else Basis.MIXED
-    reasons = dict.fromkeys(part.reason for part, _ in named)
-    reason = next(iter(reasons)) if len(reasons) == 1 else _REASONS[basis]
-    return Expected(sum(part.value or 0.0 for part, _ in named), basis, reason)
-
-
-_REASONS = {
-    Basis.HISTORY: "medians of stored executions",
-    Basis.LIMIT: "limits of the benchmarks",
-    Basis.FREE: "the agents are free",
-    Basis.MIXED: "stored executions, else limits",
-}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Plan, Trial
-from assay.model.forecast import Basis, Expected, Forecast, TrialForecast
+from assay.model.forecast import Basis, Expected, Forecast, TrialForecast, add_up
 from assay.units import count, counted, seconds, usd
 
 _ROWS = 50
@@ -20,17 +20,6 @@ def _cell(expected: Expected, show: Callable[[float], str]) -> str:
     if expected.value is None:
         return "–" if expected.basis is Basis.NONE else "unknown"
     return f"{'≤ ' if expected.is_upper_bound else ''}{show(expected.value)}"
-
-
-def executions_of(trial: Trial) -> int:
-    """Executions at the most; cold ones share no process, so their warm-ups are not repeated in each."""
-    if trial.agent_use is not None:
-        cases = len(trial.cases)
-        return min(trial.iterations.warmup, cases) + trial.iterations.measured * cases
-    cases = max(1, len(trial.cases))
-    if trial.isolation == "cold":
-        return (trial.iterations.warmup + trial.iterations.measured * trial.processes) * cases
-    return (trial.iterations.warmup + trial.iterations.measured) * trial.processes * cases
 
 
 def _alike(trials: Sequence[Trial]) -> list[tuple[str, list[Trial]]]:
@@ -65,14 +54,14 @@ def preview_document(plan: Plan, forecast: Forecast) -> dict[str, Any]:
         "name": plan.name,
         "seed": plan.seed,
         **_expected(forecast),
-        "executions": sum(executions_of(trial) for trial in plan.trials),
+        "executions": plan.most_executions,
         **({"question": asdict(plan.question)} if plan.question else {}),
         "trials": [
             {
                 "name": t.name,
                 "parameters": dict(t.params),
                 "processes": t.processes,
-                "executions": executions_of(t),
+                "executions": t.most_executions,
                 **_expected(expected),
             }
             for t, expected in zip(plan.trials, forecast.trials, strict=True)
@@ -135,9 +124,9 @@ def print_preview(plan: Plan, forecast: Forecast, console: Console) -> None:
             str(trials[0].processes),
             count(trials[0].iterations.warmup),
             _measured(trials[0]),
-            count(sum(executions_of(trial) for trial in trials)),
-            _cell(_sum([each.seconds for each in own]), seconds),
-            _cell(_sum([each.usd for each in own]), usd),
+            count(sum(trial.most_executions for trial in trials)),
+            _cell(add_up([(each.trial, each.seconds) for each in own]), seconds),
+            _cell(add_up([(each.trial, each.usd) for each in own]), usd),
         )
         note = "\n".join(_axis_lines(trials, console.width))
         heading = literal(name) if len(trials) > 1 else None
@@ -145,9 +134,10 @@ def print_preview(plan: Plan, forecast: Forecast, console: Console) -> None:
     print_groups(("Trial", "Processes", "Warm-up", "Measured", "Executions", "Time", "Cost"), shown, console)
     if len(groups) > _ROWS:
         console.print(f"… and {count(len(groups) - _ROWS)} more")
-    total = sum(executions_of(trial) for trial in plan.trials)
     most = "at most " if plan.question else ""
-    console.print(f"{count(len(plan.trials))} trials, {most}{count(total)} executions, seed {plan.seed}")
+    console.print(
+        f"{count(len(plan.trials))} trials, {most}{count(plan.most_executions)} executions, seed {plan.seed}"
+    )
     console.print(f"Expected: {expected_text(forecast)}", markup=False, highlight=False)
     if plan.question is not None:
         first, second = plan.question.arms
@@ -157,12 +147,3 @@ def print_preview(plan: Plan, forecast: Forecast, console: Console) -> None:
             markup=False,
             highlight=False,
         )
-
-
-def _sum(parts: Sequence[Expected]) -> Expected:
-    """Of several trials; unknown where one of them is."""
-    unknown = next((part for part in parts if part.value is None), None)
-    if unknown is not None:
-        return unknown
-    limited = next((part for part in parts if part.is_upper_bound), parts[0])
-    return replace(limited, value=sum(part.value or 0.0 for part in parts))

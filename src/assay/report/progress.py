@@ -9,7 +9,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Batch, Phase, Plan, Status
-from assay.report.preview import executions_of
 from assay.units import count, counted, seconds
 
 if TYPE_CHECKING:
@@ -19,10 +18,6 @@ Watch = Callable[[Batch], None]
 PLAIN_EVERY_SECONDS = 5.0
 PLAIN_AT_LEAST_EVERY = 60.0
 """Plain lines come after 5 s, 10 s, 20 s and so on up to this, so that the log of a long run stays short."""
-
-
-def planned_executions(plan: Plan) -> int:
-    return sum(executions_of(trial) for trial in plan.trials)
 
 
 @contextlib.contextmanager
@@ -39,7 +34,7 @@ def show_progress(plan: Plan, done: int = 0) -> Iterator[Watch]:
 def show_all_progress(plan: Plan, done: int = 0) -> Iterator[Watch]:
     """The same for somebody who asked for it: even the shortest run has a first and a last line."""
     made, started = done, monotonic()
-    _say(f"{plan.name}: {counted(len(plan.trials), 'trial')}, {count(planned_executions(plan))} executions")
+    _say(f"{plan.name}: {counted(len(plan.trials), 'trial')}, {count(plan.most_executions)} executions")
     with show_progress(plan, done) as watch:
 
         def watch_and_count(batch: Batch) -> None:
@@ -102,7 +97,7 @@ class _Plain:
 
     def __init__(self, plan: Plan, done: int) -> None:
         self._names = {trial.index: trial.name for trial in plan.trials}
-        self._total, self._done, self._first = planned_executions(plan), done, done
+        self._total, self._done, self._first = plan.most_executions, done, done
         self._started = self._told = monotonic()
         self._wait = PLAIN_EVERY_SECONDS
         self._scorers = _ScorerWatch(plan)
@@ -159,7 +154,7 @@ class _Line:
     def __init__(self, progress: Progress, plan: Plan, done: int) -> None:
         self._names = {trial.index: trial.name for trial in plan.trials}
         self._progress, self._started, self._done, self._failed = progress, monotonic(), 0, 0
-        total = planned_executions(plan)
+        total = plan.most_executions
         self._scorers = _ScorerWatch(plan)
         self._task = progress.add_task(plan.name, total=total, completed=done, rate="", failed="")
 
