@@ -52,6 +52,13 @@ def test_the_probe_sees_what_is_loaded(tmp_path: Path) -> None:
     assert "pydantic" in loaded(tmp_path, "schema", "spec")
 
 
+def test_a_worker_of_code_loads_neither_heavy_packages_nor_ratings() -> None:
+    unwanted = (*HEAVY, "datetime", "logging", "assay.model.rating")
+    code = f"import sys, assay.execute.worker; print([name for name in {unwanted} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def without(folder: Path, *names: str) -> dict[str, str]:
     """An environment in which these packages cannot be imported."""
     site = folder / "site"

@@ -19,7 +19,7 @@ from assay.execute.peak import Peak
 from assay.execute.pulse import Pulse, Stage
 from assay.execute.told import summary, told
 from assay.execute.usage import UsageMeter, cpu_time, peak_memory
-from assay.model import Answer, Batch, Execution, Isolation, Job, Limits, Phase, Score, Status
+from assay.model import Batch, Execution, Isolation, Job, Limits, Phase, Status
 from assay.plugin import lookup
 from assay.plugin.experiment import Experiment, ExperimentContext
 
@@ -170,6 +170,7 @@ class Subject:
     def _judge(self, result: Any, outcome: Outcome) -> None:
         """Scores of what the experiment returned for its case: its `output` where it names one, else all of it."""
         from assay.execute.judging import score_detail, score_measurements
+        from assay.model import Answer, Score
 
         judged = result.get("output", result) if isinstance(result, Mapping) else result
         scores: list[Score] = []

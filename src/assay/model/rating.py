@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from assay.model.suite import PASS_MARK
+
 DIMENSIONS = ("accuracy", "speed", "efficiency", "cost", "reliability")
 WEIGHTS = {"accuracy": 0.30, "speed": 0.20, "efficiency": 0.20, "cost": 0.15, "reliability": 0.15}
 RATED_BY = {
@@ -25,8 +27,6 @@ QUANTITIES = {
 }
 """What ratings compare with a reference, each with the dimension that it is part of."""
 
-PASS_MARK = 0.5
-"""The score from which a case counts as passed, unless the rubric of its benchmark says otherwise."""
 _ROUNDING = 1e-9
 """A mean of scores such as 0.1 falls short by the last digit."""
 

@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.model.plan import InstrumentUse, Iterations, Limits
-from assay.model.rating import PASS_MARK
+
+PASS_MARK = 0.5
+"""The score from which a case counts as passed, unless the rubric of its benchmark says otherwise."""
+
 
 SUITE_ITERATIONS = Iterations(warmup=1, measured=3)
 """Where a suite does not say."""

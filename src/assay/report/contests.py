@@ -19,8 +19,9 @@ from assay.model import (
     TrialReport,
 )
 from assay.model.metric import is_score
-from assay.model.rating import PASS_MARK, Judging
+from assay.model.rating import Judging
 from assay.model.report import agent_labels
+from assay.model.suite import PASS_MARK
 from assay.report.figures import NOTHING, mean_text, with_interval
 from assay.report.references import reference_notes
 from assay.units import count, significant, usd
@@ -285,7 +286,7 @@ def source_text(source: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class FigureColumn:
     """A column of figures beside the ratings of a contest."""
 
     title: str
@@ -317,10 +318,10 @@ _TITLES = {
 }
 
 
-def figures_of(contest: Contest) -> list[Figure]:
+def figures_of(contest: Contest) -> list[FigureColumn]:
     """What the benchmark leads with, then the usual figures."""
     usual = [metric for metric in _TITLES if metric != "ttft" or contest.is_streamed]
-    return [Figure(_TITLES.get(name, name), name) for name in dict.fromkeys((*contest.leads, *usual))]
+    return [FigureColumn(_TITLES.get(name, name), name) for name in dict.fromkeys((*contest.leads, *usual))]
 
 
 def baseline_notes(contest: Contest) -> list[str]:
@@ -332,7 +333,9 @@ def baseline_notes(contest: Contest) -> list[str]:
         if deviation is not None
     ]
     for name in contest.leads:
-        lacking = [one.label for one in contest.entries if Figure("", name).text(one) in (NOTHING, UNKNOWN)]
+        lacking = [
+            one.label for one in contest.entries if FigureColumn("", name).text(one) in (NOTHING, UNKNOWN)
+        ]
         if lacking:
             told.append(f"{_of(lacking, contest)}metrics_measured names '{name}', which was not measured")
     return told

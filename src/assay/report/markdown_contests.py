@@ -7,7 +7,7 @@ from assay.report.cases import case_rows, cases_of, expected_text
 from assay.report.contests import (
     COLUMNS,
     Contest,
-    Figure,
+    FigureColumn,
     as_text,
     baseline_notes,
     figures_of,
@@ -88,7 +88,7 @@ def _figures(contest: Contest) -> str:
     return table(names, rows, right=range(1, len(names)))
 
 
-def _title(figure: Figure) -> str:
+def _title(figure: FigureColumn) -> str:
     usual = figure.title != figure.metric
     return (
         f"{figure.title.capitalize()}{' case' if figure.title.endswith('solved') else ''}"

@@ -44,7 +44,8 @@ from assay.model import (
     metric_named,
 )
 from assay.model.metric import JUDGING
-from assay.model.rating import PASS_MARK, Judging, ReferenceValue, ScorerFailure
+from assay.model.rating import Judging, ReferenceValue, ScorerFailure
+from assay.model.suite import PASS_MARK
 from assay.report import schema
 
 _SHOWN_FAILURES = 20
