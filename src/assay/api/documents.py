@@ -13,21 +13,16 @@ from assay.api.running import open_store
 from assay.errors import PlanError
 from assay.pipeline import comparing, standing
 from assay.pipeline.gating import gated
-from assay.report.board import print_across, print_board, print_head_to_head, print_matrix
+from assay.report.board import print_all_pairs, print_boards
 from assay.report.comparison_document import comparison_document, gate_document, history_document
-from assay.report.console import print_comparisons
-from assay.report.console_showdown import print_courses, print_showdown
+from assay.report.console_showdown import print_comparison, print_courses
 from assay.report.gate import print_gate
 from assay.report.leaderboard_document import all_pairs_document, leaderboard_document
-from assay.report.sides import side_lines
 from assay.spec.settings import find_settings
 from assay.store.store import Store
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from typing_extensions import Unpack
-
-    from assay.model import Report
 
 ROWS = 20
 
@@ -66,32 +61,20 @@ def _two(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> Compar
         suite=given.get("suite"),
     )
 
-    def show(console: Console) -> None:
-        _print_sides(console, sides, (found.a, found.b))
-        print_comparisons(found.comparisons, found.doubts, console)
-        for showdown in found.showdowns:
-            print_showdown(showdown, console, has_ratings="metrics" not in given)
-
-    return ComparisonResult(comparison_document(found), "comparisons", show)
-
-
-def _print_sides(console: Console, refs: Sequence[str], reports: Sequence[Report]) -> None:
-    for line in side_lines(refs, reports):
-        console.print(line, markup=False, highlight=False)
-    console.print()
+    return ComparisonResult(
+        comparison_document(found),
+        "comparisons",
+        lambda console: print_comparison(found, sides, console, has_ratings="metrics" not in given),
+    )
 
 
 def _all_pairs(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
     chosen = comparing.find_sides(store, sides, given.get("suite"))
     made = comparing.all_pairs(store, sides, sides=chosen)
-
-    def show(console: Console) -> None:
-        _print_sides(console, sides, chosen.reports)
-        print_matrix(made, console)
-        print_head_to_head(made, console)
-
     document = all_pairs_document(made, dict(zip(sides, chosen.reports, strict=True)), chosen.doubts)
-    return ComparisonResult(document, "agent_comparison_matrix", show)
+    return ComparisonResult(
+        document, "agent_comparison_matrix", lambda console: print_all_pairs(made, sides, chosen, console)
+    )
 
 
 def _history(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> ComparisonResult:
@@ -130,11 +113,6 @@ def leaderboard(**options: Unpack[LeaderboardOptions]) -> LeaderboardResult:
     with _opened(given) as store:
         given.pop("db", None)
         found = standing.overview(store, standing.filter_of(**given), metric)
-
-    def show(console: Console) -> None:
-        for board in found.each:
-            print_board(board, console, limit)
-        if found.across is not None and len(found.each) > 1:
-            print_across(found.across, console, limit)
-
-    return LeaderboardResult(leaderboard_document(found, limit), show)
+    return LeaderboardResult(
+        leaderboard_document(found, limit), lambda console: print_boards(found, console, limit)
+    )

@@ -7,18 +7,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from assay.cli.pages import format_names, page_options, write
 from assay.cli.session import Session, common
 from assay.cli.shares import share_of
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from assay.model import Report
 
 TYPES = ("head_to_head", "multi_agent", "time_series")
 
@@ -68,7 +63,7 @@ def compare(session: Session, sides: tuple[str, ...], kind: str | None, lines: b
         raise click.UsageError(
             f"Two sides stand head to head, not {len(sides)}. For more: --type multi_agent"
         )
-    asked = Asked(
+    request = CompareRequest(
         sides,
         options["metrics"],
         options["suite"],
@@ -78,14 +73,14 @@ def compare(session: Session, sides: tuple[str, ...], kind: str | None, lines: b
         options["out"],
     )
     if kind == "multi_agent":
-        return _compare_all(session, asked)
+        return _compare_all(session, request)
     if kind == "time_series":
-        return _compare_over_time(session, asked)
-    return _compare_two(session, asked)
+        return _compare_over_time(session, request)
+    return _compare_two(session, request)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CompareRequest:
     """What the command line asks to compare, and where to write it."""
 
     sides: tuple[str, ...]
@@ -97,97 +92,77 @@ class Asked:
     out: Path | None
 
 
-def _compare_two(session: Session, asked: Asked) -> int:
+def _compare_two(session: Session, request: CompareRequest) -> int:
     from assay.model import Verdict
     from assay.pipeline import comparing
 
-    first, second = asked.sides
+    first, second = request.sides
     with session.store() as store:
         found = comparing.compared(
             store,
             first,
             second,
-            metrics=list(asked.metrics) or None,
-            tolerance=asked.tolerance,
-            suite=asked.suite,
+            metrics=list(request.metrics) or None,
+            tolerance=request.tolerance,
+            suite=request.suite,
         )
     got_worse = any(one.verdict is Verdict.WORSE for one in found.comparisons)
-    if asked.formats:
+    if request.formats:
         from assay.report.comparison_page import comparison_page
 
-        write(session, comparison_page(found, asked.sides), asked.formats, asked.out)
+        write(session, comparison_page(found, request.sides), request.formats, request.out)
     elif session.is_json:
         from assay.report.comparison_document import comparison_document
 
         session.emit(comparison_document(found))
     else:
-        from assay.report.console import print_comparisons
-        from assay.report.console_showdown import print_showdown
+        from assay.report.console_showdown import print_comparison
 
-        console = session.console()
-        _print_sides(console, asked.sides, (found.a, found.b))
-        print_comparisons(found.comparisons, found.doubts, console)
-        for one in found.showdowns:
-            # Who asks for single metrics is not shown the ratings, which rest on all of them.
-            print_showdown(one, console, has_ratings=not asked.metrics)
+        # Who asks for single metrics is not shown the ratings, which rest on all of them.
+        print_comparison(found, request.sides, session.console(), has_ratings=not request.metrics)
         then = f"assay show {found.b.run.id}" if got_worse else f"assay baseline set main {found.b.run.id}"
         session.next(f"assay report {found.b.run.id} --format html", then)
-    return 1 if asked.fails_on_worse and got_worse else 0
+    return 1 if request.fails_on_worse and got_worse else 0
 
 
-def _print_sides(console: Console, refs: Sequence[str], reports: Sequence[Report]) -> None:
-    from assay.report.sides import side_lines
-
-    for line in side_lines(refs, reports):
-        console.print(line, markup=False, highlight=False)
-    console.print()
-
-
-def _compare_all(session: Session, asked: Asked) -> int:
+def _compare_all(session: Session, request: CompareRequest) -> int:
     from assay.pipeline import comparing
 
-    sides = asked.sides
+    sides = request.sides
 
     with session.store() as store:
-        chosen = comparing.find_sides(store, sides, asked.suite)
+        chosen = comparing.find_sides(store, sides, request.suite)
         made = comparing.all_pairs(store, sides, sides=chosen)
-    if asked.formats:
+    if request.formats:
         from assay.report.board_page import matrix_page
         from assay.report.sides import side_lines
 
         page = matrix_page([made], "compare", side_lines(sides, chosen.reports))
-        write(session, replace(page, warnings=(*page.warnings, *chosen.doubts)), asked.formats, asked.out)
+        write(session, replace(page, warnings=(*page.warnings, *chosen.doubts)), request.formats, request.out)
         return 0
     if session.is_json:
         from assay.report.leaderboard_document import all_pairs_document
 
         session.emit(all_pairs_document(made, dict(zip(sides, chosen.reports, strict=True)), chosen.doubts))
         return 0
-    from assay.report.board import print_head_to_head, print_matrix
-    from assay.report.screen import bullet
+    from assay.report.board import print_all_pairs
 
-    console = session.console()
-    _print_sides(console, sides, chosen.reports)
-    print_matrix(made, console)
-    console.print()
-    print_head_to_head(made, console)
-    for doubt in chosen.doubts:
-        console.print(bullet("!", str(doubt), "yellow"))
+    print_all_pairs(made, sides, chosen, session.console())
     session.next(f"assay compare {sides[0]} {sides[1]}", "assay leaderboard")
     return 0
 
 
-def _compare_over_time(session: Session, asked: Asked) -> int:
+def _compare_over_time(session: Session, request: CompareRequest) -> int:
     from assay.model import Verdict
     from assay.pipeline import comparing
 
-    sides = asked.sides
+    sides = request.sides
     with session.store() as store:
-        found = comparing.courses(store, sides, asked.metrics, asked.suite)
-    if asked.formats:
+        found = comparing.courses(store, sides, request.metrics, request.suite)
+    if request.formats:
         from assay.report.comparison_page import history_page
 
-        write(session, history_page(found, sides), asked.formats, asked.out)
+        write(session, history_page(found, sides), request.formats, request.out)
     elif session.is_json:
         from assay.report.comparison_document import history_document
 
@@ -197,7 +172,7 @@ def _compare_over_time(session: Session, asked: Asked) -> int:
 
         print_courses(found, sides, session.console())
         session.next(f"assay compare {sides[0]} {sides[-1]}")
-    return 1 if asked.fails_on_worse and any(one.verdict is Verdict.WORSE for one in found) else 0
+    return 1 if request.fails_on_worse and any(one.verdict is Verdict.WORSE for one in found) else 0
 
 
 def _compare_lines(sides: tuple[str, ...], tolerance: float | None) -> int:

@@ -59,16 +59,9 @@ def leaderboard(
 
         session.emit(leaderboard_document(found, limit))
         return
-    from assay.report.board import print_across, print_board
+    from assay.report.board import print_boards
 
-    console = session.console()
-    for number, board in enumerate(boards):
-        if number:
-            console.print()
-        print_board(board, console, limit)
-    if found.across is not None and len(boards) > 1:
-        console.print()
-        print_across(found.across, console, limit)
+    print_boards(found, session.console(), limit)
     _name_next(session, boards)
 
 

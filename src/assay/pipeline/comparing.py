@@ -50,7 +50,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class ComparisonSides:
     """What the words on the command line stand for, and which results of agents were left out for them."""
 
     reports: tuple[Report, ...]
@@ -109,7 +109,7 @@ def _held_back(
 
 
 def all_pairs(
-    store: Store, refs: Sequence[str], suite: str | None = None, *, sides: Sides | None = None
+    store: Store, refs: Sequence[str], suite: str | None = None, *, sides: ComparisonSides | None = None
 ) -> Matrix:
     """Several agents on one suite, every two of them, corrected over all pairs and dimensions."""
     sides = sides or find_sides(store, refs, suite)
@@ -141,13 +141,13 @@ def courses(
     return over_time([side(store, ref, suite) for ref in refs], metrics)
 
 
-def find_sides(store: Store, refs: Sequence[str], suite: str | None = None) -> Sides:
+def find_sides(store: Store, refs: Sequence[str], suite: str | None = None) -> ComparisonSides:
     """Reports in the order of `refs`; results of agents are chosen together, from one run where it has all of them."""
     suite = suite or shared_suite(store, refs)
     agents = [ref for ref in dict.fromkeys(refs) if not _is_file(ref) and trials_of(store, ref, suite)]
     chosen = choose_results({ref: trials_of(store, ref, suite) for ref in agents})
     reports = {ref: report_on(store, trials) for ref, trials in chosen.trials.items()}
-    return Sides(
+    return ComparisonSides(
         tuple(reports[ref] if ref in reports else side(store, ref, suite) for ref in refs), chosen.doubts
     )
 

@@ -13,11 +13,15 @@ from assay.report.figures import NOTHING
 from assay.report.leads import board_sentence
 from assay.report.references import used_references
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
+from assay.report.sides import print_sides
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from assay.pipeline.comparing import ComparisonSides
+    from assay.pipeline.standing import Boards
 
 _SHORT = {
     "overall": "Overall",
@@ -29,6 +33,17 @@ _SHORT = {
 }
 _SIMULATED = "Simulated agents, ranked among themselves: their figures are made up"
 _QUALITY = {"accuracy": "quality", "cost": "cost", "speed": "latency"}
+
+
+def print_boards(found: Boards, console: Console, limit: int = 20) -> None:
+    """A leaderboard for each suite, then one across all of them."""
+    for number, board in enumerate(found.each):
+        if number:
+            console.print()
+        print_board(board, console, limit)
+    if found.across is not None and len(found.each) > 1:
+        console.print()
+        print_across(found.across, console, limit)
 
 
 def print_board(board: Leaderboard, console: Console, limit: int = 20) -> None:
@@ -222,6 +237,15 @@ def _ranked(row: MatrixRow, name: str, is_wide: bool) -> Text:
     value = literal(value_text(rating), "bold green" if leads else "bold" if name == "overall" else "")
     rank = joined(literal(" #" if is_wide else "\n#", "dim"), _place(place))
     return joined(value, rank, literal(f"\n{ends_text(rating)}" if is_wide else "", "dim"))
+
+
+def print_all_pairs(made: Matrix, refs: Sequence[str], sides: ComparisonSides, console: Console) -> None:
+    """Several agents compared with each other, and the runs that their figures come from."""
+    print_sides(refs, sides.reports, console)
+    print_matrix(made, console)
+    console.print()
+    print_head_to_head(made, console)
+    _print_doubts(map(str, sides.doubts), console)
 
 
 def print_head_to_head(made: Matrix, console: Console) -> None:

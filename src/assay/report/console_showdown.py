@@ -7,16 +7,28 @@ from typing import TYPE_CHECKING
 
 from assay.model import Verdict
 from assay.model.showdown import Course, Flips, Showdown
+from assay.report.console import print_comparisons
 from assay.report.screen import bullet, literal, new_table
-from assay.units import count, percent, show, without_dust
+from assay.report.sides import print_sides
+from assay.units import count, counted, percent, show, without_dust
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from assay.pipeline.comparing import Compared
 
 _VERDICTS = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.SAME: "dim", Verdict.UNSURE: "yellow"}
 _MOST_SIDES = 6
 _FLIPS = 2
 """More benchmarks than this share one line."""
+
+
+def print_comparison(found: Compared, refs: Sequence[str], console: Console, *, has_ratings: bool) -> None:
+    """Two sides: the runs they come from, metric by metric, then agent by agent."""
+    print_sides(refs, (found.a, found.b), console)
+    print_comparisons(found.comparisons, found.doubts, console)
+    for showdown in found.showdowns:
+        print_showdown(showdown, console, has_ratings=has_ratings)
 
 
 def print_showdown(found: Showdown, console: Console, *, has_ratings: bool = True) -> None:
@@ -73,7 +85,7 @@ def flips_text(flips: Flips) -> str:
     'sums: 1 case won, 2 lost, 7 unchanged (70 %)'
     """
     total = len(flips.won) + len(flips.lost) + flips.unchanged
-    won = f"{count(len(flips.won))} case{'' if len(flips.won) == 1 else 's'} won"
+    won = f"{counted(len(flips.won), 'case')} won"
     same = f"{count(flips.unchanged)} unchanged" + (f" ({percent(flips.unchanged / total)})" if total else "")
     return f"{flips.benchmark}: {won}, {count(len(flips.lost))} lost, {same}"
 
@@ -83,7 +95,7 @@ def _sum_text(flips: Sequence[Flips]) -> str:
     won, lost = sum(len(one.won) for one in flips), sum(len(one.lost) for one in flips)
     each = [f"{one.benchmark} +{len(one.won)} −{len(one.lost)}" for one in flips if one.won or one.lost]
     same = count(sum(one.unchanged for one in flips))
-    told = f"{count(won)} case{'' if won == 1 else 's'} won, {count(lost)} lost, {same} unchanged"
+    told = f"{counted(won, 'case')} won, {count(lost)} lost, {same} unchanged"
     return f"{told}: {', '.join(each)}" if each else told
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from assay.model import Report, Run
 from assay.report.figures import when
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -19,6 +23,12 @@ def side_lines(refs: Sequence[str], reports: Sequence[Report]) -> list[str]:
         turns = " and took turns in it" if next(iter(runs.values())).order == "interleaved" else ""
         lines.append(f"   {'Both' if len(refs) == 2 else 'All'} are from this run{turns}.")
     return lines
+
+
+def print_sides(refs: Sequence[str], reports: Sequence[Report], console: Console) -> None:
+    for line in side_lines(refs, reports):
+        console.print(line, markup=False, highlight=False)
+    console.print()
 
 
 def _letter(number: int) -> str:
