@@ -71,7 +71,7 @@ def _defined(definition: Mapping[str, Any]) -> AgentUse:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ImportPath:
     """Where a fresh process finds a function."""
 
     module: str
@@ -80,7 +80,7 @@ class _Place:
     file: Path
 
 
-def _importable(function: Callable[..., Any]) -> _Place | None:
+def _importable(function: Callable[..., Any]) -> _ImportPath | None:
     """None for lambdas, closures, bound methods, and whatever a script or a notebook defines itself.
 
     Importing a script in order to find its function would run the script again.
@@ -93,7 +93,7 @@ def _importable(function: Callable[..., Any]) -> _Place | None:
     if _attribute(module, name) is not function:
         return None
     levels = module.__name__.count(".") + (file.name == "__init__.py")
-    return _Place(module.__name__, name, file.resolve().parents[levels], file.resolve())
+    return _ImportPath(module.__name__, name, file.resolve().parents[levels], file.resolve())
 
 
 def _attribute(module: ModuleType, name: str) -> object:

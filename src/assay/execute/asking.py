@@ -44,7 +44,7 @@ from assay.model import (
     ToolCall,
     Usage,
 )
-from assay.model.execution import Usage as JobUsage
+from assay.model.execution import JobUsage
 from assay.plugin.agent import Agent, AgentError, InvalidAnswer
 from assay.plugin.experiment import ExperimentContext
 

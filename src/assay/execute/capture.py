@@ -57,7 +57,7 @@ def capture_prints(printed: Printed) -> None:
 def telling_prints_apart() -> Iterator[None]:
     """Before the agent is imported, so that its log handlers are given these streams, too."""
     before = sys.stdout, sys.stderr
-    streams: tuple[Any, Any] = _Stream(sys.stdout), _Stream(sys.stderr)
+    streams: tuple[Any, Any] = _CapturedStream(sys.stdout), _CapturedStream(sys.stderr)
     sys.stdout, sys.stderr = streams
     try:
         yield
@@ -65,7 +65,7 @@ def telling_prints_apart() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-class _Stream:
+class _CapturedStream:
     """A text stream that hands what is written to the execution that writes it."""
 
     def __init__(self, stream: Any) -> None:

@@ -18,7 +18,7 @@ from assay.execute.jobs import Assignment, jobs
 from assay.execute.patience import Patience, patience_for
 from assay.execute.spending import Spending
 from assay.model import Artifact, Batch, Execution
-from assay.model.execution import Usage
+from assay.model.execution import JobUsage
 from assay.plugin.executor import Executor
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class _Pending:
     unmeasured: dict[str, str] = field(default_factory=dict)
     versions: dict[int, str] = field(default_factory=dict)
     settled: list[tuple[int, int]] = field(default_factory=list)
-    usage: dict[int, Usage] = field(default_factory=dict)
+    usage: dict[int, JobUsage] = field(default_factory=dict)
     judge_retries: Counter[int] = field(default_factory=Counter)
     since: float = field(default_factory=monotonic)
 
@@ -141,7 +141,7 @@ class _Pending:
         self.versions.update(batch.versions)
         self.settled += batch.settled
         for trial, used in batch.usage.items():
-            self.usage[trial] = used.together_with(self.usage.get(trial, Usage()))
+            self.usage[trial] = used.together_with(self.usage.get(trial, JobUsage()))
         self.judge_retries.update(batch.judge_retries)
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import process_time
 
-from assay.model.execution import Usage
+from assay.model.execution import JobUsage
 
 _HIGH_WATER = re.compile(r"^VmHWM:\s*(\d+) kB", re.MULTILINE)
 
@@ -50,7 +50,7 @@ class UsageMeter:
         if peak_bytes is not None:
             self._peak_bytes = max(self._peak_bytes or 0, peak_bytes)
 
-    def usage(self) -> Usage:
+    def usage(self) -> JobUsage:
         if self._peak is not None:
             self.see_peak(self._peak())
-        return Usage(self._cpu_seconds, self._wall_seconds, self._peak_bytes)
+        return JobUsage(self._cpu_seconds, self._wall_seconds, self._peak_bytes)

@@ -27,7 +27,7 @@ from assay.model import (
     Turn,
     Until,
 )
-from assay.model.execution import Usage
+from assay.model.execution import JobUsage
 
 
 def _without_a_word_in_json(value: object) -> object:
@@ -131,7 +131,7 @@ def _batch(message: dict[str, Any]) -> Batch:
         unmeasured=message["unmeasured"],
         versions={int(trial): version for trial, version in message["versions"].items()},
         settled=tuple((trial, process) for trial, process in message["settled"]),
-        usage={int(trial): Usage(*used) for trial, used in message["usage"].items()},
+        usage={int(trial): JobUsage(*used) for trial, used in message["usage"].items()},
     )
 
 

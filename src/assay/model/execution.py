@@ -65,7 +65,7 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class JobUsage:
     """What the measured executions of a trial took of the machine; the wall time is that of the executions with a CPU time."""
 
     cpu_seconds: float = 0.0
@@ -73,13 +73,13 @@ class Usage:
     peak_bytes: int | None = None
     """Of the process of the subject; None where that is not known, as for agents behind a network."""
 
-    def together_with(self, other: Usage) -> Usage:
+    def together_with(self, other: JobUsage) -> JobUsage:
         """
-        >>> Usage(1.0, 2.0, 10).together_with(Usage(1.0, 3.0, None))
-        Usage(cpu_seconds=2.0, wall_seconds=5.0, peak_bytes=10)
+        >>> JobUsage(1.0, 2.0, 10).together_with(JobUsage(1.0, 3.0, None))
+        JobUsage(cpu_seconds=2.0, wall_seconds=5.0, peak_bytes=10)
         """
         peaks = [peak for peak in (self.peak_bytes, other.peak_bytes) if peak is not None]
-        return Usage(
+        return JobUsage(
             self.cpu_seconds + other.cpu_seconds,
             self.wall_seconds + other.wall_seconds,
             max(peaks, default=None),
@@ -102,7 +102,7 @@ class Batch:
     """Trial to the version that its agent was found to have once it was open."""
     settled: tuple[tuple[int, int], ...] = ()
     """(trial, process) pairs whose job is done."""
-    usage: Mapping[int, Usage] = field(default_factory=dict)
+    usage: Mapping[int, JobUsage] = field(default_factory=dict)
     """Trial to what a job of it took; those of several jobs add up."""
     judge_retries: Mapping[int, int] = field(default_factory=dict)
     """Trial to the requests of its judges that were sent again since the last batch; for the progress line, not stored."""

@@ -10,7 +10,7 @@ from assay.report.board import legend_lines
 from assay.report.contests import rating_text
 from assay.report.figures import NOTHING
 from assay.report.leads import and_list, board_sentence, leaders_text
-from assay.report.page import Cell, Page, Section, Table
+from assay.report.page import Cell, Page, PageSection, Table
 
 _NAMED = 5
 _SIMULATED = "simulated agents, ranked among themselves"
@@ -47,12 +47,12 @@ def _doubts(texts: Iterable[str]) -> list[Doubt]:
     return [Doubt("ranking", text) for text in dict.fromkeys(texts)]
 
 
-def _board_sections(board: Leaderboard, limit: int, has_finding: bool) -> list[Section]:
+def _board_sections(board: Leaderboard, limit: int, has_finding: bool) -> list[PageSection]:
     found = []
     for rows, subtitle in ((board.standings, board.category), (board.simulated, _SIMULATED)):
         if rows:
             found.append(
-                Section(
+                PageSection(
                     board.suite if rows is board.standings else f"{board.suite} · simulated",
                     [_standings(rows[:limit], board.metric)],
                     subtitle,
@@ -107,10 +107,10 @@ def _place(place: Place | None) -> str:
     return str(place.best) if place.best == place.worst else f"{place.best}–{place.worst}"
 
 
-def _across_sections(across: Across, limit: int) -> list[Section]:
+def _across_sections(across: Across, limit: int) -> list[PageSection]:
     title = f"Across {len(across.suites)} suites" if len(across.suites) > 1 else "Across all benchmarks"
     return [
-        Section(
+        PageSection(
             title if rows is across.rows else f"{title} · simulated",
             [_overview(rows[:limit])],
             f"by {across.metric}, {across.benchmarks} benchmarks",
@@ -160,7 +160,7 @@ def _best_in(made: Matrix) -> list[str]:
     return [f"{agent} is certainly first in {and_list(names)}." for agent, names in alone.items()]
 
 
-def _matrix_sections(made: Matrix) -> list[Section]:
+def _matrix_sections(made: Matrix) -> list[PageSection]:
     found = []
     for rows, name in ((made.rows, made.suite), (made.simulated, f"{made.suite} · simulated")):
         if not rows:
@@ -169,10 +169,10 @@ def _matrix_sections(made: Matrix) -> list[Section]:
         duels = [duel for duel in made.duels if duel.a in agents and duel.b in agents]
         subtitle = made.category if rows is made.rows else _SIMULATED
         note = "#: the rank on that dimension, a range where others are not certainly apart"
-        found.append(Section(name, [_matrix_table(rows)], subtitle, notes=[note]))
+        found.append(PageSection(name, [_matrix_table(rows)], subtitle, notes=[note]))
         if duels:
             found.append(
-                Section(f"{name} · head to head", [_duels(duels)], "dimensions certainly won and lost")
+                PageSection(f"{name} · head to head", [_duels(duels)], "dimensions certainly won and lost")
             )
     return found
 

@@ -11,7 +11,7 @@ from assay.report.change import change_text, sides_name
 from assay.report.console_showdown import flips_text, overall_text
 from assay.report.figures import NOTHING
 from assay.report.leads import and_list
-from assay.report.page import Cell, Page, Section, Table
+from assay.report.page import Cell, Page, PageSection, Table
 from assay.report.sides import side_lines
 from assay.units import count, show, significant
 
@@ -60,7 +60,7 @@ def _has_change(comparisons: Sequence[Comparison]) -> bool:
     return any(one.verdict in (Verdict.BETTER, Verdict.WORSE) for one in comparisons)
 
 
-def _ratings(found: Showdown) -> Section:
+def _ratings(found: Showdown) -> PageSection:
     rows = []
     for name, (a, b) in found.ratings.items():
         winner = found.winners.get(name)
@@ -69,16 +69,16 @@ def _ratings(found: Showdown) -> Section:
         )
         rows.append([Cell(name), Cell(f"{a:.3f}"), Cell(f"{b:.3f}"), better])
     table = Table(["Dimension", found.a, found.b, "Better"], rows, words=(3,))
-    return Section("Ratings", [table], notes=[overall_text(found)])
+    return PageSection("Ratings", [table], notes=[overall_text(found)])
 
 
-def _trials(comparisons: Sequence[Comparison]) -> list[Section]:
+def _trials(comparisons: Sequence[Comparison]) -> list[PageSection]:
     pairs: dict[str, list[Comparison]] = {}
     for one in comparisons:
         pairs.setdefault(sides_name(one), []).append(one)
     titles = ["Metric", "A", "B", "Change", "p (Holm)", "Verdict"]
     return [
-        Section(
+        PageSection(
             name,
             [Table(titles, [_row(one) for one in alike], words=(5,))],
             notes=list(dict.fromkeys(f"{one.metric.name}: {one.reason}" for one in alike if one.reason)),
@@ -108,14 +108,14 @@ def _chance(p: float) -> str:
     return significant(p, 2) if p >= 0.0001 else "<0.0001"
 
 
-def _cases(showdowns: Sequence[Showdown]) -> list[Section]:
+def _cases(showdowns: Sequence[Showdown]) -> list[PageSection]:
     flips = [flip for one in showdowns for flip in one.flips]
     if not flips:
         return []
     rows = [[Cell(flip.benchmark), *(Cell(_named(names)) for names in (flip.won, flip.lost)), Cell(count(flip.unchanged))]
             for flip in flips]  # fmt: skip
     table = Table(["Benchmark", "Won by B", "Lost by B", "Unchanged"], rows, words=(1, 2))
-    return [Section("Cases", [table], notes=[flips_text(flip) for flip in flips])]
+    return [PageSection("Cases", [table], notes=[flips_text(flip) for flip in flips])]
 
 
 def _named(names: Sequence[str]) -> str:
@@ -153,5 +153,5 @@ def history_page(courses: Sequence[Course], sides: Sequence[str]) -> Page:
         else "Nothing changed for certain",
         is_certain=bool(changed),
         reasons=[f"{and_list(told)}."] if told else [],
-        sections=[Section("Over time", [table], notes=steps)],
+        sections=[PageSection("Over time", [table], notes=steps)],
     )

@@ -30,17 +30,17 @@ class Csv:
         return [path]
 
 
-class ExecutionTable(NamedTuple):
+class RunTable(NamedTuple):
     """Every execution of a run as a row of values."""
 
     columns: Sequence[str]
     rows: Iterator[list[object]]
 
 
-def execution_table(report: Report) -> ExecutionTable:
+def execution_table(report: Report) -> RunTable:
     columns = _columns(report)
     rows = (row for trial in report.trials for row in _rows(report, trial, columns))
-    return ExecutionTable(list(columns.names()), rows)
+    return RunTable(list(columns.names()), rows)
 
 
 def cell(value: object) -> object:

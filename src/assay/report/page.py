@@ -45,7 +45,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """A part of the page with a heading of its own."""
 
     title: str
@@ -69,7 +69,7 @@ class Page:
     is_certain: bool
     """Whether the verdict names a winner, or says that nobody can tell."""
     reasons: Sequence[str]
-    sections: Sequence[Section]
+    sections: Sequence[PageSection]
     warnings: Sequence[Doubt] = ()
 
 
@@ -103,7 +103,7 @@ def page_markdown(page: Page) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _section(section: Section) -> str:
+def _section(section: PageSection) -> str:
     parts = [
         f"## {text(section.title)}",
         text(section.subtitle),

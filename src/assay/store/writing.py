@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.model import Agent, Batch, Environment, Execution, Plan, Question, RunState, Trial
-from assay.model.execution import Usage
+from assay.model.execution import JobUsage
 from assay.store import plain, registry, rows
 from assay.store.bulk import insert_rows
 from assay.store.tables import (
@@ -182,7 +182,7 @@ def write_rest(connection: sa.Connection, run_id: str, batch: Batch, ids: Mappin
     _stretch_spans(connection, batch.executions, ids)
 
 
-def _add_usage(connection: sa.Connection, trial_id: int, used: Usage) -> None:
+def _add_usage(connection: sa.Connection, trial_id: int, used: JobUsage) -> None:
     column = trials.c
     values: dict[str, Any] = {}
     if used.wall_seconds:
