@@ -384,9 +384,9 @@ def tokens_text(ratings: Ratings) -> str:
 
 
 def _per_solved(ratings: Ratings, value: float | None, text: str) -> str:
-    if ratings.solved == 0 and value != 0:
-        return "none solved"
-    return UNKNOWN if value is None else text
+    if value is None or not ratings.scored:
+        return UNKNOWN
+    return "none solved" if ratings.solved == 0 and value != 0 else text
 
 
 def estimate_text(entry: Entry, metric: str) -> str:
