@@ -285,7 +285,8 @@ def test_a_budget_ends_the_run(project: Path) -> None:
     def costly(question: str) -> dict[str, object]:
         return {"output": "2", "usage": {"input_tokens": 50, "output_tokens": 50}}
 
-    result = assay.run("suite.yaml", agents={"costly": costly}, repetitions=50, budget_tokens=200)
+    with pytest.warns(UserWarning, match="cannot see agent 'costly' unless its answers report usage"):
+        result = assay.run("suite.yaml", agents={"costly": costly}, repetitions=50, budget_tokens=200)
 
     assert result.status == "over_budget"
 
