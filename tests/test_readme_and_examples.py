@@ -63,7 +63,7 @@ def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
     write_files(text, tmp_path)
     lines = [line for line in commands(text) if not line.startswith(("pip ", "make "))]
-    begins = lines.index("assay run greeting.yaml --repetitions 3")
+    begins = lines.index("assay run greeting.yaml")
     in_try, here = lines[:begins], lines[begins:]
     for some in (in_try, here):
         done = run_in_one_shell([whatever_it_finds(line) for line in some], tmp_path)
@@ -75,6 +75,12 @@ def test_the_function_of_the_readme_measures_itself_when_run_as_a_script(tmp_pat
     write_files((ROOT / "README.md").read_text(), tmp_path)
     done = run_in_one_shell(["python bench.py"], tmp_path)
     assert re.fullmatch(r"\d+\.\d{4} ms\n", done.stdout)
+
+
+def test_the_python_example_of_the_readme_names_the_agent_that_leads(tmp_path: Path) -> None:
+    write_files((ROOT / "README.md").read_text(), tmp_path)
+    done = run_in_one_shell(["python notebook.py"], tmp_path)
+    assert "upper leads" in done.stdout, done.stderr
 
 
 @pytest.mark.slow

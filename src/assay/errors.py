@@ -11,7 +11,7 @@ AssayError
 │   ├── StoreFull    no space left; what was stored before is kept
 │   └── SuiteNotFound  no suite was registered by that name
 ├── RunNotFound      no run, or several, by that id
-├── Unlike           two sides that are no measure for each other
+├── Unlike           two runs that are not comparable
 ├── SeriesError      a list of numbers that cannot be read
 └── ReportError      a document cannot be made from this run
 """

@@ -17,7 +17,7 @@ from tests.command import COMMAND, Assay, AssayInline, environment
 
 @pytest.mark.slow
 def test_every_step_that_it_prints_works(assay: Assay) -> None:
-    steps = re.findall(r"^  \d+\. (.*?)  ", assay("init", "try").out, re.MULTILINE)
+    steps = re.findall(r"^ +\d+\. (.*?)  ", assay("init", "try").out, re.MULTILINE)
 
     assert steps[0] == "cd try"
     assert len(steps) >= 5

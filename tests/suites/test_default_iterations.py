@@ -107,5 +107,5 @@ def test_a_run_says_how_many_executions_it_makes_and_what_they_cost_before_it_st
     second = project("run", "s.yaml", "--agent", "paid", "--json").err.splitlines()[0]
     assert "about $3.00" in second
     both = project("run", "s.yaml").err.splitlines()[0]
-    assert "2 trials, 25 executions (1 warm-up among them)" in both
+    assert "2 trials, 25 executions (1 warm-up included)" in both
     assert "executions" not in project("run", "s.yaml", "--quiet").err

@@ -11,7 +11,7 @@ from assay.cli.session import Session, common
 
 @click.group()
 def agent() -> None:
-    """Register agents, and list those that can be named."""
+    """Register and list agents."""
 
 
 @agent.command()
@@ -37,7 +37,7 @@ def add(session: Session, file: Path) -> None:
 @agent.command("list")
 @common
 def list_agents(session: Session) -> None:
-    """Agents of the project and of the store, and types that need no options."""
+    """List the agents of the project and the database, and agent types that need no options."""
     from assay.plan.target import Registry, known_agents
 
     with session.store() as store:

@@ -9,7 +9,7 @@ from assay.cli.session import Session, common
 
 @click.group()
 def baseline() -> None:
-    """Give a run a name to compare with; use it as @NAME."""
+    """Name a run to compare later runs with. Use the name as @NAME."""
 
 
 @baseline.command("set")
@@ -17,7 +17,7 @@ def baseline() -> None:
 @click.argument("ref", metavar="RUN")
 @common
 def set_(session: Session, name: str, ref: str) -> None:
-    """Call RUN by NAME. Ratings do not depend on baselines."""
+    """Name RUN NAME. Ratings do not depend on baselines."""
     with session.store() as store:
         found = store.run(ref)
         store.set_baseline(name, found.id)
@@ -32,7 +32,7 @@ def set_(session: Session, name: str, ref: str) -> None:
 @click.argument("name")
 @common
 def delete(session: Session, name: str) -> None:
-    """Take NAME away from its run; the run itself stays."""
+    """Delete the name NAME; the run itself stays."""
     chosen = name.removeprefix("@")
     with session.store() as store:
         run_id = store.delete_baseline(chosen)
@@ -46,7 +46,7 @@ def delete(session: Session, name: str) -> None:
 @baseline.command("list")
 @common
 def list_baselines(session: Session) -> None:
-    """Names and the runs they stand for."""
+    """List baselines and their runs."""
     with session.store() as store:
         found = store.baselines()
     if session.is_json:

@@ -13,13 +13,13 @@ from assay.units import count, counted, size
 
 @click.group()
 def db() -> None:
-    """The store: upgrade, info, prune, export."""
+    """Manage the database: info, upgrade, prune, export."""
 
 
 @db.command()
 @common
 def info(session: Session) -> None:
-    """Where it is, its schema, its size."""
+    """Show the location, schema version and size of the database."""
     with session.store() as store:
         facts: dict[str, Any] = store.info()
     if session.is_json:
@@ -37,7 +37,7 @@ def info(session: Session) -> None:
 @db.command()
 @common
 def upgrade(session: Session) -> None:
-    """Bring an older database to this version's schema, and rate its trials again where that needs it."""
+    """Upgrade an older database to this version's schema, and rate its trials again where needed."""
     from assay.cli.suite import tell_rated
     from assay.pipeline.references import rate_after_upgrade
     from assay.store.store import upgrade as upgrade_store
@@ -60,13 +60,13 @@ def upgrade(session: Session) -> None:
 
 @db.command()
 @click.option(
-    "--older-than", "days", type=click.IntRange(min=0), metavar="DAYS", help="Runs begun longer ago."
+    "--older-than", "days", type=click.IntRange(min=0), metavar="DAYS", help="Delete runs older than this."
 )
-@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="All but the latest N runs.")
-@click.option("--dry-run", is_flag=True, help="Only say which.")
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Delete all but the latest N runs.")
+@click.option("--dry-run", is_flag=True, help="Only print which runs would be deleted.")
 @common
 def prune(session: Session, days: int | None, keep: int | None, dry_run: bool) -> None:
-    """Delete old runs; baselines and runs that are going on are kept."""
+    """Delete old runs. Baselines and unfinished runs are kept."""
     if days is None and keep is None:
         raise click.UsageError("Say which: --older-than DAYS, --keep N, or both.")
     with session.store() as store:

@@ -26,7 +26,7 @@ _REMEDY = "Leave out points that were not measured."
 @click.option("--lines", is_flag=True, help="Many series: a JSON list a line in, a JSON document a line out.")
 @common
 def detect(session: Session, file: str, lines: bool) -> int:
-    """Find the change points of a series: a JSON list of numbers, or one number a line, oldest first.
+    """Find the change points of a series: a JSON list of numbers, or one number per line, oldest first.
 
     An index counts from 0 and is the first point of the new level. A change younger than five points is pending: the
     points to come may take it back.

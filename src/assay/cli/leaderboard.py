@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def leaderboard(
     session: Session, metric: str, limit: int, formats: str | None, out: Path | None, **chosen: Any
 ) -> None:
-    """Agents by their latest results, with intervals; agents of one tier are not really apart."""
+    """Rank agents by their latest results, with intervals. Agents of one tier cannot be told apart."""
     from assay.pipeline import standing
 
     names = format_names(formats, out)

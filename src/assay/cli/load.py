@@ -21,41 +21,49 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """What a load and a stress test have in common."""
     options = (
         click.option("--model", metavar="M", help="Model to ask for."),
-        click.option("--prompt", metavar="TEXT", help="What is asked, every time the same."),
+        click.option("--prompt", metavar="TEXT", help="Prompt to send with every request."),
         click.option(
             "--dataset",
             metavar="FILE",
-            help="Prompts in turn: a suite, whose answers are scored, .jsonl, .csv or lines of text.",
+            help="Prompts to send in turn: a suite (its answers are scored), .jsonl, .csv or lines of text.",
         ),
         click.option(
-            "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Asked of the model per request."
+            "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Maximum output tokens per request."
         ),
         click.option(
             "--stream/--no-stream", default=True, help="Whether answers are streamed; default: yes."
         ),
-        click.option("--timeout", metavar="S", help="A request that takes longer has failed; default: 60s."),
+        click.option(
+            "--timeout", metavar="S", help="Count a request that takes longer as failed; default: 60s."
+        ),
         click.option("--slo", metavar="TEXT", help='Objective, as in "ttft_p95<200ms,error_rate<1%".'),
         click.option(
             "--allow-host",
             metavar="H",
             multiple=True,
-            help="Anything but this machine must be named to be put under load; several times.",
+            help="Allow requests to this host; required for any host but this machine; may be repeated.",
         ),
         click.option(
             "--header",
             metavar="'NAME: VALUE'",
             multiple=True,
-            help="Sent along; ${NAME} stands for a variable.",
+            help="Header to send; ${NAME} is read from the environment.",
         ),
-        click.option("--insecure", is_flag=True, help="Take any TLS certificate."),
+        click.option("--insecure", is_flag=True, help="Accept any TLS certificate."),
         click.option(
             "--ca-file",
             metavar="FILE",
             help="Certificates (PEM) to trust instead of the system's, with https.",
         ),
-        click.option("--workers", type=int, default=1, metavar="N", help="Processes that send; default: 1."),
         click.option(
-            "--seed", type=click.IntRange(0, 2**32 - 1), default=1, metavar="N", help="Of random arrivals."
+            "--workers", type=int, default=1, metavar="N", help="Processes that send requests; default: 1."
+        ),
+        click.option(
+            "--seed",
+            type=click.IntRange(0, 2**32 - 1),
+            default=1,
+            metavar="N",
+            help="Seed of random arrivals.",
         ),
     )
     for option in reversed(options):
@@ -68,22 +76,32 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--concurrency",
     metavar="N[,N…]",
-    help="So many at a time, one after the other; with --rate, at most so many.",
+    help="Concurrent requests (closed loop); with --rate, the maximum in flight.",
 )
-@click.option("--rate", metavar="R", help="Requests per second, whatever comes back.")
+@click.option("--rate", metavar="R", help="Requests per second (open loop), however fast answers come back.")
 @click.option("--arrivals", metavar="HOW", help="constant (default), poisson, or trace:FILE.csv")
 @click.option(
     "--stages", metavar="TEXT", help='Times and rates: "10s@50,20s@200,10s@50"; a ramp: 10s@50..200'
 )
-@click.option("--duration", metavar="S", help="How long requests are sent; default: 10s.")
-@click.option("--requests", type=int, metavar="N", help="How many are sent.")
-@click.option("--warmup", metavar="S", help="Time at the beginning that does not count; default: found.")
-@click.option("--think", metavar="S", help="Of --concurrency: pause between an answer and the next request.")
+@click.option("--duration", metavar="S", help="How long to send requests; default: 10s.")
+@click.option("--requests", type=int, metavar="N", help="How many requests to send.")
 @click.option(
-    "--repetitions", type=click.IntRange(min=1), default=1, metavar="N", help="The whole load so often."
+    "--warmup", metavar="S", help="Time at the start that does not count; default: detected automatically."
 )
 @click.option(
-    "--find-capacity", is_flag=True, help="Raise the load until the objective breaks; say where and why."
+    "--think", metavar="S", help="With --concurrency: pause between an answer and the next request."
+)
+@click.option(
+    "--repetitions",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Repeat the whole load test N times.",
+)
+@click.option(
+    "--find-capacity",
+    is_flag=True,
+    help="Raise the load until the objective (--slo) fails; report where and why.",
 )
 @click.option(
     "--raw", metavar="FILE", type=click.Path(path_type=Path), help="Every request: .csv or .parquet"
@@ -100,7 +118,7 @@ def load(
     tags: tuple[str, ...],
     **given: Any,
 ) -> int:
-    """Put TARGET under load: a base URL ending in /v1, an Ollama or HTTP URL, or an agent's name.
+    """Load-test TARGET: a base URL ending in /v1, an Ollama or HTTP URL, or an agent's name.
 
     \b
     assay load http://127.0.0.1:9000/v1 --model m --concurrency 32

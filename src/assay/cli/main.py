@@ -18,44 +18,53 @@ from assay import __version__
 from assay.errors import AssayError, SpecError, did_you_mean
 
 COMMANDS = {
-    "init": ("assay.cli.init:init", "Start a project: settings, an experiment, a spec, a CI workflow."),
-    "list": ("assay.cli.list:list_", "What there is: experiments, instruments, specs, runs, …"),
-    "validate": ("assay.cli.validate:validate", "Check spec files; tell every mistake at once."),
-    "run": ("assay.cli.run:run", "Carry out a spec, a Python file or an experiment."),
-    "show": ("assay.cli.show:show", "One run: estimates with intervals, warnings, environment."),
+    "init": ("assay.cli.init:init", "Create a sample project with a suite, agents and a CI workflow."),
+    "list": ("assay.cli.list:list_", "List agents, scorers, experiments, specs, runs and plug-ins."),
+    "validate": ("assay.cli.validate:validate", "Check suite, spec and agent files without running them."),
+    "run": ("assay.cli.run:run", "Run a suite, a spec, a Python file or an experiment."),
+    "show": ("assay.cli.show:show", "Show a run: results with intervals, warnings, environment."),
     "report": (
         "assay.cli.report:report",
-        "Write documents from a stored run: html, md, json, csv, png, junit.",
+        "Write a run as HTML, Markdown, JSON, CSV, PNG or JUnit.",
     ),
     "team": (
         "assay.cli.team:team",
-        "Agents working at the same time: true speedup, efficiency, contention.",
+        "Measure speedup and contention of agents working in parallel.",
     ),
-    "compare": ("assay.cli.compare:compare", "Is B better than A, or is it noise?"),
-    "power": ("assay.cli.power:power", "How much must be run to find an effect, and what does that cost?"),
-    "noise": ("assay.cli.noise:noise", "What do results differ by though nothing changes?"),
-    "load": ("assay.cli.load:load", "How much does it bear? A load against a server or an agent."),
+    "compare": ("assay.cli.compare:compare", "Compare runs or agents: is B better than A, or is it noise?"),
+    "power": ("assay.cli.power:power", "Estimate how many cases or processes detect an effect."),
+    "noise": ("assay.cli.noise:noise", "Measure run-to-run noise (an A/A run)."),
+    "load": ("assay.cli.load:load", "Load-test a server or an agent."),
     "stress": (
         "assay.cli.stress:stress",
-        "How does it stand pressure? Eight scenarios, and how resilient it is.",
+        "Stress-test an agent in eight scenarios; score its resilience.",
     ),
-    "sim-llm": ("assay.cli.sim_llm:sim_llm", "A simulated LLM server with known timing, faults and skill."),
-    "leaderboard": ("assay.cli.leaderboard:leaderboard", "Who leads, and who is really apart?"),
-    "matrix": ("assay.cli.matrix:matrix", "Every agent on every dimension, with ranks; head to head."),
-    "rescore": ("assay.cli.rescore:rescore", "Judge stored outputs again, without running."),
-    "agent": ("assay.cli.agent:agent", "Register agents, and list those that can be named."),
-    "suite": ("assay.cli.suite:suite", "Register, list or check suites."),
+    "sim-llm": (
+        "assay.cli.sim_llm:sim_llm",
+        "Run a simulated LLM server with known timing, faults and skill.",
+    ),
+    "leaderboard": (
+        "assay.cli.leaderboard:leaderboard",
+        "Rank agents; agents that cannot be told apart share a rank.",
+    ),
+    "matrix": ("assay.cli.matrix:matrix", "Show every agent on every dimension, and head to head."),
+    "rescore": ("assay.cli.rescore:rescore", "Score stored outputs again without running any agent."),
+    "agent": ("assay.cli.agent:agent", "Register and list agents."),
+    "suite": ("assay.cli.suite:suite", "Register, list, show or check suites."),
     "runs": ("assay.cli.runs:runs", "List, tag or delete stored runs."),
-    "baseline": ("assay.cli.baseline:baseline", "Give a run a name to compare with."),
-    "gate": ("assay.cli.gate:gate", "May this run pass? Exit 1 only on evidence that it is worse."),
-    "detect": ("assay.cli.detect:detect", "Where does a series of numbers shift?"),
-    "regressions": ("assay.cli.regressions:regressions", "What got worse with an agent, and since when?"),
-    "schema": ("assay.cli.schema:schema", "JSON schema of a file format, for editors."),
-    "db": ("assay.cli.db:db", "The store: upgrade, info, prune, export."),
-    "doctor": ("assay.cli.doctor:doctor", "This machine: versions, extras, database, noise, clock."),
-    "record": ("assay.cli.record:record", "Run a program and record its LLM traffic in a cassette."),
-    "replay": ("assay.cli.record:replay", "Run a program with its LLM traffic answered from a cassette."),
-    "completion": ("assay.cli.completion:completion", "Shell completion for bash, zsh or fish."),
+    "baseline": ("assay.cli.baseline:baseline", "Name a run to compare later runs with."),
+    "gate": ("assay.cli.gate:gate", "Check a run against a baseline; exit 1 if it got worse."),
+    "detect": ("assay.cli.detect:detect", "Find change points in a series of numbers."),
+    "regressions": (
+        "assay.cli.regressions:regressions",
+        "Find what got worse in an agent's history, and since when.",
+    ),
+    "schema": ("assay.cli.schema:schema", "Print the JSON schema of a file format, for editors."),
+    "db": ("assay.cli.db:db", "Manage the database: info, upgrade, prune, export."),
+    "doctor": ("assay.cli.doctor:doctor", "Check this machine: versions, extras, database, noise, clock."),
+    "record": ("assay.cli.record:record", "Run a program and record its LLM calls in a cassette."),
+    "replay": ("assay.cli.record:replay", "Run a program and answer its LLM calls from a cassette."),
+    "completion": ("assay.cli.completion:completion", "Print shell completion for bash, zsh or fish."),
 }
 
 
@@ -88,9 +97,9 @@ class LazyGroup(click.Group):
 )
 @click.version_option(__version__, prog_name="assay")
 def assay() -> None:
-    """Measure agents and code the way engineers measure engines.
+    """Benchmark AI agents and code, and tell real differences from noise.
 
-    Start here: assay init my-project · assay run noop · assay doctor
+    Start here: assay init my-project
     """
 
 

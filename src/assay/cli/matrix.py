@@ -18,7 +18,7 @@ from assay.cli.session import Session, common
 def matrix(
     session: Session, suite: str | None, head_to_head: bool, formats: str | None, out: Path | None
 ) -> None:
-    """Every agent × five dimensions and overall; who shares a rank is not really apart."""
+    """Show every agent on the five dimensions and overall. Agents that share a rank cannot be told apart."""
     from assay.pipeline import standing
 
     names = format_names(formats, out)

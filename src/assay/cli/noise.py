@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("target")
-@click.option("--agent", metavar="A", help="Of a suite: the agent to put through it again and again.")
+@click.option("--agent", metavar="A", help="With a suite: the agent to run repeatedly.")
 @click.option(
     "--set",
     "settings",
@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     multiple=True,
     help="A param of the experiment, or an option of the agent; several times.",
 )
-@click.option("--load", metavar="FILE.py", multiple=True, help="Make what this file defines known by name.")
+@click.option(
+    "--load",
+    metavar="FILE.py",
+    multiple=True,
+    help="Python file whose experiments, agents and scorers can be used by name.",
+)
 @click.option(
     "--repetitions",
     "rounds",
@@ -30,13 +35,13 @@ if TYPE_CHECKING:
     default=10,
     show_default=True,
     metavar="N",
-    help="Rounds of a suite; of an experiment, fresh processes.",
+    help="Rounds of a suite, or fresh processes of an experiment.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of a suite: the first N cases of each benchmark.",
+    help="With a suite: only the first N cases of each benchmark.",
 )
 @common
 def noise(
@@ -48,7 +53,7 @@ def noise(
     rounds: int,
     limit: int | None,
 ) -> int:
-    """Run TARGET against itself, and tell how large a difference must be to mean anything.
+    """Run TARGET against itself (an A/A run) and report how large a difference must be to mean anything.
 
     \b
     assay noise suite.yaml --agent fast

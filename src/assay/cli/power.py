@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def power(
     session: Session, target: str, effect: str, agents: tuple[str, ...], metrics: tuple[str, ...]
 ) -> int:
-    """How many cases, repetitions or processes find a difference of a given size, four times in five.
+    """Estimate how many cases, repetitions or processes detect a difference of a given size with 80 % power.
 
     TARGET is a suite (name or file), a run or a spec. What it varies by is taken from its stored results, and so is what
     an execution costs and lasts.

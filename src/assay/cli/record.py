@@ -19,10 +19,8 @@ _COMMAND = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 @click.option(
     "--cassette", type=click.Path(path_type=Path), default=Path("cassette.jsonl"), show_default=True
 )
-@click.option(
-    "--upstream", metavar="URL", help="Where the calls really go; default: as the environment says."
-)
-@click.option("--append", is_flag=True, help="Add to the cassette instead of writing it anew.")
+@click.option("--upstream", metavar="URL", help="Server to forward calls to; default: from the environment.")
+@click.option("--append", is_flag=True, help="Append to the cassette instead of overwriting it.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD…")
 @common
 def record(

@@ -19,15 +19,13 @@ STATES = ("detected", "investigating", "confirmed", "resolved", "false_positive"
 
 @click.command()
 @click.argument("agent", metavar="AGENT")
-@click.option(
-    "--baseline-version", metavar="V", help="Hold it against this version; default: the one before."
-)
-@click.option("--baseline", metavar="NAME", help="Hold it against the run of this name.")
-@click.option("--suite", metavar="S", help="In this suite; default: the one that it ran last.")
+@click.option("--baseline-version", metavar="V", help="Compare with this version; default: the previous one.")
+@click.option("--baseline", metavar="NAME", help="Compare with this baseline.")
+@click.option("--suite", metavar="S", help="Suite; default: the one the agent ran last.")
 @click.option(
     "--threshold",
     metavar="X",
-    help="Losses up to this count for nothing: 0.1 or 10%. Default: 3%, for scores 1 point.",
+    help="Ignore losses up to this: 0.1 or 10%. Default: 3%, for scores 1 point.",
 )
 @click.option(
     "--metric",
@@ -38,9 +36,7 @@ STATES = ("detected", "investigating", "confirmed", "resolved", "false_positive"
 )
 @click.option("--mark", nargs=2, metavar="ID STATE", help=f"Give a regression a state: {', '.join(STATES)}.")
 @click.option("--note", metavar="TEXT", help="With --mark: why.")
-@click.option(
-    "--all", "with_closed", is_flag=True, help="Show those that are resolved or false positives, too."
-)
+@click.option("--all", "with_closed", is_flag=True, help="Also show resolved ones and false positives.")
 @common
 def regressions(
     session: Session,
@@ -54,7 +50,7 @@ def regressions(
     note: str | None,
     with_closed: bool,
 ) -> None:
-    """What got worse with AGENT, by comparison with a baseline and by change points of its history.
+    """Find what got worse with AGENT, by comparison with a baseline and by change points in its history.
 
     Every regression has an id under which its state and your note are kept.
     """

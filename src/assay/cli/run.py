@@ -60,7 +60,12 @@ FLAGS = {
     "--isolation", type=click.Choice(["process", "cold", "inline"]), help="How far executions are kept apart."
 )
 @click.option("--executor", metavar="NAME", help="Where workers live.")
-@click.option("--load", metavar="FILE.py", multiple=True, help="Make what this file defines known by name.")
+@click.option(
+    "--load",
+    metavar="FILE.py",
+    multiple=True,
+    help="Python file whose experiments, agents and scorers can be used by name.",
+)
 @click.option(
     "--report",
     "formats",
@@ -89,7 +94,7 @@ FLAGS = {
     "--limit",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of a suite: the first N cases of each benchmark.",
+    help="With a suite: only the first N cases of each benchmark.",
 )
 @click.option(
     "--case", "cases", metavar="ID", multiple=True, help="Of a suite: only this case; several times."
@@ -133,7 +138,7 @@ FLAGS = {
 @click.option("--dry-run", is_flag=True, help="Say what would be run, and stop.")
 @common
 def run(session: Session, target: str | None, resumed: str | None, dry_run: bool, **options: Any) -> int:
-    """Carry out TARGET: a spec or a suite (.yaml, .json, or its name), a Python file (file.py or file.py::name), or
+    """Run TARGET: a spec or a suite (.yaml, .json, or its name), a Python file (file.py or file.py::name), or
     an experiment.
 
     \b

@@ -21,12 +21,12 @@ def runs() -> None:
     default=20,
     show_default=True,
     metavar="N",
-    help="So many at the most.",
+    help="Show at most N.",
 )
 @click.option("--tag", metavar="TAG", help="Only runs with this tag.")
 @common
 def list_runs(session: Session, limit: int, tag: str | None) -> None:
-    """The latest runs, newest first."""
+    """List the latest runs, newest first."""
     print_list(session, limit, tag)
 
 
@@ -48,7 +48,7 @@ def print_list(session: Session, limit: int = 20, tag: str | None = None) -> Non
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @common
 def delete(session: Session, refs: tuple[str, ...], yes: bool) -> None:
-    """Delete runs with all that belongs to them."""
+    """Delete runs with all their data."""
     with session.store() as store:
         found = [store.run(ref) for ref in refs]
         names = ", ".join(f"{one.id} ({one.name})" for one in found)

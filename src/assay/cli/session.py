@@ -117,7 +117,7 @@ def common(command: Command) -> Command:
         "-q",
         "is_quiet",
         is_flag=True,
-        help="Only the result, warnings and errors: no progress, no hints; `run` prints one line.",
+        help="Print only results, warnings and errors; `run` prints one line.",
     )
     @click.option(
         "--verbose",

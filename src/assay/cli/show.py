@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--executions", is_flag=True, help="With --json: every execution, too.")
 @common
 def show(session: Session, ref: str, trial: str | None, case: str | None, executions: bool) -> None:
-    """Estimates with intervals, warnings and environment of RUN: an id, a prefix of one, `last`, or @BASELINE."""
+    """Show results with intervals, warnings and the environment of RUN: an id, a prefix of one, `last`, or @BASELINE."""
     from assay.pipeline import reporting
     from assay.report.console import print_report
     from assay.report.document import run_document

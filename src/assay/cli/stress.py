@@ -27,13 +27,13 @@ _EVERY = 0.25
     "scenarios",
     metavar="S",
     multiple=True,
-    help="Only this one, by name (see assay list scenarios); several times. Default: all.",
+    help="Run only this scenario (see assay list scenarios); may be repeated. Default: all.",
 )
-@click.option("--quick", is_flag=True, help="All in about a minute and a half, instead of an hour.")
+@click.option("--quick", is_flag=True, help="Run everything in about 90 seconds instead of an hour.")
 @click.option(
     "--base",
     metavar="RATE",
-    help="Requests per second that it bears comfortably; default: found by a search.",
+    help="Requests per second that the agent handles comfortably; default: found by a search.",
 )
 @click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
 @load_options
@@ -47,10 +47,10 @@ def stress(
     tags: tuple[str, ...],
     **given: Any,
 ) -> int:
-    """Put AGENT under pressure of eight kinds: an agent's name, or a URL as for assay load.
+    """Stress-test AGENT in eight scenarios. AGENT is an agent's name, or a URL as for assay load.
 
-    Says of each where it broke and why, and how long it took to recover; of all together how resilient it is, from 0 to 1.
-    With a suite as --dataset only answers that are right count. Exit code 1 means that something broke.
+    Reports where each scenario broke the agent, why, and how long recovery took, and a resilience score from 0 to 1.
+    With a suite as --dataset, only correct answers count. Exit code 1 means that something broke.
 
     \b
     assay stress http://127.0.0.1:9000/v1 --quick

@@ -25,14 +25,14 @@ TELL_EVERY_SECONDS = 2.0
 
 @click.group()
 def suite() -> None:
-    """Register, list, show or check suites, and see what their ratings are relative to."""
+    """Register, list, show or check suites, and see or set the reference values of their ratings."""
 
 
 @suite.command()
 @click.argument("target", metavar="FILE")
 @common
 def add(session: Session, target: str) -> None:
-    """Register the suite that FILE holds."""
+    """Register the suite in FILE."""
     from assay.plan.target import checked_suite
 
     found = checked_suite(target, session.settings)
@@ -49,7 +49,7 @@ def add(session: Session, target: str) -> None:
 @click.argument("target", metavar="SUITE")
 @common
 def show(session: Session, target: str) -> None:
-    """Show what SUITE consists of: benchmarks, datasets, baseline scores, and when it is due."""
+    """Show the benchmarks, datasets, baseline scores and schedule of SUITE."""
     from assay.errors import SpecError
     from assay.pipeline.running import registry_of
     from assay.plan.target import find_suite

@@ -49,7 +49,7 @@ from assay.cli.session import Session, common
 @click.option("--dry-run", is_flag=True, help="Say what would be run, and stop.")
 @common
 def team(session: Session, spec: str, dry_run: bool, permits: int | None, **options: Any) -> int:
-    """Measure what it gains, and costs, that agents work at the same time.
+    """Measure what agents gain and lose by working at the same time.
 
     SPEC is a team file, or the name of one that ships: see assay list teams. Each pair of legs does the same cases twice,
     one agent after the other and all at once, in random order. The run is stored like any other; one that was cut short

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @common
 def validate(session: Session, files: tuple[str, ...]) -> int:
-    """Check specs, suites and agents as `run` would read them: keys, types, names, params, cases. Nothing is run.
+    """Check suites, specs and agent files the way `run` reads them: keys, types, names, params, cases. Nothing runs.
 
     Mistakes end with exit code 2; warnings, such as a key of a case that looks misspelt, do not.
     """

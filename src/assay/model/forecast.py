@@ -73,7 +73,7 @@ def add_up(trials: Sequence[tuple[str, Expected]]) -> Expected:
     unknown = [(name, part.reason) for name, part in counting if part.value is None]
     if unknown:
         name, reason = unknown[0]
-        others = f" (and {count(len(unknown) - 1)} more)" if len(unknown) > 1 else ""
+        others = f" and {count(len(unknown) - 1)} more" if len(unknown) > 1 else ""
         return Expected(None, Basis.UNKNOWN, f"{name}{others}: {reason}")
     bases = {part.basis for _, part in counting}
     basis = bases.pop() if len(bases) == 1 else Basis.MIXED

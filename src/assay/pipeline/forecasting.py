@@ -55,7 +55,7 @@ def _of_history(values: Sequence[float], times: float, run: str) -> Expected | N
 def _seconds_by_limit(trial: Trial, times: float) -> Expected:
     if (limit := trial.limits.seconds) is not None:
         return Expected(limit * times, Basis.LIMIT, f"limits.seconds is {limit:g}")
-    return Expected(None, Basis.UNKNOWN, "no stored run of this agent and benchmark, and no limits.seconds")
+    return Expected(None, Basis.UNKNOWN, "no earlier run to estimate from, and no limits.seconds")
 
 
 def _usd_without_history(trial: Trial, agent: Agent | None, executions: int) -> Expected:
@@ -73,7 +73,7 @@ def _usd_without_history(trial: Trial, agent: Agent | None, executions: int) -> 
     ):
         reason = f"limits.tokens is {trial.limits.tokens:g}, at its price"
         return Expected(dearest * executions, Basis.LIMIT, reason)
-    return Expected(None, Basis.UNKNOWN, "no stored run of this agent and benchmark, and no limits.usd")
+    return Expected(None, Basis.UNKNOWN, "no earlier run to estimate from, and no limits.usd")
 
 
 def _dearest(price: Price, use: AgentUse, tokens: int) -> float | None:

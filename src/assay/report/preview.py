@@ -101,10 +101,10 @@ def start_text(plan: Plan, forecast: Forecast) -> str:
     warmups = sum(min(trial.iterations.warmup, len(trial.cases)) for trial in plan.trials)
     counts = f"{counted(len(plan.trials), 'trial')}, {'at most ' * bool(plan.question)}{counted(forecast.executions, 'execution')}"
     if warmups:
-        counts += f" ({counted(warmups, 'warm-up')} among them)"
+        counts += f" ({counted(warmups, 'warm-up')} included)"
     cost = forecast.usd
     if cost.value is None and cost.basis is not Basis.NONE:
-        return f"{plan.name}: {counts}; cost unknown ({cost.reason})"
+        return f"{plan.name}: {counts}; cost unknown: {cost.reason}"
     if cost.value:
         return f"{plan.name}: {counts}; cost {'at most' if cost.is_upper_bound else 'about'} {usd(cost.value)} ({cost.reason})"
     return f"{plan.name}: {counts}"
