@@ -74,7 +74,7 @@ def add_up(trials: Sequence[tuple[str, Expected]]) -> Expected:
     if unknown:
         name, reason = unknown[0]
         others = f" and {count(len(unknown) - 1)} more" if len(unknown) > 1 else ""
-        return Expected(None, Basis.UNKNOWN, f"{name}{others}: {reason}")
+        return Expected(None, Basis.UNKNOWN, f"{reason} for {name}{others}")
     bases = {part.basis for _, part in counting}
     basis = bases.pop() if len(bases) == 1 else Basis.MIXED
     reasons = {part.reason for _, part in counting}
