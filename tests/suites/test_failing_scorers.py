@@ -55,6 +55,41 @@ def test_a_run_whose_scorer_always_fails_is_unscored_and_exits_1(
     assert "score" not in trial["metrics"]
 
 
+def test_agents_of_which_nothing_could_be_scored_are_neither_ranked_nor_tied(
+    assay_inline: AssayInline,
+) -> None:
+    assay_inline.write("agents.py", ECHO + "def rude(text): return 'no'\n")
+    assay_inline.write("own.py", SCORERS)
+    agents = [python_agent("echo"), python_agent("rude")]
+    assay_inline.write("s.yaml", suite(numbers(8), agents, benchmark={"scorer": ["exact", "own.py:boom"]}))
+    document = json.loads(assay_inline("run", "s.yaml", "--json").out)
+    assert [trial["overall"]["value"] for trial in document["trials"]] == [None, None]
+    assert all("scor" in trial["overall"]["basis"] for trial in document["trials"])
+    assert not document.get("leads")
+    shown = assay_inline("show").out
+    assert "tied" not in shown
+    assert "none solved" not in shown
+    [showdown] = json.loads(assay_inline("compare", "echo", "rude", "--json").out)["agents"]
+    assert showdown["winner"] is None
+    assert "overall" not in showdown["ratings"]
+    assert "scoring failed" in showdown["recommendations"][0]
+
+
+def test_only_the_agents_with_scores_are_ranked_in_a_run(assay_inline: AssayInline) -> None:
+    assay_inline.write("agents.py", ECHO + "def rude(text): return 'no'\ndef odd(text): return '0'\n")
+    assay_inline.write("own.py", SCORERS)
+    agents = [python_agent("echo"), python_agent("rude"), python_agent("odd")]
+    assay_inline.write(
+        "s.yaml", suite(numbers(9)[1:], agents, benchmark={"scorer": ["exact", "own.py:boom_on_zero"]})
+    )
+    document = json.loads(assay_inline("run", "s.yaml", "--json").out)
+    overall = {trial["agent"]["name"]: trial["overall"]["value"] for trial in document["trials"]}
+    assert overall["odd"] is None
+    [lead] = document["leads"]
+    assert set(lead["overall"]) == {"echo", "rude"}
+    assert "accuracy" in lead["dimensions"]
+
+
 def test_partial_scores_of_an_unscored_execution_are_shown(assay_inline: AssayInline) -> None:
     run(assay_inline, ["exact", "own.py:boom"])
     shown = json.loads(assay_inline("show", "--case", "c0", "--json").out)

@@ -41,7 +41,12 @@ class Rated:
 
 
 def rate(
-    table: CaseTable, rubric: Rubric, limits: Limits, kept: Mapping[str, Reference] | None = None
+    table: CaseTable,
+    rubric: Rubric,
+    limits: Limits,
+    kept: Mapping[str, Reference] | None = None,
+    *,
+    expects_scores: bool = True,
 ) -> Ratings:
     """Ratings of one trial; `kept` are the stored references of its benchmark's definition, by quantity."""
     tally, outcomes = tally_of(table, rubric.pass_mark), outcomes_of(table, rubric.pass_mark)
@@ -57,9 +62,10 @@ def rate(
     repetitions, passed = tally.scored.astype(np.int64), tally.passed.astype(np.int64)
     most = int(repetitions.max()) if len(repetitions) else 0
     ks = [k for k in range(1, most + 1) if k <= 5 or k == most]
+    is_scoring_failed = expects_scores and outcomes.unscored > 0 and not outcomes.scored
     return Ratings(
         dimensions={name: one.rating for name, one in found.items()},
-        overall=_overall(found, {**WEIGHTS, **rubric.weights}),
+        overall=_NOTHING_SCORED if is_scoring_failed else _overall(found, {**WEIGHTS, **rubric.weights}),
         outcomes=outcomes.counts,
         unscored=outcomes.unscored,
         cases=len(tally.names),
@@ -85,6 +91,7 @@ def rate(
             }
         ),
         rounds=_rounds(table, {name: one.rating.value for name, one in found.items()}),
+        expects_scores=expects_scores,
     )
 
 
@@ -236,6 +243,10 @@ def _reliability(tally: Tally, resample: Resample) -> Rated:
 def _completion(tally: Tally) -> float | None:
     """Share of the executions that ended without error, timeout, limit or invalid output."""
     return float(tally.completed.sum() / tally.executions.sum()) if len(tally.names) else None
+
+
+_NOTHING_SCORED = Rating("overall", None, basis="nothing could be scored because scoring failed")
+"""The other dimensions do not make up for it: a fast agent may be always wrong."""
 
 
 def _overall(found: Mapping[str, Rated], weights: Mapping[str, float]) -> Rating:

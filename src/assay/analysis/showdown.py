@@ -46,7 +46,7 @@ def _showdown(
     names = {x.name for x, _ in pairs}
     own = [one for one in comparisons if one.trial_a in names]
     winners = _held_back(winners, own, (first.agent, second.agent))
-    mixed = _mixed(pairs) or ("" if alike else redefined(*pairs[0]))
+    mixed = _mixed(pairs) or ("" if alike else redefined(*pairs[0])) or _unscored((first, second))
     known = {name for one in (first, second) for name in shared_dimensions([one])}
     left_out = tuple(name for name in DIMENSIONS if name in known - ratings.keys())
     made = Showdown(
@@ -69,6 +69,14 @@ def _mixed(pairs: Sequence[tuple[TrialReport, TrialReport]]) -> str:
     return ""
 
 
+def _unscored(sides: Sequence[Contender]) -> str:
+    """Why nobody wins where nothing of a side could be scored; empty where both have scores."""
+    told = [f"of '{one.agent}' on {_listed(one.unscored)}" for one in sides if one.unscored]
+    if not told:
+        return ""
+    return f"Nothing could be scored {_listed(told)}, because scoring failed: neither can be called better than the other."
+
+
 def contender(trials: Sequence[TrialReport]) -> Contender:
     """One side's trials, a benchmark each."""
     return Contender(
@@ -88,7 +96,7 @@ def _winners(
     if not shared:
         return {}, {}
     pairing = Pairing([a, b])
-    names = [*shared, "overall"]
+    names = [*shared, *(() if a.unscored or b.unscored else ("overall",))]
     found = [pairing.paired((name,) if name in shared else shared) for name in names]
     winners: dict[str, str | None] = {}
     for name, better in zip(names, certainly_better(found), strict=True):
@@ -96,6 +104,8 @@ def _winners(
     ratings = {
         name: (mean_rating(name, a).value or 0.0, mean_rating(name, b).value or 0.0) for name in shared
     }
+    if "overall" not in names:
+        return winners, ratings
     overall = tuple(mean_overall(one, shared, 0.0).value or 0.0 for one in (a, b))
     return winners, {**ratings, "overall": (overall[0], overall[1])}
 

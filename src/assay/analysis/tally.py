@@ -138,6 +138,10 @@ class Outcomes:
     counts: Mapping[str, int]
     unscored: int
 
+    @property
+    def scored(self) -> int:
+        return self.counts["pass"] + self.counts["fail"]
+
 
 def outcomes_of(table: CaseTable, pass_mark: float) -> Outcomes:
     counted = dict.fromkeys(("pass", "fail", "agent_error", "limit", "harness_error"), 0)

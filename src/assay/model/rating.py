@@ -179,6 +179,11 @@ class Ratings:
         return self.outcomes.get("pass", 0) + self.outcomes.get("fail", 0)
 
     @property
+    def is_unscored(self) -> bool:
+        """Whether not one output could be scored because scoring failed; such a trial has no overall rating and no rank."""
+        return self.overall.value is None and self.unscored > 0 and not self.scored
+
+    @property
     def is_scoring_failed(self) -> bool:
         """Whether more than half of the ok executions are unscored although they should have a score."""
         return self.expects_scores and is_mostly_unscored(self.outcomes, self.unscored)

@@ -29,6 +29,11 @@ class Contender:
     """Benchmarks that were done in an older definition than the suite has now."""
 
     @property
+    def unscored(self) -> list[str]:
+        """Benchmarks of which not one output could be scored; an agent that has any is not ranked overall."""
+        return [benchmark for benchmark, ratings in self.ratings.items() if ratings.is_unscored]
+
+    @property
     def completed(self) -> int:
         """Benchmarks that were done in full, as the suite has them now."""
         return len(set(self.ratings) - set(self.partial) - self.outdated)

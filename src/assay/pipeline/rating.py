@@ -67,10 +67,10 @@ def ratings_of(store: Store, stored: StoredTrial, suite: Suite, table: CaseTable
     if stored.trial.cases and benchmark.expects_scores:
         # Also where every scorer failed, so that code without a score does not pass.
         table = replace(table, is_judged=True)
-    ratings = rate(table, benchmark.rubric, benchmark.limits, kept)
+    expects_scores = benchmark.expects_scores
+    ratings = rate(table, benchmark.rubric, benchmark.limits, kept, expects_scores=expects_scores)
     return replace(
         ratings,
-        expects_scores=benchmark.expects_scores,
         baseline_overall=baseline_score(suite, benchmark.id, stored.trial.agent.name),
     )
 

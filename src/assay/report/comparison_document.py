@@ -92,7 +92,7 @@ def _showdown(one: Showdown) -> dict[str, Any]:
         "winner": one.winner,
         "winners": {name: who for name, who in one.winners.items() if name != "overall"},
         "ratings": {name: {"a": a, "b": b} for name, (a, b) in one.ratings.items()},
-        "overall_of": [name for name in one.ratings if name != "overall"],
+        "overall_of": [name for name in one.ratings if name != "overall"] if "overall" in one.ratings else [],
         "left_out": list(one.left_out),
         "flips": [_flips(flips) for flips in one.flips],
         "recommendations": list(one.advice),

@@ -70,6 +70,8 @@ def overall_text(found: Showdown) -> str:
     'overall here is made of accuracy and speed; left out, as not both are rated on it: cost'
     """
     parts = [name for name in found.ratings if name != "overall"]
+    if "overall" not in found.ratings:
+        return "no overall rating: of one side nothing could be scored, because scoring failed"
     text = f"overall here is made of {' and '.join([', '.join(parts[:-1]), *parts[-1:]] if parts[1:] else parts)}"
     them = "it" if len(found.left_out) == 1 else "them"
     return (
