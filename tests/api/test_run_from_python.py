@@ -314,3 +314,16 @@ def test_the_document_of_a_run_is_that_of_the_command(project: Path, assay_inlin
     assert ours.keys() == theirs.keys()
     assert [trial["counts"] for trial in ours["trials"]] == [trial["counts"] for trial in theirs["trials"]]
     json.dumps(ours, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "keyword"),
+    [({"agents": ["right"]}, "'right'"), ({"limit": 2}, "limit="), ({"cases": ["one"]}, "cases=")],
+)
+def test_refusals_name_keywords_and_no_options_of_the_command(
+    project: Path, options: Any, keyword: str
+) -> None:
+    with pytest.raises((assay.PlanError, assay.SpecError)) as refusal:
+        assay.run("noop", **options)
+    assert keyword in str(refusal.value)
+    assert "--" not in str(refusal.value)

@@ -76,6 +76,8 @@ class RunOptions(TypedDict, total=False):
     """With `until_decided`: pairs at the most."""
     group: str | Sequence[str]
     """Tags of the run."""
+    label: str
+    """What to call this run in lists and reports."""
     load: str | Path | Sequence[str | Path]
     """Python files whose experiments, agents and scorers are made known by name."""
     report: str | Sequence[str]

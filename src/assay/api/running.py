@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -49,6 +50,8 @@ _KEYWORDS = {
     "benchmarks.0.limits": "limits",
 }
 """Keys of specs and suites, and the keywords that set them."""
+_OPTIONS = {"agent": "agents", "case": "cases", "tag": "tags", "set": "params"}
+"""Options of the command that have another name here."""
 
 
 def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunResult:
@@ -149,6 +152,7 @@ def _request(
         given.get("concurrency"),
         _budget(given),
         suite,
+        given.get("label", ""),
     )
 
 
@@ -206,6 +210,20 @@ def _keywords_named() -> Iterator[None]:
         yield
     except SpecError as error:
         raise SpecError(map(_by_keyword, error.mistakes)) from None
+    except PlanError as error:
+        raise PlanError(_name_keywords(str(error))) from None
+
+
+def _name_keywords(message: str) -> str:
+    """The message with keywords for options; not in commands that it suggests."""
+    text, command, rest = message.partition("assay ")
+    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", _keyword_for, text) + command + rest
+
+
+def _keyword_for(option: re.Match[str]) -> str:
+    name = option[1].replace("-", "_")
+    keyword = _OPTIONS.get(name, name)
+    return f"{keyword}=" if keyword in RunOptions.__annotations__ else option[0]
 
 
 def _by_keyword(mistake: Mistake) -> Mistake:

@@ -87,7 +87,8 @@ def export(session: Session, file: Path, ref: str | None) -> None:
     """Write everything, or one run, to a new file; the end of its name says what.
 
     \b
-    .parquet, .csv, .jsonl   a table: one row per execution with its run, trial, agent, params, scores, measurements
+    .parquet, .csv, .jsonl   a table: one row per execution, with its run, trial, agent,
+                             params, scores and measurements
     .db, .sqlite, .sqlite3   a SQLite database, for --db
     """
     from assay.store.export import DATABASES

@@ -77,6 +77,7 @@ FLAGS = {
     "--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result and the reports."
 )
 @click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
+@click.option("--label", metavar="TEXT", help="What to call this run in lists and reports.")
 @click.option(
     "--agent",
     "agents",
@@ -182,6 +183,7 @@ def _request(target: str, options: dict[str, Any], store: Store) -> Request:
         CaseFilter(options["limit"], frozenset(options["cases"]), frozenset(options["case_tags"]), failed),
         options["concurrency"],
         Budget(options["budget_usd"], options["budget_tokens"]),
+        label=options["label"] or "",
     )
 
 

@@ -34,7 +34,7 @@ def print_list(session: Session, limit: int = 20, tag: str | None = None) -> Non
     with session.store() as store:
         found = store.runs(limit=limit, tag=tag)
     if session.is_json:
-        names = ("id", "name", "state", "started", "ended", "trials", "executions", "tags")
+        names = ("id", "name", "state", "started", "ended", "trials", "executions", "tags", "label")
         session.emit([{name: getattr(one, name) for name in names} for one in found])
         return
     from assay.report.console import print_runs

@@ -193,6 +193,8 @@ class Plan:
     budget: Budget = field(default_factory=Budget)
     question: Question | None = None
     """What ends the run; None where it is carried out whole."""
+    label: str = ""
+    """What the user calls this run; lists and reports show it beside the name."""
 
     @property
     def most_executions(self) -> int:

@@ -74,3 +74,4 @@ class Run:
     budget: Budget = field(default_factory=Budget)
     suite: SuiteRef | None = None
     question: Question | None = None
+    label: str = ""

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
@@ -37,9 +37,11 @@ from assay.model import (
     Status,
     StoredTrial,
     Suite,
+    Trial,
 )
 from assay.model.suite import SUITE_ITERATIONS
 from assay.pipeline.ownership import is_alive, owner
+from assay.plan.load import find_agent
 from assay.plan.suite import scorers_of
 from assay.plan.target import (
     Registry,
@@ -77,11 +79,28 @@ def prepare(request: Request | str, settings: Settings, store: Store | None = No
     asked = Request(request) if isinstance(request, str) else request
     start = perf_counter()
     plan = plan_target(asked, settings, replace(registry_of(store), default_warmup=default_warmup))
+    plan = replace(_with_load_targets(plan, settings, store), label=asked.label)
     _check_makeable(plan)
     _log.info(
         "planned %s: %d trials in %.1f ms", plan.name, len(plan.trials), 1000 * (perf_counter() - start)
     )
     return plan
+
+
+def _with_load_targets(plan: Plan, settings: Settings, store: Store | None) -> Plan:
+    """Targets of loads are known before anything runs; registered agents are defined for workers, which have no store."""
+    registered = store.agents() if store is not None else {}
+
+    def resolved(trial: Trial) -> Trial:
+        target, is_defined = trial.params.get("target"), trial.params.get("agent") is not None
+        if trial.experiment != "load" or is_defined or not isinstance(target, str):
+            return trial
+        found = find_agent(target, settings, registered)
+        if found is None or target not in registered:
+            return trial
+        return replace(trial, params={**trial.params, "agent": asdict(found.use)})
+
+    return replace(plan, trials=tuple(map(resolved, plan.trials)))
 
 
 def default_warmup(use: AgentUse) -> int:
@@ -465,6 +484,7 @@ def plan_of(run: Run, store: Store) -> Plan:
         suite=store.suite_of(run.id),
         budget=run.budget,
         question=run.question,
+        label=run.label,
     )
 
 

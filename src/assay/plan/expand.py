@@ -146,7 +146,7 @@ def _tested(
     params_of = getattr(experiment_class(member), "params_of", None)
     if params_of is None:
         names = ", ".join(f"'{use.name}'" for use in agents)
-        raise PlanError(f"'{entry.experiment}' takes no agent, but {names} was given: leave --agent out.")
+        raise PlanError(f"'{entry.experiment}' takes no agent, but {names} was given.")
     try:
         return [(use, dict(params_of(use))) for use in agents]
     except BadAgent as problem:

@@ -27,6 +27,7 @@ from assay.plan.suite import (
     scorer_mistakes,
     with_judges,
 )
+from assay.plan.suite_agents import SuiteAgent, SuiteAgents, suite_files
 from assay.plan.suite_experiments import benchmark_mistakes, takes_agents
 from assay.plugin import lookup
 from assay.spec.agents import agents_in, read_agents
@@ -55,6 +56,7 @@ class Request:
     budget: Budget = field(default_factory=Budget)
     suite: Document | None = None
     """A suite that was given as data; then the target is only what messages call it."""
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,23 +183,40 @@ def _expanded(spec: Spec, request: Request, settings: Settings, registry: Regist
     given = [option for option, value in asked.items() if value and option != "--agent"]
     if given:
         raise PlanError(f"'{request.target}' is not a suite: {', '.join(given)} means nothing for it.")
-    agents = _tested(spec, request, settings, registry)
-    return replace(expand(spec, agents), budget=request.budget)
+    agents, files = _tested(spec, request, settings, registry)
+    plan = expand(spec, agents)
+    return replace(plan, budget=request.budget, load=(*plan.load, *(f for f in files if f not in plan.load)))
 
 
-def _tested(spec: Spec, request: Request, settings: Settings, registry: Registry) -> list[AgentUse]:
-    """The agents that experiments are to test; none where nobody names any."""
+def _tested(
+    spec: Spec, request: Request, settings: Settings, registry: Registry
+) -> tuple[list[AgentUse], list[str]]:
+    """The agents that experiments are to test, none where nobody names any; and the Python files that they need."""
     if not (request.agents or spec.run.agents):
-        return []
+        return [], []
     mistakes = list(spec.mistakes)
     document = spec.origin.document
     inline = agents_in(document, ("agents",), spec.run.agents, spec.folder, mistakes)
-    agents = Agents({**known_agents(settings, registry), **inline}, [document], settings.agent_files())
+    known = {**known_agents(settings, registry), **inline}
+    in_suites = _suite_agents(request, known, settings)
+    defined = {**{name: one.use for name, one in in_suites.items()}, **known}
+    agents = Agents(defined, [document], settings.agent_files())
     uses = _wanted(request, spec.run.agents, document, agents)
     mistakes += agents.mistakes
     if mistakes:
         raise SpecError(dict.fromkeys(mistakes))
-    return uses
+    return uses, [file for one in in_suites.values() for file in load_files(one.folder, one.load)]
+
+
+def _suite_agents(
+    request: Request, known: Mapping[str, AgentUse], settings: Settings
+) -> dict[str, SuiteAgent]:
+    """Agents asked for by names that only suites define: those of assay.toml and of the current folder."""
+    unknown = [name for name in request.agents if isinstance(name, str) and name not in known]
+    if not unknown:
+        return {}
+    suites = SuiteAgents.read(suite_files(settings))
+    return {name: suites.named(name) for name in unknown if name in suites.found}
 
 
 def _with_overrides(read: Callable[..., Spec], request: Request) -> Spec:
@@ -440,6 +459,10 @@ def _wanted(request: Request, items: Iterable[Any], document: Document, agents: 
     return [use for use in found if use is not None]
 
 
+def _names(request: Request) -> str:
+    return ", ".join(f"'{one.name if isinstance(one, AgentUse) else one}'" for one in request.agents)
+
+
 def _some(uses: list[AgentUse], suite: Suite, request: Request) -> list[AgentUse]:
     """The agents, which a suite needs unless all of its experiments test code."""
     if any(one.asks_agents or takes_agents(one.experiment) for one in suite.benchmarks):
@@ -449,7 +472,9 @@ def _some(uses: list[AgentUse], suite: Suite, request: Request) -> list[AgentUse
             )
         return uses
     if request.agents:
-        raise PlanError(f"Suite '{suite.name}' tests code and takes no agent: leave --agent out.")
+        raise PlanError(
+            f"Suite '{suite.name}' tests code and takes no agent, but {_names(request)} was given."
+        )
     if request.changes.get("params") or request.changes.get("sweep"):
         raise PlanError(
             f"Suite '{suite.name}' has no agents whose options --set or --sweep could change. "

@@ -78,6 +78,8 @@ class RunSummary(Protocol):
     def executions(self) -> int: ...
     @property
     def tags(self) -> Sequence[str]: ...
+    @property
+    def label(self) -> str: ...
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -190,7 +192,7 @@ def _run_cells(run: RunSummary) -> list[Text]:
     state = RunState(run.state)
     return [
         literal(run.id),
-        literal(run.name, "bold"),
+        joined(literal(run.name, "bold"), literal(f" ({run.label})" if run.label else "")),
         literal(state_text(state), _STATES.get(state, "yellow")),
         literal(f"{run.started:%Y-%m-%d %H:%M}", "dim"),
         literal(count(run.trials)),
@@ -205,7 +207,7 @@ def _print_head(report: Report, console: Console) -> None:
         console.print(literal(suite, "dim"))
     made = sum(total(trial) for trial in report.trials)
     agents = "" if run.suite else agents_text(report)
-    parts = [f"run {run.id}", when(run.started), agents, counted(made, "execution")]
+    parts = [f"run {run.id}", run.label, when(run.started), agents, counted(made, "execution")]
     if duration is not None:
         parts.append(seconds(duration))
     console.print(literal(" · ".join(filter(None, [*parts, budget_text(run)])), "dim"))

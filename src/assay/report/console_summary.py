@@ -86,7 +86,7 @@ def _print_head(report: Report, console: Console) -> None:
         joined(
             literal(run.name, "bold"),
             literal(f" {state_text(run.state)}", _STATES.get(run.state, "yellow")),
-            literal(f" · {made}{took} · run {run.id}", "dim"),
+            literal(f" · {made}{took} · run {run.id}{f' · {run.label}' if run.label else ''}", "dim"),
         )
     )
     if told := question_text(report):

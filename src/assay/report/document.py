@@ -121,6 +121,7 @@ def _frame(report: Report) -> dict[str, Any]:
         "seed": run.seed,
         "tags": list(run.tags),
         "notes": run.notes,
+        "label": run.label,
         "order": run.order,
         "parallelism": run.parallelism,
         "executor": run.executor,
@@ -425,6 +426,7 @@ def seed_result(report: Report, trial: TrialReport) -> dict[str, Any]:
         ],
         "tags": list(run.tags),
         "notes": run.notes,
+        "label": run.label,
         "warnings": [asdict(doubt) for doubt in doubts_of(report) if doubt.trial in (None, point.name)],
         "status": "success" if trial.ok else "failed",
     }

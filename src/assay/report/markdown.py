@@ -142,6 +142,7 @@ def _run_line(report: Report) -> str:
     run, duration = report.run, lasted(report)
     parts = [
         f"Run `{run.id}`",
+        text(run.label),
         f"**{state_text(run.state)}**",
         text(suite_text(run)),
         when(run.started),

@@ -502,6 +502,7 @@ class Result(BaseModel):
     seed: int = Field(description="Seed of all chance in the run")
     tags: list[str] = Field(description="Tags")
     notes: str = Field(description="Notes")
+    label: str = Field("", description="What the user called the run (`--label`); empty without one")
     order: str = Field(description="`interleaved` or `sequential`")
     parallelism: int = Field(description="Processes at work at the same time")
     executor: str = Field(description="Where the workers lived")
@@ -552,5 +553,6 @@ class Flat(BaseModel):
     vcs: Plain = Field(default_factory=dict)
     tags: list[str] = Field(default_factory=list)
     notes: Any = ""
+    label: str = ""
     status: str = "success"
     started: str | None = None

@@ -26,6 +26,7 @@ class RunSummary:
     trials: int
     executions: int
     tags: tuple[str, ...]
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ def _summaries() -> sa.Select[tuple[object, ...]]:
         runs.c.ended,
         trial_count.label("trials"),
         execution_count.label("executions"),
+        runs.c.label,
     ).order_by(*newest_first)
 
 

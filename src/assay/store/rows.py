@@ -40,6 +40,7 @@ def plan_row(plan: Plan) -> dict[str, Any]:
         "name": plan.name,
         "seed": plan.seed,
         "notes": plan.notes,
+        "label": plan.label,
         "trial_order": str(plan.order),
         "parallelism": plan.parallelism,
         "executor": plan.executor,
@@ -75,6 +76,7 @@ def run_from(row: Row, trials: Sequence[StoredTrial], tags: Sequence[str]) -> Ru
         unmeasured=row["unmeasured"],
         budget=Budget(**row["budget"]),
         suite=_suite_ref(row),
+        label=row["label"],
         question=row["question"] and _question_from(row["question"]),
     )
 

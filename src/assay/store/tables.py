@@ -73,7 +73,7 @@ import sqlalchemy as sa
 
 from assay.store import plain
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 """Every revision of the schema, the newest last: known here so that opening a store need not load Alembic."""
 
 DEFAULT_WORKSPACE = 1
@@ -217,6 +217,7 @@ runs = sa.Table(
     sa.Column("unmeasured", _Written, nullable=False),
     sa.Column("budget", _Written, nullable=False, server_default="{}"),
     sa.Column("question", _Written),
+    sa.Column("label", sa.Text, nullable=False, server_default=""),
 )
 
 tags = sa.Table(
