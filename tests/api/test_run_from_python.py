@@ -327,3 +327,23 @@ def test_refusals_name_keywords_and_no_options_of_the_command(
         assay.run("noop", **options)
     assert keyword in str(refusal.value)
     assert "--" not in str(refusal.value)
+
+
+def test_processes_of_a_suite_are_refused(project: Path) -> None:
+    with pytest.raises(assay.PlanError, match="processes="):
+        assay.run("suite.yaml", processes=2)
+
+
+def test_a_misspelt_key_of_a_case_is_warned_about(project: Path) -> None:
+    cases = [{"input": "1+1", "expectd": "2"}]
+    with pytest.warns(UserWarning, match="expectd"):
+        assay.run(cases=cases, agents={"mine": add}, scorer="exact", repetitions=1)
+
+
+def test_a_refusal_has_no_other_exception_in_its_traceback(project: Path) -> None:
+    with pytest.raises(assay.SpecError) as refusal:
+        assay.run("suite.yaml", agents=["nobody"])
+    assert refusal.value.__context__ is None or refusal.value.__suppress_context__
+    with pytest.raises(assay.PlanError) as refused:
+        assay.run(cases=CASES, agents=lambda question: "2", scorer="exact")
+    assert refused.value.__context__ is None

@@ -40,4 +40,4 @@ def test_a_run_from_python_takes_a_label(assay_inline, monkeypatch):
     monkeypatch.chdir(assay_inline.folder)
     assert assay.run("noop", label="nightly").to_dict()["label"] == "nightly"
     with pytest.raises(assay.PlanError, match="label"):
-        assay.run("noop", label=3)
+        assay.run("noop", label=3)  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from assay.pipeline import running
 from assay.pipeline.budgeting import budget_blind_spots
 from assay.pipeline.rating import failed_cases
 from assay.pipeline.reporting import report_of, write_reports
+from assay.plan.case_warnings import case_doubts
 from assay.plan.suite import CaseFilter
 from assay.plan.target import Request
 from assay.plugin import lookup
@@ -114,7 +115,7 @@ def _run_new(target: str | None, given: Mapping[str, Any], settings: Settings, s
         with _keywords_named():
             plan = running.prepare(request, settings, store)
         _check_session(plan, session)
-        for text in budget_blind_spots(plan):
+        for text in (*budget_blind_spots(plan), *map(str, case_doubts(plan.suite))):
             warnings.warn(text, stacklevel=2)
         with _watching(plan, given) as watch:
             return running.run_plan(plan, store, watch)
@@ -227,6 +228,7 @@ def _keyword_for(option: re.Match[str]) -> str:
 
 
 def _by_keyword(mistake: Mistake) -> Mistake:
+    mistake = replace(mistake, problem=_name_keywords(mistake.problem), hint=_name_keywords(mistake.hint))
     if mistake.file not in (REQUEST, CALL):
         return mistake
     for key, keyword in _KEYWORDS.items():
@@ -237,9 +239,15 @@ def _by_keyword(mistake: Mistake) -> Mistake:
 
 def _off_the_loop(act: Callable[[], T]) -> T:
     """Act at once or, where an event loop is running as in a notebook, in a thread: async agents need a loop of their own."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _is_in_loop():
         return act()
     with interruptible(), ThreadPoolExecutor(1, thread_name_prefix="assay-run") as pool:
         return pool.submit(contextvars.copy_context().run, act).result()
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -53,7 +53,10 @@ FLAGS = {
 )
 @click.option("--warmup", type=click.IntRange(min=0), metavar="N", help="Warm-up executions in each process.")
 @click.option(
-    "--processes", type=click.IntRange(min=1), metavar="N", help="Fresh processes: the unit of comparison."
+    "--processes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of an experiment: fresh processes, the unit of comparison.",
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of order and experiments.")
 @click.option(

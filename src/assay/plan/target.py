@@ -136,7 +136,7 @@ def _planned_from_document(
     document: Document, folder: Path, request: Request, settings: Settings, registry: Registry
 ) -> Plan:
     value = document.value if isinstance(document.value, dict) else {}
-    if "benchmarks" in value:
+    if _is_suite(value):
         return _planned_suite(_read(document, folder), request, settings, registry)
     if "suite" in value or "suite_id" in value:
         return _planned_suite_spec(document, folder, request, settings, registry)
@@ -144,6 +144,13 @@ def _planned_from_document(
         return _planned_team(document, folder, request, settings, registry)
     spec = _with_overrides(partial(load_spec, Path(request.target)), request)
     return _expanded(spec, request, settings, registry)
+
+
+def _is_suite(value: Mapping[str, Any]) -> bool:
+    """Whether a file is a suite: it has benchmarks, or a key that can only be that word misspelt."""
+    return "benchmarks" in value or any(
+        did_you_mean(str(key), ["benchmarks"]) for key in value.keys() - SuiteSpec.model_fields.keys()
+    )
 
 
 def _planned_team(
@@ -305,7 +312,7 @@ def contents_of(path: Path) -> str:
     value = read_document(path).value if path.suffix in (".yaml", ".yml", ".json") else None
     if not isinstance(value, dict):
         return "something to run"
-    if "benchmarks" in value:
+    if _is_suite(value):
         return "something to run" if value.get("agents") else "suite without agents"
     runs = {"suite", "experiment", "experiments", "team", "teams"}
     is_only_agents = "agents" in value and not value.keys() & runs
@@ -486,6 +493,11 @@ def _some(uses: list[AgentUse], suite: Suite, request: Request) -> list[AgentUse
 def _asked_for(options: SuiteOptions, request: Request) -> SuiteOptions:
     """What was given beside the file goes before what stands in it."""
     changes = request.changes
+    if "processes" in changes:
+        raise PlanError(
+            f"'{request.target}' is a suite: --processes means nothing for it. Use --repetitions, or write "
+            "'processes' into benchmarks that run another experiment."
+        )
     iterations = changes.get("iterations", {})
     given: dict[str, Any] = {
         "repetitions": iterations.get("measured"),

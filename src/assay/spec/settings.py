@@ -94,7 +94,7 @@ def _mistakes(path: Path, text: str, table: dict[str, Any]) -> Iterator[Mistake]
     for section, keys in table.items():
         if section not in _KEYS or not isinstance(keys, dict):
             line = _line(text, section)
-            hint = did_you_mean(section, _KEYS) or "Settings stand below [assay] or [server]."
+            hint = f"{did_you_mean(section, _KEYS)} Settings stand below [assay] or [server].".strip()
             yield Mistake(str(path), line, section, "is not a section of the settings.", hint)
             continue
         for key, value in keys.items():
