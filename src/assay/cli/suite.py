@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from assay.model import Suite
-    from assay.pipeline.references import ReferenceChange, ShownReference
+    from assay.pipeline.references import ReferenceChange
     from assay.store.store import Store
 
 _LISTED = 20
@@ -115,19 +115,9 @@ def check(session: Session, target: str) -> int:
     with session.store() as store:
         health = standing.check_suite(target, session.settings, store)
     if session.is_json:
-        session.emit(
-            {
-                "suite": health.suite,
-                "cases": health.cases,
-                "sound": health.is_sound,
-                "unchecked": health.unchecked,
-                "faults": [
-                    {"code": f.code, "benchmark": f.benchmark, "cases": list(f.cases), "message": f.message,
-                     "severe": f.is_severe}
-                    for f in health.faults
-                ],
-            }
-        )  # fmt: skip
+        from assay.report.suite import health_document
+
+        session.emit(health_document(health))
         return 0 if health.is_sound else 1
     for fault in health.faults:
         sign = click.style("✗", fg="red") if fault.is_severe else click.style("!", fg="yellow")
@@ -156,25 +146,18 @@ def reference(session: Session, target: str, ref: str | None) -> None:
 
     with session.store() as store:
         found = _definition(session, store, target)
-        change = ref and references.set_references(store, found, ref, tell_rated(session))
+        change = references.set_references(store, found, ref, tell_rated(session)) if ref else None
         shown = references.shown_references(store, found)
     if session.is_json:
-        session.emit(_reference_document(found, shown) | (_change_document(change) if change else {}))
+        from assay.report.references import references_document
+
+        session.emit(references_document(found, shown, change))
         return
     from assay.report.references import reference_table
 
     if change:
         _print_change(session, change)
-    rows = [
-        (
-            f"{one.scope.benchmark}{' (simulated)' * one.scope.simulated}",
-            one.dimension,
-            one.quantity,
-            one.reference,
-        )
-        for one in shown
-    ]
-    session.console().print(reference_table(rows))
+    session.console().print(reference_table(shown))
     session.next(f"assay leaderboard --suite {found.name}", f"assay suite reference {target} --set RUN")
 
 
@@ -216,59 +199,7 @@ def _print_change(session: Session, change: ReferenceChange) -> None:
     if change.left_out:
         click.echo(f"Not measured by this run, so unchanged: {', '.join(change.left_out)}.")
     if change.ratings:
-        rows = [
-            (one.run_id, one.agent, one.benchmark, one.before, one.after) for one in change.ratings[:_LISTED]
-        ]
-        session.console().print(change_table(rows))
+        session.console().print(change_table(change.ratings[:_LISTED]))
         if len(change.ratings) > _LISTED:
             click.echo(f"({len(change.ratings) - _LISTED} more: --json)")
     click.echo()
-
-
-def _reference_document(suite: Suite, shown: list[ShownReference]) -> dict[str, Any]:
-    from assay.report.references import reference_document
-
-    return {
-        "suite": suite.name,
-        "version": suite.version,
-        "hash": suite.hash,
-        "references": [
-            {
-                "benchmark": one.scope.benchmark,
-                "hash": one.scope.hash,
-                "simulated": one.scope.simulated,
-                "dimension": one.dimension,
-                "quantity": one.quantity,
-                **(reference_document(one.reference) if one.reference else {"value": None, "source": None}),
-            }
-            for one in shown
-        ],
-    }
-
-
-def _change_document(change: ReferenceChange) -> dict[str, Any]:
-    return {
-        "set": change.run_id,
-        "rated_again": change.rated,
-        "changed_references": [
-            {
-                "benchmark": one.after.scope.benchmark,
-                "simulated": one.after.scope.simulated,
-                "quantity": one.after.quantity,
-                "before": one.before and one.before.value,
-                "after": one.after.reference and one.after.reference.value,
-            }
-            for one in change.references
-        ],
-        "changed_ratings": [
-            {
-                "run_id": one.run_id,
-                "agent": one.agent,
-                "benchmark": one.benchmark,
-                "before": dict(one.before),
-                "after": dict(one.after),
-            }
-            for one in change.ratings
-        ],
-        "benchmarks_left_out": list(change.left_out),
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Verdict
@@ -79,9 +80,7 @@ def metrics_document(found: Compared | Gate) -> dict[str, Any]:
             }
             for one in found.comparisons
         ],
-        "warnings": [
-            {"code": d.code, "message": d.message, "hint": d.hint, "trial": d.trial} for d in found.doubts
-        ],
+        "warnings": [asdict(doubt) for doubt in found.doubts],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from assay.model.rating import QUANTITIES
@@ -29,7 +30,7 @@ def all_pairs_document(
         "comparison_type": "multi_agent",
         **matrix_document(made),
         "runs": {ref: [run.id for run in report.runs] for ref, report in (sides or {}).items()},
-        "warnings": [{"code": d.code, "message": d.message, "hint": d.hint} for d in doubts],
+        "warnings": [asdict(doubt) for doubt in doubts],
     }
 
 

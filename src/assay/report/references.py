@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.model.rating import QUANTITIES, Ratings, ReferenceValue
@@ -12,6 +12,9 @@ from assay.units import seconds, significant, usd
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from assay.model import Suite
+    from assay.pipeline.references import ChangedRating, ReferenceChange, ShownReference
 
 _PER_SOLVED = " per solved case"
 
@@ -42,6 +45,57 @@ def reference_document(reference: ReferenceValue) -> dict[str, Any]:
         **({} if reference.run_id is None else {"run_id": reference.run_id}),
         **({} if reference.ended is None else {"date": reference.ended.isoformat()}),
         **({} if reference.origin is None else {"origin": reference.origin}),
+    }
+
+
+def references_document(
+    suite: Suite, shown: Iterable[ShownReference], change: ReferenceChange | None = None
+) -> dict[str, Any]:
+    """The references of a suite and, where they were just changed, what that changed."""
+    return {
+        "suite": suite.name,
+        "version": suite.version,
+        "hash": suite.hash,
+        "references": [
+            {
+                "benchmark": one.scope.benchmark,
+                "hash": one.scope.hash,
+                "simulated": one.scope.simulated,
+                "dimension": one.dimension,
+                "quantity": one.quantity,
+                **(reference_document(one.reference) if one.reference else {"value": None, "source": None}),
+            }
+            for one in shown
+        ],
+        **(_change_document(change) if change else {}),
+    }
+
+
+def _change_document(change: ReferenceChange) -> dict[str, Any]:
+    return {
+        "set": change.run_id,
+        "rated_again": change.rated,
+        "changed_references": [
+            {
+                "benchmark": one.after.scope.benchmark,
+                "simulated": one.after.scope.simulated,
+                "quantity": one.after.quantity,
+                "before": one.before and one.before.value,
+                "after": one.after.reference and one.after.reference.value,
+            }
+            for one in change.references
+        ],
+        "changed_ratings": [
+            {
+                "run_id": one.run_id,
+                "agent": one.agent,
+                "benchmark": one.benchmark,
+                "before": dict(one.before),
+                "after": dict(one.after),
+            }
+            for one in change.ratings
+        ],
+        "benchmarks_left_out": list(change.left_out),
     }
 
 
@@ -78,18 +132,19 @@ def _is_used(ratings: Ratings, name: str) -> bool:
     return rating.basis != "free"
 
 
-def reference_table(rows: Iterable[tuple[str, str, str, ReferenceValue | None]]) -> Table:
-    """Rows of benchmark, dimension, quantity and reference."""
+def reference_table(references: Iterable[ShownReference]) -> Table:
     table = new_table()
     for title in ("Benchmark", "Dimension", "Reference", "From"):
         table.add_column(title, overflow="fold")
     shown = ""
-    for benchmark, dimension, quantity, reference in rows:
+    for one in references:
+        benchmark = f"{one.scope.benchmark}{' (simulated)' * one.scope.simulated}"
+        quantity, reference = one.quantity, one.reference
         value = f"{NOTHING} ({quantity})" if reference is None else quantity_text(quantity, reference.value)
         source = "nothing yet" if reference is None else str(reference)
         table.add_row(
             literal("" if benchmark == shown else benchmark),
-            literal(dimension),
+            literal(one.dimension),
             literal(value),
             literal(source, "dim" if reference is None else ""),
         )
@@ -97,15 +152,12 @@ def reference_table(rows: Iterable[tuple[str, str, str, ReferenceValue | None]])
     return table
 
 
-def change_table(
-    rows: Iterable[tuple[str, str, str, Mapping[str, float | None], Mapping[str, float | None]]],
-) -> Table:
-    """Rows of run, agent, benchmark, and the ratings before and after."""
-    changed = list(rows)
+def change_table(changed: Sequence[ChangedRating]) -> Table:
+    """A row for each trial, with the ratings that differ for any of them."""
     shown = [
         name
         for name in ("overall", *dict.fromkeys(QUANTITIES.values()))
-        if any(before.get(name) != after.get(name) for *_, before, after in changed)
+        if any(one.before.get(name) != one.after.get(name) for one in changed)
     ]
     table = new_table()
     table.add_column("Run", no_wrap=True)
@@ -113,9 +165,9 @@ def change_table(
         table.add_column(title, overflow="fold")
     for name in shown:
         table.add_column(name.capitalize(), justify="right", no_wrap=True)
-    for run_id, agent, benchmark, before, after in changed:
-        changes = [_change(before.get(name), after.get(name)) for name in shown]
-        table.add_row(literal(run_id), literal(agent), literal(benchmark), *map(literal, changes))
+    for one in changed:
+        changes = [_change(one.before.get(name), one.after.get(name)) for name in shown]
+        table.add_row(literal(one.run_id), literal(one.agent), literal(one.benchmark), *map(literal, changes))
     return table
 
 

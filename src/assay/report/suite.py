@@ -17,6 +17,8 @@ from assay.units import count
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from assay.analysis.health import SuiteHealth
+
 COLUMNS = ("Benchmark", "Test type", "Experiment", "Cases", "Scorers", "Dataset", "Leads with")
 
 
@@ -70,6 +72,25 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
         },
         "limits": asdict(benchmark.limits),
         "hash": benchmark.hash,
+    }
+
+
+def health_document(health: SuiteHealth) -> dict[str, Any]:
+    return {
+        "suite": health.suite,
+        "cases": health.cases,
+        "sound": health.is_sound,
+        "unchecked": health.unchecked,
+        "faults": [
+            {
+                "code": fault.code,
+                "benchmark": fault.benchmark,
+                "cases": list(fault.cases),
+                "message": fault.message,
+                "severe": fault.is_severe,
+            }
+            for fault in health.faults
+        ],
     }
 
 
