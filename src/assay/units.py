@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 Seconds = float
 Bytes = int
@@ -120,6 +121,16 @@ def counted(value: float, thing: str) -> str:
     ('1 request', '1,200 requests')
     """
     return f"{count(value)} {thing}" if round(value) == 1 else f"{count(value)} {thing}s"
+
+
+def and_list(names: Sequence[str], most: int | None = None) -> str:
+    """
+    >>> and_list([]), and_list(["a"]), and_list(["a", "b", "c"]), and_list(list("abcdef"), most=4)
+    ('', 'a', 'a, b and c', 'a, b, c, d and 2 more')
+    """
+    left = len(names) - most if most is not None else 0
+    shown = [*names[:most], f"{left} more"] if left > 0 else list(names)
+    return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -15,6 +15,7 @@ from assay.model import Comparison, Report, Run, TrialReport, Verdict
 from assay.model.rating import DIMENSIONS
 from assay.model.showdown import Showdown
 from assay.model.standing import Contender
+from assay.units import and_list
 
 _NAMED = 3
 Sides = tuple[str, str]
@@ -71,10 +72,10 @@ def _mixed(pairs: Sequence[tuple[TrialReport, TrialReport]]) -> str:
 
 def _unscored(sides: Sequence[Contender]) -> str:
     """Why nobody wins where nothing of a side could be scored; empty where both have scores."""
-    told = [f"of '{one.agent}' on {_listed(one.unscored)}" for one in sides if one.unscored]
+    told = [f"of '{one.agent}' on {and_list(one.unscored)}" for one in sides if one.unscored]
     if not told:
         return ""
-    return f"Nothing could be scored {_listed(told)}, because scoring failed: neither can be called better than the other."
+    return f"Nothing could be scored {and_list(told)}, because scoring failed: neither can be called better than the other."
 
 
 def contender(trials: Sequence[TrialReport]) -> Contender:
@@ -157,17 +158,17 @@ def _choice(found: Showdown, comparisons: Sequence[Comparison]) -> str:
     if found.winner is not None:
         a, b = found.ratings["overall"]
         loser = found.a if found.winner == found.b else found.b
-        but = f", though '{loser}' is better in {_listed(ahead[loser])}" if ahead[loser] else ""
+        but = f", though '{loser}' is better in {and_list(ahead[loser])}" if ahead[loser] else ""
         return (
-            f"Prefer '{found.winner}': better in {_listed(ahead[found.winner])}, and overall "
+            f"Prefer '{found.winner}': better in {and_list(ahead[found.winner])}, and overall "
             f"({max(a, b):.3f} to {min(a, b):.3f}){but}."
         )
     judged = [one for one in comparisons if one.verdict]
     if judged and all(one.verdict is Verdict.SAME for one in judged) and not any(ahead.values()):
-        return f"'{found.a}' and '{found.b}' are the same in {_listed(_metric_names(judged))}."
+        return f"'{found.a}' and '{found.b}' are the same in {and_list(_metric_names(judged))}."
     if not any(ahead.values()):
         return f"Nothing tells '{found.a}' and '{found.b}' apart: take the one that is easier to keep, or run more cases."
-    parts = [f"'{who}' is better in {_listed(names)}" for who, names in ahead.items() if names]
+    parts = [f"'{who}' is better in {and_list(names)}" for who, names in ahead.items() if names]
     return f"Neither is certainly better overall: {'; '.join(parts)}. Choose by what matters to you."
 
 
@@ -183,11 +184,3 @@ def _strengths(who: str, found: Showdown, comparisons: Sequence[Comparison]) -> 
 
 def _metric_names(comparisons: Sequence[Comparison]) -> list[str]:
     return list(dict.fromkeys(one.metric.name for one in comparisons))
-
-
-def _listed(names: Sequence[str]) -> str:
-    """
-    >>> _listed(["score"]), _listed(["score", "seconds", "usd"])
-    ('score', 'score, seconds and usd')
-    """
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

@@ -14,6 +14,7 @@ from assay.report.leads import board_sentence
 from assay.report.references import used_references
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
 from assay.report.sides import print_sides
+from assay.units import and_list
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -113,7 +114,7 @@ def legend_lines(board: Leaderboard) -> Iterator[str]:
     rows = (*board.standings, *board.simulated)
     if any(row.is_pareto for row in rows) and len(rows) > 1:
         axes = [_QUALITY[name] for name in board.pareto]
-        yield f"◆ nobody else has better figures in {', '.join(axes[:-1])} and {axes[-1]} together"
+        yield f"◆ nobody else has better figures in {and_list(axes)} together"
     for row in rows:
         if row.dominated_by:
             yield f"{row.contender.agent} is dominated by {', '.join(row.dominated_by)}"

@@ -9,7 +9,7 @@ from assay.model.standing import Across, Contender, Duel, Matrix, MatrixRow, Ove
 from assay.report.board import legend_lines
 from assay.report.contests import rating_text
 from assay.report.figures import NOTHING
-from assay.report.leads import and_list, board_sentence, leaders_text
+from assay.report.leads import board_sentence, leaders_text, names_text
 from assay.report.page import Cell, Page, PageSection, Table
 
 _NAMED = 5
@@ -157,7 +157,7 @@ def _best_in(made: Matrix) -> list[str]:
         for name, place in row.places.items():
             if name != "overall" and place.best == place.worst == 1:
                 alone.setdefault(row.contender.agent, []).append(name)
-    return [f"{agent} is certainly first in {and_list(names)}." for agent, names in alone.items()]
+    return [f"{agent} is certainly first in {names_text(names)}." for agent, names in alone.items()]
 
 
 def _matrix_sections(made: Matrix) -> list[PageSection]:
@@ -199,7 +199,7 @@ def _duels(duels: Sequence[Duel]) -> Table:
             [
                 Cell(f"{duel.a} – {duel.b}"),
                 *(
-                    Cell(and_list(names), tone=tone) if names else Cell(NOTHING, tone="quiet")
+                    Cell(names_text(names), tone=tone) if names else Cell(NOTHING, tone="quiet")
                     for names, tone in ((duel.won, ""), (duel.lost, ""), (duel.undecided, "quiet"))
                 ),
             ]

@@ -10,7 +10,7 @@ from assay.model.showdown import Course, Showdown
 from assay.report.change import change_text, sides_name
 from assay.report.console_showdown import flips_text, overall_text
 from assay.report.figures import NOTHING
-from assay.report.leads import and_list
+from assay.report.leads import names_text
 from assay.report.page import Cell, Page, PageSection, Table
 from assay.report.sides import side_lines
 from assay.units import count, show, significant
@@ -49,7 +49,7 @@ def _verdict(found: Compared) -> str:
         won = [one.winner for one in found.showdowns if one.winner]
         return f"{len(won)} of {len(found.showdowns)} agents differ for certain"
     parts = [
-        f"{verdict.value} in {and_list(list(dict.fromkeys(one.metric.name for one in alike)))}"
+        f"{verdict.value} in {names_text(list(dict.fromkeys(one.metric.name for one in alike)))}"
         for verdict in (Verdict.WORSE, Verdict.BETTER)
         if (alike := [one for one in found.comparisons if one.verdict is verdict])
     ]
@@ -152,6 +152,6 @@ def history_page(courses: Sequence[Course], sides: Sequence[str]) -> Page:
         if changed
         else "Nothing changed for certain",
         is_certain=bool(changed),
-        reasons=[f"{and_list(told)}."] if told else [],
+        reasons=[f"{names_text(told)}."] if told else [],
         sections=[PageSection("Over time", [table], notes=steps)],
     )

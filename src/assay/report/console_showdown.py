@@ -10,7 +10,7 @@ from assay.model.showdown import Course, Flips, Showdown
 from assay.report.console import print_comparisons
 from assay.report.screen import bullet, literal, new_table
 from assay.report.sides import print_sides
-from assay.units import count, counted, percent, show, without_dust
+from assay.units import and_list, count, counted, percent, show, without_dust
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,7 +72,7 @@ def overall_text(found: Showdown) -> str:
     parts = [name for name in found.ratings if name != "overall"]
     if "overall" not in found.ratings:
         return "no overall rating: of one side nothing could be scored, because scoring failed"
-    text = f"overall here is made of {' and '.join([', '.join(parts[:-1]), *parts[-1:]] if parts[1:] else parts)}"
+    text = f"overall here is made of {and_list(parts)}"
     them = "it" if len(found.left_out) == 1 else "them"
     return (
         f"{text}; left out, as not both are rated on {them}: {', '.join(found.left_out)}"

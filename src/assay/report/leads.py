@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from assay.model import Report
 from assay.model.standing import Lead, Leaderboard, Standing
+from assay.units import and_list
 
 _NAMED = 4
 _GROUPS = 4
@@ -39,16 +40,12 @@ def leaders_text(leaders: Sequence[str]) -> str:
     >>> leaders_text(["a"]), leaders_text(["a", "b"])
     ('a leads', 'a and b are tied')
     """
-    return f"{leaders[0]} leads" if len(leaders) == 1 else f"{and_list(leaders)} are tied"
+    return f"{leaders[0]} leads" if len(leaders) == 1 else f"{names_text(leaders)} are tied"
 
 
-def and_list(names: Sequence[str]) -> str:
-    """
-    >>> and_list(["a"]), and_list(["a", "b", "c"]), and_list(list("abcdef"))
-    ('a', 'a, b and c', 'a, b, c, d and 2 more')
-    """
-    shown = [*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+def names_text(names: Sequence[str]) -> str:
+    """The first few by name, and how many more there are."""
+    return and_list(names, most=_NAMED)
 
 
 def lead_sentence(lead: Lead) -> str:
@@ -89,10 +86,10 @@ def reason_text(lead: Lead) -> str:
     """
     first, second, *_ = lead.scores
     if lead.ahead_in and lead.behind_in:
-        return f"{first} is better than {second} in {and_list(lead.ahead_in)}, and worse in {and_list(lead.behind_in)}."
+        return f"{first} is better than {second} in {names_text(lead.ahead_in)}, and worse in {names_text(lead.behind_in)}."
     if lead.ahead_in or lead.behind_in:
         word, names = ("better", lead.ahead_in) if lead.ahead_in else ("worse", lead.behind_in)
-        return f"{first} is {word} than {second} in {and_list(names)}; nothing else tells them apart."
+        return f"{first} is {word} than {second} in {names_text(names)}; nothing else tells them apart."
     return f"In no single dimension is {first} certainly better or worse than {second}."
 
 
@@ -126,7 +123,7 @@ def _group_text(group: Sequence[Standing]) -> str:
         return f"then {names[0]}"
     # Of three agents the first may be better than the last, and the one between them apart from neither.
     is_tie = len({(row.best_rank, row.worst_rank) for row in group}) == 1
-    return f"{and_list(names)} are {'tied' if is_tie else 'not all apart'}"
+    return f"{names_text(names)} are {'tied' if is_tie else 'not all apart'}"
 
 
 def _names(rows: Sequence[Standing]) -> list[str]:
