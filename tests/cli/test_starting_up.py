@@ -54,7 +54,15 @@ def test_the_probe_sees_what_is_loaded(tmp_path: Path) -> None:
 
 def test_a_worker_of_code_loads_neither_heavy_packages_nor_ratings() -> None:
     unwanted = (*HEAVY, "datetime", "logging", "assay.model.rating")
-    code = f"import sys, assay.execute.worker; print([name for name in {unwanted} if name in sys.modules])"
+    modules = "assay.execute.worker, assay.execute.attempt"
+    code = f"import sys, {modules}; print([name for name in {unwanted} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_worker_of_agents_loads_no_heavy_package() -> None:
+    modules = "assay.execute.worker, assay.execute.attempt, assay.execute.asked, assay.builtin.scorers.exact"
+    code = f"import sys, {modules}; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -13,8 +13,7 @@ from assay.execute.pulse import Pulse, Stage
 from assay.execute.told import summary
 from assay.model import Batch, Job
 from assay.plugin import lookup
-from assay.plugin.experiment import Experiment, ExperimentContext
-from assay.plugin.params import experiment_class
+from assay.plugin.experiment import Experiment, ExperimentContext, experiment_class
 
 
 def has_teardown(job: Job) -> bool:

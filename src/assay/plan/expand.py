@@ -27,8 +27,9 @@ from assay.plan.question import asking, question_problems
 from assay.plan.sweep import Point, as_text, count, points
 from assay.plugin import lookup
 from assay.plugin.agent import BadAgent
+from assay.plugin.experiment import experiment_class
 from assay.plugin.instrument import NotMeasurable
-from assay.plugin.params import checked, experiment_class, is_axis, is_experiment, param_model
+from assay.plugin.params import checked, is_axis, is_experiment, param_model
 from assay.spec.files import matching, rooted
 from assay.spec.load import Located, Origin, Spec
 from assay.spec.schema import Entry, IterationsSection, LimitsSection, UntilSection

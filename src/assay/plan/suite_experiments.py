@@ -13,7 +13,8 @@ from assay.model.metric import KNOWN_METRICS
 from assay.plan.expand import instrument_mistakes, trials_of_entry
 from assay.plan.sweep import Point
 from assay.plugin import lookup
-from assay.plugin.params import checked, experiment_class
+from assay.plugin.experiment import experiment_class
+from assay.plugin.params import checked
 from assay.spec.document import Document
 from assay.spec.load import Located, Origin
 from assay.spec.schema import Entry

@@ -89,3 +89,8 @@ class Experiment:
         that is declared with @staticmethod runs then in a new process, with the context alone: `params` and `run_dir` are
         those of the trial, `extras` are empty. Otherwise the report says that teardown did not run.
         """
+
+
+def experiment_class(member: Any) -> Any:
+    """The experiment behind a looked-up member: a class, or the function that a benchmark measures."""
+    return getattr(member, "experiment", member)

@@ -23,6 +23,7 @@ from pydantic_core import PydanticSerializationError
 
 from assay.errors import PlanError, known_names
 from assay.plugin.documentation import documentation_of
+from assay.plugin.experiment import experiment_class
 from assay.plugin.faults import problem_and_hint
 
 
@@ -31,11 +32,6 @@ class ParamMistake:
     name: str
     problem: str
     hint: str = ""
-
-
-def experiment_class(member: Any) -> Any:
-    """The experiment behind a looked-up member: a class, or the function that a benchmark measures."""
-    return getattr(member, "experiment", member)
 
 
 def is_experiment(member: Any) -> bool:
