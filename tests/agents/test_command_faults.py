@@ -32,7 +32,7 @@ def _misbehaving(tmp_path: Path, what: str, concurrency: int = 1, **options: obj
 
 
 INVALID = {
-    "garbage": ("print('what?', flush=True)", "not JSON: 'what\\?'"),
+    "garbage": ("print('what?', flush=True)", "not JSON: 'what\\?'.*\"output\".*plain: true"),
     "a list": ("print('[1]', flush=True)", "must be a JSON object"),
     "another id": ("say(id='77', output=1)", "answered request '77', but was asked"),
     "no id": ("say(output=1)", "no 'id'"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
+from tests.command import AssayInline
 from tests.report.suites import CLOUD, EXACT, GREEDY, TINY, Made, benchmark, cases, suite_report, talks
 
 from assay.analysis.leaderboard import leaderboard
@@ -64,6 +66,31 @@ def test_a_difference_of_ratings_is_never_said_to_exceed_one():
     agents = Made("quick", 0.5, 0.001), Made("slow", 0.5, 0.9)
     (lead,) = suite_report(agents=agents, benchmarks=(benchmark("few", cases(2)),), repetitions=2).leads
     assert (lead.low, lead.high) == (-1, 1)
+
+
+def test_equal_differences_on_few_cases_are_not_shown_as_an_interval_of_zero_width(
+    assay_inline: AssayInline,
+) -> None:
+    suite = {
+        "suite": "few",
+        "agents": [{"name": "right", "type": "oracle"}, {"name": "silent", "type": "nop"}],
+        "benchmarks": [
+            {
+                "id": "echo",
+                "cases": [{"id": str(number), "input": "?", "expected": "yes"} for number in range(9)],
+                "scorer": "exact",
+                "rubric": {
+                    "weights": {"accuracy": 1, "speed": 0, "efficiency": 0, "cost": 0, "reliability": 0}
+                },
+            }
+        ],
+    }
+    (assay_inline.folder / "few.yaml").write_text(json.dumps(suite))
+
+    (lead,) = assay_inline("run", "few.yaml", "--json").json["leads"]
+
+    assert lead["margin"] == 1
+    assert lead["margin_interval"] is None
 
 
 def test_each_benchmark_has_its_own_verdict_and_the_suite_one_of_both():

@@ -151,12 +151,12 @@ def _failures(trial: TrialReport) -> Iterator[Doubt]:
     if not missing:
         return
     told = ", ".join(f"{count(number)} {status}" for status, number in missing.items())
-    yield Doubt(
-        "failures",
-        f"{count(total - trial.ok)} of {count(total)} measured executions were not ok ({told}).{_first_error(trial)}",
-        "" if trial.ok else "There is nothing to estimate from.",
-        trial.name,
-    )
+    message = f"{count(total - trial.ok)} of {count(total)} measured executions were not ok ({told}).{_first_error(trial)}"
+    if trial.ok:
+        yield Doubt("failures", message, "", trial.name)
+    else:
+        ended = message if message.endswith((".", "!", "?")) else f"{message}."
+        yield Doubt("failures", ended, "There is nothing to estimate from.", trial.name)
 
 
 def _first_error(trial: TrialReport) -> str:

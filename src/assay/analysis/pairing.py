@@ -102,7 +102,8 @@ class Pairing:
     def difference(self, a: int, b: int, dimensions: Sequence[str]) -> Difference | None:
         """How far the rating of `a` is above that of `b` on what both did, with its 95 % interval over cases.
 
-        The interval is never narrower than what the machine may explain. None where they share no benchmark.
+        The interval is never narrower than what the machine may explain. If all cases differ by the same amount, there is no
+        interval: a width of zero would claim more certainty than a few cases have. None where they share no benchmark.
         """
         pairs = [group.values(dimensions)[[a, b]] for group in self._groups]
         known = [float(pair[0] - pair[1]) for pair in pairs if not np.isnan(pair).any()]
@@ -119,7 +120,7 @@ class Pairing:
         quantile = t_quantile(1 - ALPHA / 2, max(1, int(error2**2 / spread))) if spread else 0.0
         by_machine = float(np.nan_to_num(self._by_rounds(dimensions)[a, b])) / len(known)
         half = max(quantile * float(np.sqrt(error2)) / len(parts), by_machine)
-        return Difference(gap, gap - half, gap + half)
+        return Difference(gap, gap - half, gap + half) if half else Difference(gap, None, None)
 
     def error(self, contender: int, dimensions: Sequence[str]) -> float:
         """Standard error of a contender's own mean over benchmarks, as far as its cases show it."""

@@ -94,7 +94,7 @@ def print_needs(needs: Sequence[Need], console: Console) -> None:
     table.add_column("Metric", no_wrap=True)
     unit = _UNITS[needs[0].unit] if len({need.unit for need in needs}) == 1 else "Units"
     done = "Executions" if console.width >= NARROW else "Exec."
-    for title in ("To find", f"{unit} there", "needed", "or times each", done, "Time", "Cost"):
+    for title in ("Effect", f"{unit} now", "Needed", "or repeats", done, "Time", "Cost"):
         table.add_column(title, justify="right")
     for need in needs:
         table.add_row(

@@ -21,6 +21,9 @@ LONGEST_WAIT = 0.1
 MOMENT = 0.005
 _GRACE_SECONDS = 1.0
 _ANSWERING = frozenset(("output", "error", "tool_calls"))
+_EXPECTED = (
+    'Expected a line such as {"id": "1", "output": "…"}; for plain text, set mode: once and plain: true'
+)
 
 
 class Wait(Enum):
@@ -116,7 +119,7 @@ def in_lines(talk: Talk) -> Dialogue:
     while data := (yield from talk.heard()):
         found = lines.feed(data, perf_counter())
         for place, (line, at) in enumerate(found, 1):
-            document = _object(decoded(line))
+            document = _message(decoded(line))
             if _is_late(document, talk):
                 talk.expect_soon()
             elif "delta" in document:
@@ -129,6 +132,14 @@ def in_lines(talk: Talk) -> Dialogue:
     yield from _fail(
         talk, "in the middle of an answer" if pieces or lines.finish() else "instead of answering"
     )
+
+
+def _message(text: str) -> dict[str, Any]:
+    """The object of a line; an error shows what a line should look like and how to run a program that writes plain text."""
+    try:
+        return _object(text)
+    except InvalidAnswer as problem:
+        raise InvalidAnswer(f"{problem}. {_EXPECTED}") from None
 
 
 def _object(text: str) -> dict[str, Any]:
