@@ -183,6 +183,19 @@ def test_a_gate_and_a_comparison_say_that_executions_are_unscored(assay_inline: 
     assert "unscored" in codes(compared)
 
 
+def test_a_gate_fails_when_scoring_fails_that_worked_in_the_baseline(assay_inline: AssayInline) -> None:
+    run(assay_inline, ["exact", "own.py:boom_on_zero"], numbers(4)[1:])
+    assay_inline("baseline", "set", "main", "last")
+    assay_inline.write("own.py", SCORERS.replace('output == "0"', "True"))
+    assay_inline("run", "s.yaml", "-q")
+    done = assay_inline("gate", "--json", "--junit", "gate.xml", "--markdown", "gate.md")
+    gate = json.loads(done.out)
+    assert (done.code, gate["passed"], gate["unscored"]) == (1, False, ["b · echo"])
+    assert 'type="unscored"' in (assay_inline.folder / "gate.xml").read_text()
+    assert "scoring failed" in (assay_inline.folder / "gate.md").read_text()
+    assert assay_inline("gate", "--metric", "seconds").code == 0
+
+
 def test_a_judge_that_cannot_be_reached_is_found_in_the_first_seconds(assay_inline: AssayInline) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

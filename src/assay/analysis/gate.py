@@ -63,6 +63,15 @@ def compare_within(
     )
 
 
+def unscored_trials(a: Report, b: Report) -> tuple[str, ...]:
+    """Trials that were scored in A and of which scoring failed in B: nobody knows whether those got worse."""
+    return tuple(
+        second.name
+        for first, second in matching_trials(a, b)
+        if second.is_scoring_failed and not first.is_scoring_failed
+    )
+
+
 def broken_trials(a: Report, b: Report) -> tuple[str, ...]:
     """Trials that worked in A and of which every execution of B went wrong."""
     return tuple(second.name for first, second in matching_trials(a, b) if is_broken(first, second))

@@ -120,5 +120,5 @@ def _guilty(found: Gate) -> str:
     """The agent of the first trial that got worse."""
     from assay.model import Verdict
 
-    worse = {*found.broken, *(one.trial_b for one in found.judged(Verdict.WORSE))}
+    worse = {*found.broken, *found.unscored, *(one.trial_b for one in found.judged(Verdict.WORSE))}
     return next(trial.stored.trial.agent.name for trial in found.b.trials if trial.name in worse)

@@ -219,6 +219,8 @@ class Gate:
     comparisons: tuple[Comparison, ...]
     broken: tuple[str, ...] = ()
     """Trials that worked in the baseline and have not one ok execution now."""
+    unscored: tuple[str, ...] = ()
+    """Trials that were scored in the baseline and of which scoring failed on most executions now."""
     unjudged: tuple[str, ...] = ()
     """Metrics without a verdict: nobody asked about them, or said whether lower or higher is better."""
     flips: tuple[Flips, ...] = ()
@@ -235,4 +237,4 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        return not (self.broken or self.judged(Verdict.WORSE))
+        return not (self.broken or self.unscored or self.judged(Verdict.WORSE))

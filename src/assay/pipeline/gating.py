@@ -11,7 +11,14 @@ from assay.analysis.completion import COMPLETION, inner_name, outer_name, with_c
 from assay.analysis.family import default_family, judgeable
 from assay.analysis.flips import flips_between
 from assay.analysis.floor import excused, replicated, steadied
-from assay.analysis.gate import Tolerances, broken_trials, compare_within, family_of, shared_metrics
+from assay.analysis.gate import (
+    Tolerances,
+    broken_trials,
+    compare_within,
+    family_of,
+    shared_metrics,
+    unscored_trials,
+)
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.treatment import differing_params
 from assay.analysis.verdict import Floors
@@ -57,6 +64,7 @@ def gated(
         b=b,
         comparisons=comparisons,
         broken=broken,
+        unscored=unscored_trials(a, b) if not asked or "score" in asked else (),
         flips=tuple(flips_between(*pair) for pair in matching_trials(a, b) if pair[1].ratings is not None),
         unjudged=tuple(name for name in shared if name not in chosen) if not metrics else (),
         doubts=(

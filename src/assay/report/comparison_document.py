@@ -122,6 +122,7 @@ def gate_document(found: Gate) -> dict[str, Any]:
         "run_id": found.b.run.id,
         "counts": {verdict.value: len(found.judged(verdict)) for verdict in Verdict},
         "broken": list(found.broken),
+        "unscored": list(found.unscored),
         "flips": [_flips(flips) for flips in found.flips],
         "unjudged": list(found.unjudged),
     }

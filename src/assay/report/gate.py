@@ -38,6 +38,8 @@ def print_gate(gate: Gate, console: Console) -> None:
     console.print()
     for name in gate.broken:
         console.print(bullet("✗", broken_text(name), "red"))
+    for name in gate.unscored:
+        console.print(bullet("✗", unscored_text(name), "red"))
     for flips in gate.flips:
         if flips.lost:
             console.print(bullet("✗", lost_text(flips), "red"))
@@ -71,6 +73,7 @@ def _verdict(gate: Gate) -> str:
     if not gate.passed:
         parts = [f"{worse} of {_comparisons(gate)} got worse"] if worse else []
         parts += [f"{len(gate.broken)} no longer work{'s' * (len(gate.broken) == 1)}"] if gate.broken else []
+        parts += [f"scoring failed in {counted(len(gate.unscored), 'trial')}"] if gate.unscored else []
         return f"Gate failed: {', '.join(parts)}"
     if unsure:
         return f"Gate passed: nothing is proved to be worse; {unsure} of {_comparisons(gate)} unsure"
@@ -118,6 +121,10 @@ def sides_text(gate: Gate) -> str:
 
 def broken_text(name: str) -> str:
     return f"{name}: worked in the baseline; now not one execution is ok"
+
+
+def unscored_text(name: str) -> str:
+    return f"{name}: scored in the baseline; now scoring failed on most executions, so nobody knows whether it got worse"
 
 
 def open_questions(gate: Gate) -> list[str]:

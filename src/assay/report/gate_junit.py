@@ -8,14 +8,18 @@ from xml.etree import ElementTree
 from assay.model import Comparison, Verdict
 from assay.model.regression import Gate
 from assay.report.change import change_text, sides_name, tolerance_text
-from assay.report.gate import broken_text, headline
+from assay.report.gate import broken_text, headline, unscored_text
 from assay.units import show
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def gate_junit(gate: Gate) -> str:
-    cases = [*(_broken(name) for name in gate.broken), *(_case(one) for one in gate.verdicts)]
+    cases = [
+        *(_failure(name, "executions", broken_text(name), "broken") for name in gate.broken),
+        *(_failure(name, "scoring", unscored_text(name), "unscored") for name in gate.unscored),
+        *(_case(one) for one in gate.verdicts),
+    ]
     counts = {
         "tests": len(cases),
         "failures": sum(case.find("failure") is not None for case in cases),
@@ -39,9 +43,9 @@ def _texts(counts: dict[str, int]) -> dict[str, str]:
     return {name: str(number) for name, number in counts.items()}
 
 
-def _broken(name: str) -> ElementTree.Element:
-    case = _element("testcase", "", classname=name, name="executions", time="0")
-    case.append(_element("failure", "", message=broken_text(name), type="broken"))
+def _failure(trial: str, name: str, message: str, kind: str) -> ElementTree.Element:
+    case = _element("testcase", "", classname=trial, name=name, time="0")
+    case.append(_element("failure", "", message=message, type=kind))
     return case
 
 

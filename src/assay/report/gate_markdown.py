@@ -16,6 +16,7 @@ from assay.report.gate import (
     open_questions,
     rest_text,
     sides_text,
+    unscored_text,
     won_text,
 )
 from assay.report.marking import fenced, table, text
@@ -33,6 +34,7 @@ def gate_markdown(gate: Gate) -> str:
         f"## {'✅' if gate.passed else '❌'} {text(headline(gate))}",
         text(sides_text(gate)),
         "\n".join(f"- ❌ {text(broken_text(name))}" for name in gate.broken),
+        "\n".join(f"- ❌ {text(unscored_text(name))}" for name in gate.unscored),
         "\n".join(f"- ❌ {text(lost_text(flips))}" for flips in gate.flips if flips.lost),
         "\n".join(f"- 🎉 {text(won_text(flips))}" for flips in gate.flips if flips.won),
         _table(changed) if changed else "",
