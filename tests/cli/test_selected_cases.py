@@ -58,3 +58,9 @@ def test_showing_a_case_or_trial_that_the_run_does_not_have_is_refused(desk):
     assert "Did you mean 'faq-02'?" in desk("show", "last", "--case", "faq-20").refusal
     assert "faq-01" in desk("show", "last", "--case", "zzz").refusal
     assert "b · nop" in desk("show", "last", "--trial", "b · nope").refusal
+
+
+def test_executions_are_refused_without_json(desk):
+    desk("run", "suite.yaml", "--json")
+    assert "--json" in desk("show", "last", "--executions").refusal
+    assert desk("show", "last", "--executions", "--json").json["trials"][0]["iteration_metrics"]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 @common
 def show(session: Session, ref: str, trial: str | None, case: str | None, executions: bool) -> None:
     """Show results with intervals, warnings and the environment of RUN: an id, a prefix of one, `last`, or @BASELINE."""
+    if executions and not session.is_json:
+        raise click.UsageError("--executions belongs to --json.")
     from assay.pipeline import reporting
     from assay.report.console import print_report
     from assay.report.document import run_document
