@@ -347,3 +347,11 @@ def test_a_refusal_has_no_other_exception_in_its_traceback(project: Path) -> Non
     with pytest.raises(assay.PlanError) as refused:
         assay.run(cases=CASES, agents=lambda question: "2", scorer="exact")
     assert refused.value.__context__ is None
+
+
+def test_a_result_prints_no_wider_than_the_terminal(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
+
+    text = str(assay.run("suite.yaml", agents=["right"], repetitions=2))
+
+    assert max(len(line) for line in text.splitlines()) <= 72

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.command import AssayInline
 
@@ -400,3 +402,23 @@ def test_only_score_seconds_and_cost_have_a_verdict_unless_others_are_asked_for(
     (asked,) = assay_inline("compare", "last", "last", "--metric", "score.f1", "--json").json["comparisons"]
     assert asked["verdict"] == "same"
     assert "--metric score.f1" in " ".join(assay_inline("compare", "last", "last").out.split())
+
+
+def test_cases_with_equal_scores_are_the_same_whatever_the_number_of_repetitions(
+    assay_inline: AssayInline,
+) -> None:
+    cases = [{"id": f"c{number}", "input": "?", "expected": "yes"} for number in range(8)]
+    suite = {
+        "suite": "sure",
+        "agents": [{"name": "ideal", "type": "oracle"}],
+        "benchmarks": [{"id": "b", "cases": cases}],
+    }
+    (assay_inline.folder / "sure.yaml").write_text(json.dumps(suite))
+    runs = [
+        assay_inline("run", "sure.yaml", "--repetitions", many, "--json").json["run_id"]
+        for many in ("2", "3")
+    ]
+
+    (score,) = assay_inline("compare", *runs, "--metric", "score", "--json").json["comparisons"]
+
+    assert (score["a"], score["b"], score["verdict"]) == (1, 1, "same")

@@ -54,12 +54,20 @@ class Observed:
         return group_medians(self.values, self.processes)
 
     def has_same_values_as(self, other: Observed) -> bool:
-        """Whether each process, or case, has the same values on both sides, in whatever order."""
-        if self.unit != other.unit or self.values.size != other.values.size:
+        """Whether each process, or case, has the same values on both sides, in whatever order.
+
+        Where the values of every process, or case, are all equal, the number of repetitions does not matter.
+        """
+        if self.unit != other.unit:
             return False
-        mine, theirs = (np.lexsort((side.values, side.processes)) for side in (self, other))
-        return np.array_equal(self.processes[mine], other.processes[theirs]) and np.array_equal(
-            self.values[mine], other.values[theirs]
+        if self.values.size != other.values.size:
+            mine, theirs = (
+                np.unique(np.stack((side.processes, side.values)), axis=1) for side in (self, other)
+            )
+            return mine.shape[1] == self.process_count and np.array_equal(mine, theirs)
+        first, second = (np.lexsort((side.values, side.processes)) for side in (self, other))
+        return np.array_equal(self.processes[first], other.processes[second]) and np.array_equal(
+            self.values[first], other.values[second]
         )
 
     def thinned(self, most: int) -> Observed:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import MissingExtra
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 Print = Callable[["Console"], None]
 _WIDTH = 110
+"""The widest that results print; a narrower terminal has its own width."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -166,7 +168,8 @@ def _text(show: Print) -> str:
     from rich.console import Console
 
     file = io.StringIO()
-    show(Console(file=file, width=_WIDTH, highlight=False, color_system=None))
+    width = min(_WIDTH, get_terminal_size((_WIDTH, 24)).columns)
+    show(Console(file=file, width=width, highlight=False, color_system=None))
     return file.getvalue().rstrip()
 
 
