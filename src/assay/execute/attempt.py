@@ -14,7 +14,7 @@ from assay.execute.enough import Enough
 from assay.execute.patience import Patience
 from assay.execute.pulse import Pulse, Stage
 from assay.execute.subject import INTERRUPTED, Subject, blamed
-from assay.execute.teardown import tear_down
+from assay.execute.teardown import can_run_alone, tidy_up
 from assay.execute.told import told
 from assay.model import Artifact, Batch, Execution, Isolation, Job, Phase, Status, Stretch
 from assay.plugin.experiment import ExperimentContext
@@ -26,8 +26,8 @@ def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = N
     """Carry out a job, yielding each execution as it ends; whatever happens, teardown runs."""
     pulse = pulse or Pulse()
     read_log = read_log or _nothing_printed
-    if job.is_teardown:
-        yield from tear_down(job, pulse)
+    if job.is_after_death:
+        yield from tidy_up(job, pulse)
         return
     if job.agent is not None:
         # Code experiments are spared the event loop and all that comes with it.
@@ -144,15 +144,17 @@ def remark(job: Job, what: str, text: str) -> Artifact:
 
 
 def teardown_failed(job: Job, problem: str) -> Artifact:
-    return remark(job, "teardown", f"The teardown of process {job.process} failed: {problem}.")
+    """That a teardown, or the cleanup command in place of it, went wrong."""
+    what = "cleanup" if job.is_cleanup else "teardown"
+    return remark(job, what, f"The {what} of process {job.process} failed: {problem}.")
 
 
 def teardown_skipped(job: Job, why: str) -> Artifact:
-    text = (
-        f"Teardown of process {job.process} did not run, because the process was ended: {why}. "
-        "Declare teardown with @staticmethod to have it run in a new process."
-    )
-    return remark(job, "teardown", text)
+    what = "cleanup" if job.is_cleanup else "teardown"
+    text = f"{what.title()} of process {job.process} did not run, because the process was ended: {why}."
+    if not (job.cleanup or can_run_alone(job)):
+        text += " Declare teardown with @staticmethod, or give the spec a cleanup command, to have it run in a new process."
+    return remark(job, what, text)
 
 
 def _instead(job: Job, started: float, what: str, error: BaseException, log: str | None) -> Execution:

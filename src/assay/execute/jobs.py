@@ -112,6 +112,7 @@ def _job(assignment: Assignment, trial: Trial, process: int) -> Job:
         instruments=trial.instruments,
         isolation=trial.isolation,
         limits=trial.limits,
+        cleanup=trial.cleanup,
         seed=(plan.seed + process) % 2**32,
         load=plan.load,
         run_id=assignment.run_id,

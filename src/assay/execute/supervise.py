@@ -19,7 +19,7 @@ from assay.execute.log import Log, log_file
 from assay.execute.patience import DEFAULT_SECONDS
 from assay.execute.pulse import CANCEL, MANY, Beat, Pulse, Stage, memory_file, shared_memory
 from assay.execute.subject import INTERRUPTED
-from assay.execute.teardown import can_run_alone, has_teardown, teardown_job
+from assay.execute.teardown import can_run_alone, cleanup_job, has_teardown, teardown_job
 from assay.execute.tree import MARK, kill_all, tree_rss
 from assay.execute.wire import Garbled, decode_batches, encode_job
 from assay.execute.worker import MODULE_FOLDERS
@@ -53,7 +53,7 @@ class Remains:
     batches: list[Batch]
     job: Job | None = None
     teardown: Job | None = None
-    """The teardown that the worker did not come to; before the rest of its job, in a process of its own."""
+    """The teardown or cleanup that a new process does for the worker, before the rest of its job."""
 
 
 class Worker:
@@ -209,7 +209,10 @@ class Worker:
         batches: list[Batch] = []
         while not self.is_done:
             batches += self.listen()
-        remains = Remains([]) if self._is_settled else self._left_behind(code)
+        if self._is_settled:
+            remains = Remains([], teardown=self._cleanup_after_teardown())
+        else:
+            remains = self._left_behind(code)
         if self._is_settled and outlived:
             text = f"{outlived} processes that process {self.job.process} had started outlived it and were ended."
             batches.append(Batch(artifacts=(remark(self.job, "outlived", text),)))
@@ -226,14 +229,14 @@ class Worker:
         """The pulse stands still where the worker died, and every execution that it finished has been read."""
         beat = self._pulse.read()
         ending = self._ending or Ending(Status.CRASHED, died_of(code, beat.stage), beat, 0.0)
-        if self.job.is_teardown:
-            return Remains([Batch(artifacts=(teardown_failed(self.job, ending.text),))])
+        if self.job.is_after_death:
+            failed = Batch(artifacts=(teardown_failed(self.job, ending.text),))
+            return Remains([failed], teardown=self._cleanup_after_teardown())
         is_due = self._is_teardown_due(beat.stage)
+        following = self._following(beat.stage, is_due) if ending.status is not Status.CANCELLED else None
         remains = self._after_death(beat, ending)
-        if not is_due:
-            return remains
-        if can_run_alone(self.job) and ending.status is not Status.CANCELLED:
-            return replace(remains, teardown=teardown_job(self.job))
+        if following is not None or not is_due:
+            return replace(remains, teardown=following)
         skipped = Batch(artifacts=(teardown_skipped(self.job, ending.text),))
         return replace(remains, batches=[*remains.batches, skipped])
 
@@ -242,6 +245,16 @@ class Worker:
         begun = (Stage.SETUP, Stage.PREPARING, Stage.EXECUTING, Stage.JUDGING, Stage.SEVERED)
         is_begun = stage in begun or (stage is Stage.BETWEEN and not self._account.is_closed())
         return self.job.agent is None and is_begun and has_teardown(self.job)
+
+    def _following(self, stage: Stage, is_teardown_due: bool) -> Job | None:
+        """What a new process does for this one: a static teardown, or else the cleanup command, which also follows it."""
+        if is_teardown_due and can_run_alone(self.job):
+            return teardown_job(self.job)
+        # A worker that died in its teardown has not tidied up either.
+        return cleanup_job(self.job) if stage not in (Stage.STARTING, Stage.BROKEN) else None
+
+    def _cleanup_after_teardown(self) -> Job | None:
+        return cleanup_job(self.job) if self.job.is_teardown else None
 
     def _after_death(self, beat: Beat, ending: Ending) -> Remains:
         """What stands for the execution that was due, and the job that a new process goes on with."""

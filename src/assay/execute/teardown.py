@@ -1,8 +1,9 @@
-"""Teardown in a process of its own, after the one that was to do it has died."""
+"""Teardown and cleanup in a process of their own, after the one that was to tear down has died."""
 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,12 @@ from typing import Any
 from assay.errors import AssayError
 from assay.execute.pulse import Pulse, Stage
 from assay.execute.told import summary
-from assay.model import Batch, Job
+from assay.model import Batch, Cleanup, Job
 from assay.plugin import lookup
 from assay.plugin.experiment import Experiment, ExperimentContext, experiment_class
+
+_TAIL_BYTES = 2000
+"""How much of the error output of a cleanup command is read to find its last line."""
 
 
 def has_teardown(job: Job) -> bool:
@@ -39,15 +43,53 @@ def teardown_job(job: Job) -> Job:
     return replace(job, stretches=(), is_teardown=True)
 
 
-def tear_down(job: Job, pulse: Pulse) -> Iterator[Batch]:
-    """Carry out a job that is only a teardown; what goes wrong in it is a remark beside the trial."""
+def cleanup_job(job: Job) -> Job | None:
+    """What comes after the teardown: the cleanup command; None where there is none."""
+    if job.cleanup is None or job.is_cleanup:
+        return None
+    return replace(job, stretches=(), is_teardown=False, is_cleanup=True)
+
+
+def tidy_up(job: Job, pulse: Pulse) -> Iterator[Batch]:
+    """Carry out a job that is only a teardown or a cleanup; what goes wrong in it is a remark beside the trial."""
     from assay.execute.attempt import teardown_failed
 
     pulse.enter(Stage.TEARDOWN)
+    problem = _run_command(job.cleanup) if job.is_cleanup and job.cleanup else _tear_down(job)
+    pulse.end()
+    artifacts = (teardown_failed(job, problem),) if problem else ()
+    yield Batch(artifacts=artifacts, settled=((job.trial, job.process),))
+
+
+def _run_command(cleanup: Cleanup) -> str | None:
+    """What went wrong. Whoever supervises this process ends it, and the command with it, when it takes too long."""
+    import shlex
+    import subprocess
+    import tempfile
+
+    command = shlex.join(cleanup.command)
+    # Into a file, not a pipe: a process that the command leaves behind would hold a pipe open.
+    with tempfile.TemporaryFile() as errors:
+        try:
+            code = subprocess.call(
+                cleanup.command,
+                cwd=cleanup.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+            )
+        except BaseException as error:
+            return f"{command}: {summary(error)}"
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL_BYTES))
+        last_lines = errors.read().decode(errors="replace").strip().splitlines()[-1:]
+    ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+    return ": ".join([f"{command} ended with {ended}", *last_lines]) if code else None
+
+
+def _tear_down(job: Job) -> str | None:
     context = ExperimentContext(
         job.run_id, Path(job.run_dir), job.seed, phase="teardown", process=job.process, params=job.params
     )
-    problem = None
     try:
         for file in job.load:
             lookup.load_file(Path(file))
@@ -57,10 +99,8 @@ def tear_down(job: Job, pulse: Pulse) -> Iterator[Batch]:
 
             asyncio.run(_awaited(result))
     except BaseException as error:
-        problem = summary(error)
-    pulse.end()
-    artifacts = (teardown_failed(job, problem),) if problem else ()
-    yield Batch(artifacts=artifacts, settled=((job.trial, job.process),))
+        return summary(error)
+    return None
 
 
 async def _awaited(result: Any) -> Any:

@@ -14,6 +14,7 @@ from assay.model import (
     Artifact,
     Batch,
     Case,
+    Cleanup,
     Execution,
     InstrumentUse,
     Isolation,
@@ -56,6 +57,8 @@ def decode_job(line: bytes) -> Job:
     fields["instruments"] = tuple(InstrumentUse(**use) for use in fields["instruments"])
     fields["isolation"] = Isolation(fields["isolation"])
     fields["limits"] = Limits(**fields["limits"])
+    if cleanup := fields["cleanup"]:
+        fields["cleanup"] = Cleanup(tuple(cleanup["command"]), cleanup["folder"])
     fields["load"] = tuple(fields["load"])
     fields["agent"] = AgentUse(**fields["agent"]) if fields["agent"] else None
     fields["cases"] = tuple(map(_case, fields["cases"]))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Agent,
         AgentUse,
         Budget,
+        Cleanup,
         InstrumentUse,
         Isolation,
         Iterations,
@@ -51,6 +52,7 @@ __all__ = [
     "Budget",
     "Case",
     "CaseTable",
+    "Cleanup",
     "Comparison",
     "Contender",
     "Doubt",
@@ -102,7 +104,7 @@ _NAMES = {
     "estimate": "Comparison Estimate Verdict",
     "execution": "Artifact Batch Execution Phase Status",
     "metric": "Better Kind Metric metric_named",
-    "plan": "Agent AgentUse Budget InstrumentUse Isolation Iterations Job Limits Order Plan Question Ruling Stretch Trial "
+    "plan": "Agent AgentUse Budget Cleanup InstrumentUse Isolation Iterations Job Limits Order Plan Question Ruling Stretch Trial "
     "Until",
     "rating": "DIMENSIONS WEIGHTS CaseTable Rating Ratings",
     "report": "AxisEffect BestPoint Doubt Report Series TrialReport",

@@ -130,6 +130,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Cleanup:
+    """A command that runs after a worker was killed or crashed, and the folder that it runs in."""
+
+    command: tuple[str, ...]
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
 class InstrumentUse:
     name: str
     options: Mapping[str, object] = field(default_factory=dict)
@@ -159,6 +167,7 @@ class Trial:
     """Ids of the cases it is put through, in order."""
     concurrency: int = 1
     """Cases put to the agent at a time."""
+    cleanup: Cleanup | None = None
 
     @property
     def most_executions(self) -> int:
@@ -248,8 +257,16 @@ class Job:
     """The folder of the whole run, where that must not outlive a runner that is killed."""
     is_teardown: bool = False
     """Whether all there is to do is the teardown of a process that has died."""
+    cleanup: Cleanup | None = None
+    is_cleanup: bool = False
+    """Whether all there is to do is to run the cleanup command for a process that has died."""
     is_rated: bool = False
     """Whether the executions of code are rated, and so what CPU and memory each of them took."""
+
+    @property
+    def is_after_death(self) -> bool:
+        """Whether it only tidies up after a process that has died."""
+        return self.is_teardown or self.is_cleanup
 
     @property
     def case_id(self) -> str:

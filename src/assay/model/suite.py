@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from assay.model.plan import InstrumentUse, Iterations, Limits
+from assay.model.plan import Cleanup, InstrumentUse, Iterations, Limits
 
 PASS_MARK = 0.5
 """The score from which a case counts as passed, unless the rubric of its benchmark says otherwise."""
@@ -95,6 +95,7 @@ class Benchmark:
     scorers: tuple[ScorerUse, ...] = ()
     iterations: Iterations = SUITE_ITERATIONS
     limits: Limits = field(default_factory=Limits)
+    cleanup: Cleanup | None = None
     rubric: Rubric = field(default_factory=Rubric)
     dataset: Mapping[str, object] = field(default_factory=dict)
     metrics_measured: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from assay.errors import LookupFailed, MissingExtra, Mistake, PlanError, SpecErr
 from assay.model import (
     Agent,
     AgentUse,
+    Cleanup,
     InstrumentUse,
     Isolation,
     Iterations,
@@ -135,7 +137,8 @@ def trials_of_entry(
         for params, point in zip(settled, swept, strict=True):
             agent = _agent(reference, member, use, params)
             trials.append(_trial(entry, first + len(trials), agent, reference, member, params, point, use))
-    return trials
+    cleanup = Cleanup(tuple(entry.cleanup), str(folder.resolve())) if entry.cleanup else None
+    return [replace(trial, cleanup=cleanup) for trial in trials] if cleanup else trials
 
 
 def _tested(
@@ -260,6 +263,12 @@ def _contradictions(located: Located) -> Iterator[Mistake]:
         entry.limits.seconds is not None or entry.limits.memory_mb is not None
     ):
         yield tell(("isolation",), "'inline' cannot enforce seconds or memory.", "Use: isolation: process")
+    if entry.isolation == "inline" and entry.cleanup:
+        yield tell(
+            ("cleanup",),
+            "has no effect with isolation 'inline', which kills no process.",
+            "Use: isolation: process",
+        )
     if entry.isolation == "inline" and entry.processes > 1:
         yield tell(("isolation",), "'inline' has one process only.", "Use: isolation: process")
 

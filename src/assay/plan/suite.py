@@ -156,6 +156,11 @@ def _refuse_unenforceable(suite: Suite) -> None:
     """Only a process of its own can be ended when it takes too long or too much memory."""
     for benchmark in suite.benchmarks:
         ceilings = {"seconds": benchmark.limits.seconds, "memory_mb": benchmark.limits.memory_bytes}
+        if benchmark.cleanup is not None:
+            raise PlanError(
+                f"Benchmark '{benchmark.id}' has a cleanup command, which has no effect with isolation 'inline'. "
+                "Use isolation 'process', or remove the command."
+            )
         if given := [name for name, ceiling in ceilings.items() if ceiling is not None]:
             raise PlanError(
                 f"Benchmark '{benchmark.id}' limits {' and '.join(given)}, which isolation 'inline' cannot enforce. "
@@ -232,6 +237,7 @@ def _of_experiment(
         ),
         isolation=options.isolation,
         cases=cases,
+        cleanup=benchmark.cleanup,
     )
 
 

@@ -56,6 +56,21 @@ Version = Annotated[
     BeforeValidator(lambda value: str(value) if isinstance(value, (int, float)) else value),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]}),
 ]
+
+
+def _check_command(value: Any) -> Any:
+    if not isinstance(value, list) or not value or value[0] == "":
+        raise ValueError(
+            'must be a list of at least one text, the command and its arguments: ["rm", "-rf", "scratch"].'
+        )
+    return value
+
+
+Command = Annotated[
+    list[str],
+    BeforeValidator(_check_command),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1}),
+]
 Count = Annotated[int, Field(ge=0, le=100_000_000)]
 Number = Annotated[int, Field(ge=1, le=100_000_000)]
 
@@ -193,6 +208,12 @@ class Entry(Section):
         default_factory=lambda: LimitsSection.model_validate({}),
         description="Upper limits of one execution.",
         examples=[{"seconds": 30, "memory_mb": 512}],
+    )
+    cleanup: Command | None = Field(
+        None,
+        description="Command, as a list of arguments, that runs in the folder of this file after a process was "
+        "killed for time or memory, or crashed. No shell is involved.",
+        examples=[["rm", "-rf", "scratch"]],
     )
 
 

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from assay.errors import Mistake, SpecError, did_you_mean
-from assay.model import Benchmark, Case, InstrumentUse, Iterations, Limits, Rubric, ScorerUse, Suite
+from assay.model import Benchmark, Case, Cleanup, InstrumentUse, Iterations, Limits, Rubric, ScorerUse, Suite
 from assay.model.suite import ASK, SUITE_ITERATIONS
 from assay.model.tool import read_tools
 from assay.spec import cases, scorers
@@ -31,6 +31,7 @@ from assay.spec.document import Document, Place, read_document
 from assay.spec.files import rooted
 from assay.spec.load import validated
 from assay.spec.schema import (
+    Command,
     Count,
     Instrument,
     LimitsSection,
@@ -196,6 +197,12 @@ class BenchmarkSection(Section):
         default_factory=lambda: LimitsSection.model_validate({}),
         description="Upper limits of one execution.",
         examples=[{"seconds": 20, "tokens": 1000, "usd": 0.01}],
+    )
+    cleanup: Command | None = Field(
+        None,
+        description="For an experiment other than `ask`: command, as a list of arguments, that runs in the folder of "
+        "this file after a process was killed for time or memory, or crashed. No shell is involved.",
+        examples=[["rm", "-rf", "scratch"]],
     )
     constraints: ConstraintsSection | None = Field(
         None, description="Another way to write `limits`.", examples=[{"time_limit_ms": 20000}]
@@ -531,6 +538,7 @@ def _benchmark(
         iterations=_iterations(section),
         has_default_warmup=section.iterations is None or section.iterations.warmup is None,
         limits=limits,
+        cleanup=Cleanup(tuple(section.cleanup), str(folder.resolve())) if section.cleanup else None,
         rubric=_rubric(section.rubric),
         dataset=({"size": len(found)} if found else {}) | section.dataset.model_dump(exclude_none=True),
         metrics_measured=tuple(section.metrics_measured),
@@ -542,9 +550,9 @@ def _misplaced(section: BenchmarkSection, document: Document, place: Place) -> I
     """Keys that mean something only for an experiment other than `ask`."""
     if section.experiment != ASK:
         return
-    for key in ("params", "sweep", "processes"):
+    for key in ("params", "sweep", "processes", "cleanup"):
         if key in section.model_fields_set:
-            hint = "Options of an agent belong to the agent." if key != "processes" else ""
+            hint = "Options of an agent belong to the agent." if key in ("params", "sweep") else ""
             yield document.mistake((*place, key), "holds only with an experiment other than 'ask'.", hint)
 
 

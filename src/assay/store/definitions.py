@@ -11,6 +11,7 @@ from assay.model import (
     AgentUse,
     Benchmark,
     Case,
+    Cleanup,
     InstrumentUse,
     Iterations,
     Limits,
@@ -51,9 +52,17 @@ def iterations_from(written: Mapping[str, Any]) -> Iterations:
     return Iterations(**{**written, "until": until and Until(**until)})
 
 
+def cleanup_from(written: Mapping[str, Any] | None) -> Cleanup | None:
+    return Cleanup(tuple(written["command"]), written["folder"]) if written else None
+
+
 def _benchmark_to_plain(benchmark: Benchmark) -> Plain:
+    fields = _shallow(benchmark)
+    # Left out where there is none, so that suites stored before there were any keep their digest.
+    cleanup = fields.pop("cleanup")
     return {
-        **_shallow(benchmark),
+        **fields,
+        **({"cleanup": asdict(cleanup)} if cleanup else {}),
         "cases": [_case_to_plain(case) for case in benchmark.cases],
         "scorers": [_shallow(use) for use in benchmark.scorers],
         "instruments": [_shallow(use) for use in benchmark.instruments],
@@ -71,8 +80,9 @@ def _benchmark_from(written: Mapping[str, Any]) -> Benchmark:
         "limits": Limits(**written["limits"]),
         "rubric": Rubric(**written["rubric"]),
         "metrics_measured": tuple(written["metrics_measured"]),
-        # Suites that were stored before benchmarks had instruments have none.
+        # Suites that were stored before benchmarks had instruments or cleanup commands have none.
         "instruments": tuple(InstrumentUse(**use) for use in written.get("instruments", ())),
+        "cleanup": cleanup_from(written.get("cleanup")),
     }
     return Benchmark(**{**written, **rebuilt})
 

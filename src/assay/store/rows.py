@@ -27,7 +27,7 @@ from assay.model import (
     SuiteRef,
     Trial,
 )
-from assay.store.definitions import agent_use_from, agent_use_to_plain, iterations_from
+from assay.store.definitions import agent_use_from, agent_use_to_plain, cleanup_from, iterations_from
 
 Row = Mapping[str, Any]
 
@@ -112,6 +112,7 @@ def trial_row(trial: Trial, run_id: str, agent_id: int, benchmark_hash: str) -> 
         "suite": trial.suite,
         "cases": trial.cases,
         "concurrency": trial.concurrency,
+        "cleanup": trial.cleanup and asdict(trial.cleanup),
         "benchmark_hash": benchmark_hash,
     }
 
@@ -134,6 +135,7 @@ def trial_from(row: Row) -> StoredTrial:
         suite=row["suite"],
         cases=tuple(row["cases"]),
         concurrency=row["concurrency"],
+        cleanup=cleanup_from(row["cleanup"]),
     )
     return StoredTrial(row["id"], trial, row["stopped"])
 

@@ -73,7 +73,7 @@ import sqlalchemy as sa
 
 from assay.store import plain
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
 """Every revision of the schema, the newest last: known here so that opening a store need not load Alembic."""
 
 DEFAULT_WORKSPACE = 1
@@ -271,6 +271,7 @@ trials = sa.Table(
     sa.Column("cpu_wall_seconds", sa.Double),
     sa.Column("peak_bytes", sa.BigInteger),
     sa.Column("baseline_overall", sa.Double),
+    sa.Column("cleanup", _Written),
     sa.UniqueConstraint("run_id", "position"),
     sqlite_autoincrement=True,  # an id that was deleted is never given again: a runner may still be writing to it
 )

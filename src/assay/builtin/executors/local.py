@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import select
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from time import monotonic, sleep
 from typing import Self
 
@@ -140,7 +141,7 @@ class Ward:
         self._guardian = guardian
         self._patience = Patience()
         self._waiting: Job | None = None
-        """The rest of the job, while a teardown is run before it."""
+        """The rest of the job, while a teardown or cleanup runs before it."""
         self.is_done = False
 
     def begin(self, job: Job) -> Iterator[Batch]:
@@ -166,7 +167,7 @@ class Ward:
         self.is_done = True
         remains = self.worker.close()
         yield from self._seen(remains.batches)
-        rest = self._waiting if self.worker.job.is_teardown else remains.job
+        rest = self._waiting if self.worker.job.is_after_death else remains.job
         self._waiting = None
         if self._patience.reason:
             rest = None
@@ -180,7 +181,8 @@ class Ward:
         for batch in batches:
             for execution in batch.executions:
                 self._patience.see(execution)
-            yield batch
+            # A process is not settled by its teardown when a new one goes on with its job.
+            yield batch if self._waiting is None else replace(batch, settled=())
 
     def abandoned(self) -> list[Batch]:
         """What had come of it when nobody waited any longer."""
@@ -193,7 +195,7 @@ class Ward:
 
 def _not_begun(job: Job, error: OSError) -> Batch:
     text = f"The worker could not be started: {error}"
-    if job.is_teardown:
+    if job.is_after_death:
         return Batch(artifacts=(teardown_failed(job, text),))
     return Batch((account_of(job).stand_in(Status.HARNESS_ERROR, text),))
 
