@@ -384,7 +384,7 @@ def tokens_text(ratings: Ratings) -> str:
 
 
 def _per_solved(ratings: Ratings, value: float | None, text: str) -> str:
-    if value is None or not ratings.scored:
+    if value is None or (ratings.unscored and not ratings.scored):
         return UNKNOWN
     return "none solved" if ratings.solved == 0 and value != 0 else text
 
