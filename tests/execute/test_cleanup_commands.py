@@ -172,8 +172,8 @@ def test_a_process_counts_as_finished_only_after_the_executions_that_follow_the_
     ("command", "problem"),
     [
         (
-            [sys.executable, "-c", "print('first'); raise SystemExit('disk is busy')"],
-            "exit code 1: disk is busy",
+            [sys.executable, "-c", "print('first'); raise SystemExit('disk is busy.')"],
+            "exit code 1: disk is busy.\n",
         ),
         (["./no-such-command"], "FileNotFoundError"),
     ],

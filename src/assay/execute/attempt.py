@@ -146,7 +146,7 @@ def remark(job: Job, what: str, text: str) -> Artifact:
 def teardown_failed(job: Job, problem: str) -> Artifact:
     """That a teardown, or the cleanup command in place of it, went wrong."""
     what = "cleanup" if job.is_cleanup else "teardown"
-    return remark(job, what, f"The {what} of process {job.process} failed: {problem}.")
+    return remark(job, what, f"The {what} of process {job.process} failed: {problem.rstrip('.')}.")
 
 
 def teardown_skipped(job: Job, why: str) -> Artifact:
