@@ -68,6 +68,16 @@ def test_a_suite_of_code_runs_without_agents_and_is_rated_by_its_executions(assa
     assert "code" in assay("leaderboard", "--json").out
 
 
+def test_the_first_completed_run_of_code_is_its_own_reference(assay: AssayInline) -> None:
+    assay.write("s.yaml", written({"id": "e", "experiment": "echo", "processes": 2}))
+    first, second = (assay("run", "s.yaml", "--json").json for _ in range(2))
+    speeds = [run["trials"][0]["ratings"]["speed"]["value"] for run in (first, second)]
+    assert speeds[0] == pytest.approx(0.5)
+    assert 0 < speeds[1] < 1
+    references = assay("suite", "reference", "s", "--json").json["references"]
+    assert {one["run_id"] for one in references if one["quantity"] == "seconds"} == {first["run_id"]}
+
+
 def test_failing_code_costs_reliability_and_is_no_wrong_answer(assay: AssayInline) -> None:
     assay.write("s.yaml", written({"id": "e", "experiment": "echo", "params": {"fail": True}}))
     done = assay("run", "s.yaml", "--json")

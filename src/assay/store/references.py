@@ -43,7 +43,9 @@ class CompletedTrial:
 
 def read_scopes(connection: sa.Connection, run_id: str | None = None) -> dict[RatingScope, list[int]]:
     """What the trials of a run, or of all runs, are rated in, with their ids in the order of the plan."""
-    query = sa.select(*_SCOPE, trials.c.id).where(trials.c.suite != "", trials.c.agent_use.is_not(None))
+    # Code experiments of a suite have no agent to ask; loads that borrow a suite's cases are not of its definition.
+    is_rated = sa.or_(trials.c.agent_use.is_not(None), trials.c.benchmark_hash != "")
+    query = sa.select(*_SCOPE, trials.c.id).where(trials.c.suite != "", is_rated)
     if run_id is not None:
         query = query.where(trials.c.run_id == run_id)
     found: dict[RatingScope, list[int]] = {}
