@@ -70,6 +70,13 @@ def test_profiles_are_in_show_markdown_and_html(assay: AssayInline) -> None:
         assert "traced_peak_bytes" in page, name
 
 
+def test_tables_of_profiles_leave_the_harness_out(assay: AssayInline) -> None:
+    assay("report", "last", "--artifacts", "--format", "md", "--out", "out")
+    assert "assay/execute/" in next((assay.folder / "out").rglob("memory.json")).read_text()
+    assert "assay/execute/" not in assay("show", "last").out
+    assert "assay/execute/" not in (assay.folder / "out" / "report.md").read_text()
+
+
 def test_artifacts_are_written_back_to_files_and_listed(assay: AssayInline) -> None:
     done = assay("report", "last", "--artifacts", "--out", "files", "--json").json
     files = [Path(file) for file in done["files"]]
