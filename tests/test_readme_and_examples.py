@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -121,7 +122,7 @@ def test_the_page_about_python_names_every_keyword() -> None:
 
 @pytest.mark.slow
 def test_the_demo_prints_at_most_80_lines_and_answers_its_questions(tmp_path: Path) -> None:
-    done = run_in_one_shell([f"sh {ROOT / 'examples' / 'demo.sh'} 2>&1"], tmp_path)
+    done = run_in_one_shell([f"sh {quote(str(ROOT / 'examples' / 'demo.sh'))} 2>&1"], tmp_path)
     assert done.returncode == 0, done.stdout[-3000:]
     # `make` adds a line when it installs, and a slow machine a few lines of progress.
     assert len(done.stdout.splitlines()) <= 76

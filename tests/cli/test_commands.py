@@ -67,7 +67,17 @@ def test_runs_are_listed_newest_first(project: AssayInline, ids: list[str]) -> N
     runs = project("runs", "list", "--json").json
 
     assert [run["id"] for run in runs] == ids[::-1]
-    assert set(runs[0]) == {"id", "name", "state", "started", "ended", "trials", "executions", "tags"}
+    assert set(runs[0]) == {
+        "id",
+        "name",
+        "state",
+        "started",
+        "ended",
+        "trials",
+        "executions",
+        "tags",
+        "label",
+    }
     assert (runs[2]["name"], runs[2]["executions"], runs[2]["tags"]) == ("noop", 30, ["first"])
 
 

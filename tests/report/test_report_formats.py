@@ -260,6 +260,7 @@ def test_a_list_of_runs_fits_80_columns():
         trials=6,
         executions=200_000,
         tags=("nightly",),
+        label="before the change",
     )
     text = shown(print_runs, [run])
     assert max(len(line) for line in text.splitlines()) <= 80

@@ -84,7 +84,10 @@ def test_patterns_find_files_from_the_folder_of_the_settings(tmp_path: Path) -> 
             "[assay]\nlod = []\n",
             ":2: assay.lod: is not a setting. Did you mean 'load'? Known: agents, db, load, suites.",
         ),
-        ("# db\n[asay]\ndb = 'x'\n", ":2: asay: is not a section of the settings. Did you mean 'assay'?"),
+        (
+            "# db\n[asay]\ndb = 'x'\n",
+            ":2: asay: is not a section of the settings. Did you mean 'assay'? Settings stand below [assay] or [server].",
+        ),
         ("db = 'x'\n", ":1: db: is not a section of the settings. Settings stand below [assay] or [server]."),
         (
             "[server]\nport = 1\n[assay]\nport = 2\n",

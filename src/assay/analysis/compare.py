@@ -160,6 +160,17 @@ def _mixed_kinds(metric: Metric, b: TrialReport) -> str:
     return f"A is {metric.kind}, B is {other.kind}: they are not the same quantity."
 
 
+def _is_identical(metric: Metric, a: TrialReport, b: TrialReport) -> bool:
+    """Whether both sides are the same data: for cases their values, for processes their times as well.
+
+    Two processes that happen to agree in one metric say nothing about the next process.
+    """
+    names = [metric.name]
+    if a.series[metric.name].unit != "case" and "seconds" in a.series and "seconds" in b.series:
+        names.append("seconds")
+    return all(observed(a.series[name]).has_same_values_as(observed(b.series[name])) for name in names)
+
+
 def _contrast(metric: Metric, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
     unit = a.series[metric.name].unit
     first, second = observed(a.series[metric.name]), observed(b.series[metric.name])
@@ -176,7 +187,7 @@ def _contrast(metric: Metric, a: TrialReport, b: TrialReport, interleaved: bool,
         units_a=len(sides.a),
         units_b=len(sides.b),
         effect=no_effect(metric, value_a)
-        if first.has_same_values_as(second)
+        if _is_identical(metric, a, b)
         else without_rounding(sides.effect(), value_a, value_b),
         is_paired=sides.is_paired,
         refusal=refusal,
@@ -198,7 +209,7 @@ class _Tail:
         is_paired = (interleaved or unit == "case") and first.by_process.keys() == second.by_process.keys()
         sides = ((first.values, first.processes), (second.values, second.processes))
         value_a = percentile(first.values, self.q)
-        is_identical = first.has_same_values_as(second)
+        is_identical = _is_identical(self.metric, a, b)
         return Contrast(
             metric=replace(self.metric, name=self.name),
             trial_a=a.name,
