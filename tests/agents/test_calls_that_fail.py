@@ -344,7 +344,7 @@ def test_one_who_gives_up_is_told_how_far_the_request_had_come() -> None:
             async with asyncio.timeout(2):
                 await agent.answer(Request("1", "x"))
         except TimeoutError as error:
-            return list(getattr(error.__cause__, "__notes__", []))
+            return list(getattr(error.__context__, "__notes__", []))
         finally:
             await agent.close()
         return []

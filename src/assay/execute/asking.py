@@ -300,7 +300,8 @@ class Asker:
                     await self._converse_async(case, talk)
         except TimeoutError as error:
             if deadline.expired():
-                how_far = getattr(error.__cause__, "__notes__", [])
+                # Early releases of Python 3.11 set no cause, but always the context.
+                how_far = getattr(error.__context__, "__notes__", [])
                 told = [f"took longer than {self._seconds_allowed:g} s", *how_far]
                 raise _TimeIsUp("; ".join(told)) from None
             raise
