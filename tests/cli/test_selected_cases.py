@@ -64,3 +64,14 @@ def test_executions_are_refused_without_json(desk):
     desk("run", "suite.yaml", "--json")
     assert "--json" in desk("show", "last", "--executions").refusal
     assert desk("show", "last", "--executions", "--json").json["trials"][0]["iteration_metrics"]
+
+
+def test_an_agent_that_is_named_twice_is_refused(desk):
+    assert "'nop'" in desk("run", "suite.yaml", "--agent", "nop", "--agent", "nop").refusal
+
+
+def test_a_side_of_a_comparison_that_is_neither_run_nor_agent_is_named_as_both(desk):
+    desk("run", "suite.yaml", "--json")
+    refusal = desk("compare", "nop", "nosuch").refusal
+    assert "no run 'nosuch'" in refusal
+    assert "no agent 'nosuch'" in refusal

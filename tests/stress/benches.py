@@ -76,6 +76,6 @@ def real_bench(
     url: str, base: float = 20.0, use: AgentUse | None = None, limit: float = 30.0, **given: Any
 ) -> StressBench:
     """With an objective that a slow machine keeps, too."""
-    options = LoadOptions(use.name if use else url, model="m", timeout="30s", **given)
+    options = LoadOptions(use.name if use else url, model=None if use else "m", timeout="30s", **given)
     objective = Objective(f"latency_p95<{limit}s", "latency", "p95", True, limit)
     return StressBench(Subject(options, use), base, times(0.1), (objective,), False, 0.5)

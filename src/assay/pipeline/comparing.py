@@ -17,7 +17,7 @@ from assay.analysis.matrix import matrix
 from assay.analysis.showdown import contender, showdowns
 from assay.analysis.tally import case_series, tally_of
 from assay.analysis.trial import estimated
-from assay.errors import AssayError, Unlike
+from assay.errors import AssayError, RunNotFound, Unlike
 from assay.model import (
     CaseTable,
     Comparison,
@@ -159,11 +159,24 @@ def side(store: Store, ref: str, suite: str | None = None) -> Report:
         if done := trials_of(store, ref, suite):
             return report_on(store, choose_results({ref: done}).trials[ref])
         if not path.is_file():
-            return report_of(store, ref)
+            return _run_side(store, ref, suite)
     if not path.is_file():
         raise AssayError(f"There is no result file '{ref}'.")
     read = read_result(path)
     return findings(read.run, [_estimated_again(trial) for trial in read.trials])
+
+
+def _run_side(store: Store, ref: str, suite: str | None) -> Report:
+    try:
+        return report_of(store, ref)
+    except RunNotFound:
+        if ref == "last" or ref.startswith("@"):
+            raise
+        where = f" in suite '{suite}'" if suite else ""
+        raise RunNotFound(
+            f"There is no run '{ref}', and no agent '{ref}' with results{where}. "
+            "See what there is: assay runs list, assay leaderboard"
+        ) from None
 
 
 def _is_file(ref: str) -> bool:

@@ -196,7 +196,7 @@ def set_references(store: Store, suite: Suite, ref: str, watch: Watch = unwatche
     }
     if not chosen:
         raise PlanError(
-            f"Run '{run.id}' tells nothing to compare with: not one of its executions was ok. Name another run."
+            f"Run '{run.id}' cannot be a reference: none of its executions succeeded. Name another run."
         )
     shown = {(one.scope, one.quantity): one.reference for one in shown_references(store, suite)}
     trials = [trial for scope in chosen for trial in store.rated_trials(scope)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -455,6 +455,7 @@ def _section(keys: Mapping[str, Any], origin: Origin, mistakes: list[Mistake]) -
 def _wanted(request: Request, items: Iterable[Any], document: Document, agents: Agents) -> list[AgentUse]:
     """The agents asked for on the command line, else those that the file names."""
     if request.agents:
+        _refuse_repeated([one for one in request.agents if isinstance(one, str)])
         written = Written(Document(REQUEST, {}), ("agent",))
         found = [one if isinstance(one, AgentUse) else agents.named(one, written) for one in request.agents]
     else:
@@ -464,6 +465,15 @@ def _wanted(request: Request, items: Iterable[Any], document: Document, agents: 
             if _name_of(item) in agents.defined or isinstance(item, str)
         ]
     return [use for use in found if use is not None]
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    """Two trials of one agent would be ranked against each other."""
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise PlanError(
+            f"Agent '{repeated}' is named more than once. Name it once; "
+            f"to compare it with itself: assay noise SUITE --agent {repeated}"
+        )
 
 
 def _names(request: Request) -> str:

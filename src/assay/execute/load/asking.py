@@ -143,9 +143,17 @@ def prepared_agent(
     options: LoadOptions, use: AgentUse, files: Sequence[str], data: Data | None = None
 ) -> Prepared:
     """Of an agent without a server: it is asked through its own code."""
-    given = {"--header": options.header, "--insecure": options.insecure, "--ca-file": options.ca_file}
-    if told := [option for option, value in given.items() if value]:
-        raise _wrong(told[0], f"'{use.name}' is asked through its own code and takes neither header nor TLS.")
+    given = {
+        "--model": options.model,
+        "--header": options.header,
+        "--insecure": options.insecure,
+        "--ca-file": options.ca_file,
+    }
+    if ignored := [option for option, value in given.items() if value]:
+        raise _wrong(
+            ignored[0],
+            f"does not apply to '{use.name}', which runs its own code instead of calling a server.",
+        )
     load = load_for(options)
     check = data.check if data is not None else None
     replays = load.trace is not None and check is None
