@@ -89,6 +89,15 @@ def test_a_change_of_four_points_is_shown_as_pending(assay_inline: AssayInline) 
     assert "at 40 is pending: wait for the next points." in done.out
 
 
+def test_a_clean_rise_of_thirty_points_is_a_drift(assay_inline: AssayInline) -> None:
+    (assay_inline.folder / "rise.txt").write_text("\n".join(str(100 * 1.014**i) for i in range(30)))
+
+    done = assay_inline("detect", "rise.txt", "--json")
+
+    assert done.json["change_points"] == []
+    assert done.json["drift"]["change"] == pytest.approx(0.497, abs=0.01)
+
+
 def test_a_slow_drift_is_told_with_its_interval(assay_inline: AssayInline) -> None:
     assay_inline.write("series.json", json.dumps(DRIFT))
 
@@ -121,8 +130,10 @@ def test_a_step_among_points_that_are_too_few_for_it_is_not_called_none(
     found = assay_inline("detect", "series.json", "--json").json
 
     assert [point["index"] for point in found["change_points"]] == ([] if told else [each])
-    assert found["reason"] == ("A step is told from 16 points on." if told else "")
-    assert ("A step is told from 16 points on." in assay_inline("detect", "series.json").out) is told
+    assert found["reason"] == ("Steps and drifts can be found from 16 points on." if told else "")
+    assert (
+        "Steps and drifts can be found from 16 points on." in assay_inline("detect", "series.json").out
+    ) is told
 
 
 @pytest.mark.parametrize("extreme", [[1e300, -1e300] * 20, [0.0] * 20, [5e-324] * 10, [10**300] * 9])

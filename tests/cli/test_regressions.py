@@ -44,6 +44,26 @@ def test_the_latest_version_is_held_against_the_one_before(assay_inline: AssayIn
     assert report["overall_health"] == pytest.approx(1 - 0.2 * 0.25 / 0.3, abs=0.02)
 
 
+@pytest.mark.parametrize("metric", ["usd", "score", "seconds"])
+def test_a_drift_over_versions_is_a_regression_with_its_severity(
+    assay_inline: AssayInline, past: Past, metric: str
+) -> None:
+    for number in range(20):
+        share = number / 19
+        past.run(
+            f"1.{number}",
+            usd=0.01 * (1 + 0.4 * share * (metric == "usd")),
+            wrong=round(10 * share) if metric == "score" else 0,
+            slower=1 + 0.4 * share * (metric == "seconds"),
+        )
+    only = one(assay_inline)
+    assert (only["metric"], only["found_by"]) == (metric, ["drift"])
+    assert only["versions"] == ["1.0", "1.19"]
+    assert only["regression_percentage"] == pytest.approx(33 if metric == "score" else 40, abs=3)
+    assert only["severity"] == "critical"
+    assert "(drift)" in assay_inline("regressions", AGENT).out
+
+
 def test_the_impact_names_cases_share_of_the_score_and_price(assay_inline: AssayInline, past: Past) -> None:
     past.run("1", usd=0.01)
     past.run("2", usd=0.01, wrong=10)

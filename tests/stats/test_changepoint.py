@@ -113,6 +113,48 @@ def test_a_slow_drift_is_a_drift_and_not_a_staircase() -> None:
     assert found.drift.p_value < 1e-6
 
 
+def test_a_clean_rise_over_thirty_points_is_a_drift() -> None:
+    found = detect([100 * 1.014**i for i in range(30)])
+
+    assert found.change_points == ()
+    assert found.drift is not None
+    assert (found.drift.start, found.drift.end) == (0, 29)
+    assert found.drift.change == pytest.approx(1.014**29 - 1, abs=0.005)
+
+
+def test_a_straight_line_through_zero_is_a_drift() -> None:
+    found = detect([float(i - 10) for i in range(24)])
+
+    assert found.change_points == ()
+    assert found.drift is not None
+    assert found.drift.before == pytest.approx(-10)
+    assert found.drift.after == pytest.approx(13)
+
+
+@pytest.mark.parametrize("n", [16, 20, 30, 60])
+def test_a_drift_of_twenty_percent_in_a_short_history_is_a_drift_and_not_steps(n: int) -> None:
+    way = np.linspace(0, math.log(1.2), n)
+    found = [detect(np.exp(noise(n, seed, 0.02) + way).tolist()) for seed in range(40)]
+
+    assert sum(one.drift is not None and not one.change_points for one in found) >= 37
+    assert sum(len(one.change_points) >= 2 for one in found) == 0
+
+
+@pytest.mark.parametrize("n", [16, 20, 30, 60])
+def test_a_step_in_a_short_history_is_not_called_a_drift(n: int) -> None:
+    way = math.log(1.2) * (np.arange(n) >= n // 2)
+    found = [detect(np.exp(noise(n, seed, 0.02) + way).tolist()) for seed in range(40)]
+
+    assert sum(one.drift is None and len(one.change_points) == 1 for one in found) >= 39
+
+
+@pytest.mark.parametrize("cut", [3, 5, 11, 13])
+def test_a_step_too_near_to_the_end_of_a_short_history_is_not_called_a_drift(cut: int) -> None:
+    way = math.log(1.2) * (np.arange(16) >= cut)
+
+    assert all(detect(np.exp(noise(16, seed, 0.02) + way).tolist()).drift is None for seed in range(20))
+
+
 def test_a_drift_that_begins_late_is_told_with_its_beginning() -> None:
     way = np.clip((np.arange(400) - 200) / 200, 0, 1)
 

@@ -114,8 +114,9 @@ def _cells(one: Regression, *, is_wide: bool) -> list[Text]:
 
 
 def _marks(one: Regression) -> str:
-    marks = [*(["pending"] if one.is_pending else []), *(["machine?"] if one.is_suspect else [])]
-    return f" ({', '.join(marks)})" if marks else ""
+    marks = {"drift": "drift" in one.found_by, "pending": one.is_pending, "machine?": one.is_suspect}
+    set_marks = ", ".join(mark for mark, is_set in marks.items() if is_set)
+    return f" ({set_marks})" if set_marks else ""
 
 
 def range_text(one: Regression) -> str:

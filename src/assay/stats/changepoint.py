@@ -24,7 +24,8 @@ from assay.stats.summary import percentile
 FEWEST = 8
 """Points below which no history can be told from noise."""
 FEWEST_FOR_STEPS = 16
-"""Points below which no step is clear: ranks of seven points beside eight never reach what is asked of them."""
+"""Points below which no step is clear: ranks of seven points beside eight never reach what is asked of them. The same
+number is needed to tell a drift from a step."""
 SETTLED = 5
 """Points that a new level needs to count as settled."""
 
@@ -71,10 +72,10 @@ class History:
 
     @property
     def limit(self) -> str:
-        """Where no step was found because none could be, however large: from when on one can be."""
-        if self.change_points or self.n >= FEWEST_FOR_STEPS:
+        """For a history in which no step or drift could be found, however large: how many points are needed."""
+        if self.n >= FEWEST_FOR_STEPS:
             return ""
-        return f"A step is told from {FEWEST_FOR_STEPS} points on."
+        return f"Steps and drifts can be found from {FEWEST_FOR_STEPS} points on."
 
 
 def detect(values: Sequence[float]) -> History:

@@ -11,17 +11,25 @@ import numpy as np
 
 from assay.stats.change.cuts import LEAST_SHARE, LEAST_SIGMAS
 from assay.stats.change.evidence import inflation, likeness, residuals
-from assay.stats.sample import Array, quantile, two_sided
+from assay.stats.means import t_tail
+from assay.stats.sample import Array, quantile
 from assay.stats.trend import trend
 
-SHORTEST_RAMP = 20
-"""Points; what rises faster is a step."""
+FEWEST_FOR_DRIFT = 16
+"""Points below which a drift cannot be told from a step."""
 
-_LEAST_P = 1e-4
-_LEAST_P_WITHIN = 0.5
+LONGEST_STEP = 20
+"""Points; in a history of 40 points or more, whatever takes fewer is a step."""
+
+_LARGEST_P = 1e-4
+_LARGEST_P_WITHIN = 0.5
 _ROUNDS = 8
 _MOST_STEPS = 12
 _BLOCKS = 256
+_PRICE = 1.25
+_CORNER_PRICE = 0.75
+_STEP_PRICE = 1.5
+"""What a ramp, each of its corners within the history, and a step must gain in log likelihood, times ln n."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +56,19 @@ class _Fit:
     after: float
     misfit: float
     """Sum of the absolute distances from the line."""
+    corners: int
+    """How many of start and end lie within the series."""
 
 
 def find_ramp(series: Array, cuts: Sequence[int], *, is_log: bool) -> Ramp | None:
     """The drift that gains most over the steps it replaces; without steps, that of the whole series."""
-    if series.size < 2 * SHORTEST_RAMP:
+    if series.size < FEWEST_FOR_DRIFT:
         return None
     if not cuts:
-        return _of_whole(series, is_log=is_log)
-    staircases = (_of_staircase(series, list(edges)) for edges in _staircases(series, cuts))
-    won = [found for found in staircases if found is not None]
-    return max(won, key=lambda found: found[0])[1] if won else None
+        return _fit_whole(series, is_log=is_log)
+    staircases = (_replace_staircase(series, list(edges)) for edges in _staircases(series, cuts))
+    ramps = [ramp for ramp in staircases if ramp is not None]
+    return max(ramps, key=lambda ramp: len(ramp.replaces), default=None)
 
 
 def _staircases(series: Array, cuts: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -73,39 +83,47 @@ def _staircases(series: Array, cuts: Sequence[int]) -> Iterator[Sequence[int]]:
             yield edges[first : first + count + 2]
 
 
-def _of_staircase(series: Array, edges: list[int]) -> tuple[float, Ramp] | None:
+def _replace_staircase(series: Array, edges: list[int]) -> Ramp | None:
+    """The ramp that explains these points better than the steps between them, fewer parameters counted in its favour."""
     first, last = edges[0], edges[-1]
     span, cuts = series[first:last], [edge - first for edge in edges[1:-1]]
     if not _rises_within(span, cuts):
         return None
-    fit = _best_fit(span, cuts)
-    if fit is None or fit.misfit == 0:
-        return None
     steps = residuals(span, cuts)
-    unit = fit.misfit / span.size * inflation(likeness(steps))
-    gain = (float(np.abs(steps).sum()) - fit.misfit) / unit
-    if gain < (2.5 - 1.5 * len(cuts)) * math.log(span.size):
+    price = math.log(span.size) * inflation(likeness(steps))
+    gains = [
+        (_log_likelihood_gain(float(np.abs(steps).sum()), fit.misfit, span.size) - price * demand, fit)
+        for fit in _fits(span, cuts, series.size)
+        for demand in [_PRICE + _CORNER_PRICE * fit.corners - _STEP_PRICE * len(cuts)]
+    ]
+    best, fit = max(gains, key=lambda gain: gain[0], default=(-math.inf, None))
+    if fit is None or best < 0:
         return None
-    ramp = _ramp(span, fit, first, tuple(edges[1:-1]))
-    return (len(cuts), ramp) if ramp.p <= _LEAST_P else None
+    ramp = _with_certainty(span, fit, first, tuple(edges[1:-1]))
+    return ramp if ramp.p <= _LARGEST_P else None
+
+
+def _log_likelihood_gain(steps: float, ramp: float, n: int) -> float:
+    """Of a ramp over steps, from their sums of absolute distances, to first order."""
+    if ramp <= 0:
+        return math.inf if steps > 0 else 0.0
+    return n * (steps / ramp - 1)
 
 
 def _rises_within(span: Array, cuts: list[int]) -> bool:
     """Whether the segments themselves go the way of the steps between them."""
     found = trend(span, np.searchsorted(cuts, np.arange(span.size), "right"))
     way = float(np.median(span[cuts[-1] :]) - np.median(span[: cuts[0]]))
-    return found is not None and found.p <= _LEAST_P_WITHIN and found.rho * way > 0
+    return found is not None and found.p <= _LARGEST_P_WITHIN and found.rho * way > 0
 
 
-def _best_fit(span: Array, cuts: list[int]) -> _Fit | None:
-    """Among ramps that begin within the first segment and end within the last."""
-    corners = [
-        (start, stop)
-        for start in _quarters(0, cuts[0])
-        for stop in _quarters(cuts[-1], span.size)
-        if stop - start >= SHORTEST_RAMP
-    ]
-    return min((_fit(span, *corner) for corner in corners), key=lambda fit: fit.misfit, default=None)
+def _fits(span: Array, cuts: list[int], n: int) -> Iterator[_Fit]:
+    """Ramps that begin within the first segment and end within the last."""
+    shortest = min(LONGEST_STEP, max(3 * FEWEST_FOR_DRIFT // 4, n // 2))
+    for start in _quarters(0, cuts[0]):
+        for stop in _quarters(cuts[-1], span.size):
+            if stop - start >= shortest:
+                yield _fit(span, start, stop)
 
 
 def _quarters(low: int, high: int) -> list[int]:
@@ -126,42 +144,67 @@ def _fit(span: Array, start: int, stop: int) -> _Fit:
         before = level - rise * centre
         weights = 1.0 / np.maximum(np.abs(span - before - rise * slope), tiny)
     misfit = float(np.abs(span - before - rise * slope).sum())
-    return _Fit(start, stop - 1, before, before + rise, misfit)
+    return _Fit(start, stop - 1, before, before + rise, misfit, (start > 0) + (stop < span.size))
 
 
-def _of_whole(series: Array, *, is_log: bool) -> Ramp | None:
-    found = trend(series)
-    if found is None or found.p > _LEAST_P:
-        return None
+def _fit_whole(series: Array, *, is_log: bool) -> Ramp | None:
+    """The line through all points, where it is certain, large enough, and explains them better than any single step."""
     fit = _fit(series, 0, series.size)
     share = LEAST_SHARE * (1.0 if is_log else max(abs(fit.before), abs(fit.after)))
     sigma = 1.2533 * fit.misfit / series.size
     if abs(fit.after - fit.before) < max(share, LEAST_SIGMAS * sigma):
         return None
-    return _ramp(series, fit, 0, ())
+    ramp = _with_certainty(series, fit, 0, ())
+    return ramp if ramp.p <= _LARGEST_P and _beats_any_step(series) else None
 
 
-def _ramp(span: Array, fit: _Fit, first: int, replaces: tuple[int, ...]) -> Ramp:
+def _beats_any_step(series: Array) -> bool:
+    """Too few points on one side of a step leave it unproven, but do not make it a drift."""
+    points = _block_medians(series)[0]
+    steps = min(float(np.abs(residuals(points, [cut])).sum()) for cut in range(2, points.size - 1))
+    return _fit(points, 0, points.size).misfit < steps
+
+
+def _with_certainty(span: Array, fit: _Fit, first: int, replaces: tuple[int, ...]) -> Ramp:
     low, high, p = _certainty(span[fit.start : fit.end + 1], fit.after - fit.before)
     return Ramp(first + fit.start, first + fit.end, fit.before, fit.after, low, high, p, replaces)
 
 
 def _certainty(rising: Array, rise: float) -> tuple[float, float, float]:
-    """Interval of the rise, and p: Sen's (1968) slopes at the ranks of Kendall's test, with the variance of neighbours
-    that are alike; of many points, medians of blocks."""
-    blocks = np.array_split(np.arange(rising.size), min(_BLOCKS, rising.size))
-    points = np.array([float(np.median(rising[block])) for block in blocks])
-    times, n = np.array([float(block.mean()) for block in blocks]) / (rising.size - 1), len(blocks)
+    """Interval of the rise: Sen's (1968) slopes at the ranks of Kendall's test; p: Spearman's correlation by Student's t,
+    which unlike Kendall's z has no upper limit in short series. Both pay for neighbours that are alike."""
+    points, times = _block_medians(rising)
+    n = points.size
     first, second = np.triu_indices(n, 1)
     slopes = np.sort((points[second] - points[first]) / (times[second] - times[first]))
     rest = points - np.median(slopes) * times
-    alike = inflation(likeness(rest - np.median(rest)))
-    deviation = math.sqrt(n * (n - 1) * (2 * n + 5) / 18 * alike)
-    reach = quantile(0.975) * deviation
+    alike = inflation(_likeness_around_line(rest - np.median(rest)))
+    reach = quantile(0.975) * math.sqrt(n * (n - 1) * (2 * n + 5) / 18 * alike)
     low, high = (round((slopes.size + sign * reach) / 2) for sign in (-1, 1))
-    z = float(np.sign(slopes).sum()) / deviation
     return (
         min(rise, float(slopes[max(0, low)])),
         max(rise, float(slopes[min(slopes.size - 1, high)])),
-        two_sided(z),
+        _trend_p(points, alike),
     )
+
+
+def _trend_p(points: Array, alike: float) -> float:
+    """Never below the chance that all points are in order, which no statistic can be more certain than."""
+    n, found = points.size, trend(points)
+    rho = 0.0 if found is None else found.rho
+    t = abs(rho) * math.sqrt((n - 2) / max(1 - rho * rho, 1e-12) / alike)
+    in_order = 2 * math.exp(-math.lgamma(n + 1))
+    return min(1.0, max(2 * t_tail(t, n - 2), in_order))
+
+
+def _block_medians(rising: Array) -> tuple[Array, Array]:
+    """Points and their times from 0 to 1; of many points, medians of blocks."""
+    blocks = np.array_split(np.arange(rising.size), min(_BLOCKS, rising.size))
+    points = np.array([float(np.median(rising[block])) for block in blocks])
+    return points, np.array([float(block.mean()) for block in blocks]) / (rising.size - 1)
+
+
+def _likeness_around_line(rest: Array) -> float:
+    """Corrected for the line, which makes neighbours look less alike than they are, by about 1/n."""
+    raw = likeness(rest)
+    return min(0.95, raw + (1 + 4 * raw) / rest.size) if raw > 0 else 0.0
