@@ -55,6 +55,8 @@ class Past:
     suite: Suite = field(default_factory=lambda: suite_of("refunds"))
     chance: np.random.Generator = field(default_factory=lambda: np.random.default_rng(5))
     made: int = 0
+    repetitions: int = 1
+    """Of every case, in the runs to come."""
 
     def run(
         self,
@@ -84,12 +86,14 @@ class Past:
                 self._execution(
                     index,
                     n,
+                    repetition,
                     hour * factor,
                     wrong=wrong,
                     failed=failed,
                     more={**({} if usd is None else {"usd": usd}), **(more or {})},
                     simulated=simulated,
                 )
+                for repetition in range(self.repetitions)
                 for n in range(len(benchmark.cases) if only is None else only)
             ]
             self.store.add(run_id, Batch(tuple(made)))
@@ -105,7 +109,7 @@ class Past:
                 benchmark.id,
                 "ask",
                 {},
-                Iterations(measured=1),
+                Iterations(measured=self.repetitions),
                 agent_use=AgentUse(self.agent, "python", version=version),
                 suite=suite.name,
                 cases=tuple(case.id for case in benchmark.cases),
@@ -118,6 +122,7 @@ class Past:
         self,
         trial: int,
         case: int,
+        repetition: int,
         factor: float,
         *,
         wrong: int,
@@ -134,7 +139,7 @@ class Past:
             trial,
             0,
             Phase.MEASURED,
-            0,
+            repetition,
             Status.OK if ok else Status.FAILED,
             NOON.timestamp(),
             measured if ok else {},

@@ -98,7 +98,7 @@ def test_what_is_unsure_passes_and_is_named_with_what_would_settle_it(
     done = assay_inline("gate")
     assert done.code == 0
     assert "unsure" in done.out
-    assert "cases would settle it" in " ".join(done.out.split())
+    assert "3 repetitions would settle it" in " ".join(done.out.split())
 
 
 def test_a_run_is_named_by_id_prefix_baseline_or_result_file(assay_inline: AssayInline, past: Past) -> None:
@@ -326,3 +326,78 @@ def test_cases_are_lost_by_the_pass_mark_of_the_rubric(assay_inline: AssayInline
     past.run("2", suite=suite, more={"score": 0.8})
     (flips,) = assay_inline("gate", "--metric", "seconds", "--json").json["flips"]
     assert len(flips["lost"]) == 30
+
+
+@pytest.fixture
+def thrice(past: Past) -> Past:
+    """Every case three times, in a new baseline `main` as well."""
+    past.repetitions = 3
+    past.store.set_baseline("main", past.run("1").id)
+    return past
+
+
+@pytest.mark.parametrize("lost", [2, 5])
+def test_cases_lost_in_every_repetition_fail_the_gate(
+    assay_inline: AssayInline, thrice: Past, lost: int
+) -> None:
+    thrice.run("2", wrong=lost)
+    done = assay_inline("gate", "--json")
+    assert done.code == 1
+    found = json.loads(done.out)
+    (score,) = (one for one in found["comparisons"] if one["metric"] == "score")
+    assert score["verdict"] == "worse"
+    assert score["method"] == "exact permutation of repetitions within cases"
+    assert score["p"] == pytest.approx(2 / 20**lost)
+    assert score["difference_interval"][0] < score["difference"] < score["difference_interval"][1] < 0
+    assert found["flips"][0]["lost"] == [f"c{number:02}" for number in range(lost)]
+    assert found["lost"] == lost
+
+
+def test_identical_scores_are_the_same_and_pass(assay_inline: AssayInline, thrice: Past) -> None:
+    thrice.run("2")
+    done = assay_inline("gate", "--metric", "score", "--json")
+    assert done.code == 0
+    assert [one["verdict"] for one in done.json["comparisons"] if one["metric"] == "score"] == ["same"]
+
+
+def test_one_lost_case_passes_unless_none_may_be_lost(assay_inline: AssayInline, thrice: Past) -> None:
+    thrice.run("2", wrong=1)
+    passed = assay_inline("gate", "--metric", "score")
+    assert passed.code == 0
+    assert "c00 (3 of 3 → 0 of 3)" in " ".join(passed.out.split())
+    assert "4 repetitions would settle it" in " ".join(passed.out.split())
+    assert "baseline set" not in passed.err
+    failed = assay_inline(
+        "gate", "--metric", "score", "--max-lost", "0", "--junit", "j.xml", "--markdown", "m.md"
+    )
+    assert failed.code == 1
+    assert "c00" in (assay_inline.folder / "m.md").read_text()
+    failure = ElementTree.parse(assay_inline.folder / "j.xml").find(".//testcase[@name='lost cases']/failure")
+    assert failure is not None
+    assert "c00" in str(failure.text)
+    assert assay_inline("gate", "--metric", "score", "--max-lost", "1").code == 0
+
+
+def test_with_one_repetition_a_flip_is_named_with_the_repetitions_it_takes(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("2", wrong=1)
+    done = assay_inline("gate", "--metric", "score")
+    assert done.code == 0
+    text = " ".join(done.out.split())
+    assert "cannot be told from noise; run with --repetitions 4" in text
+    assert "baseline set" not in done.err
+    assert assay_inline("gate", "--max-lost", "0").code == 1
+
+
+def test_versions_of_one_agent_are_compared_over_the_same_cases(
+    assay_inline: AssayInline, thrice: Past
+) -> None:
+    thrice.run("2", wrong=1)
+    done = assay_inline("compare", "@main", "last")
+    text = " ".join(done.out.split())
+    assert "c00 (3 of 3 → 0 of 3)" in text
+    assert "easier to keep" not in text
+    found = assay_inline("compare", "@main", "last", "--json").json
+    (score,) = (one for one in found["comparisons"] if one["metric"] == "score")
+    assert score["method"] == "exact permutation of repetitions within cases"

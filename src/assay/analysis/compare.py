@@ -14,6 +14,7 @@ from assay.analysis.verdict import (
     FEWEST_PAIRS,
     FEWEST_UNITS,
     Contrast,
+    FixedCases,
     Floors,
     judged,
     no_effect,
@@ -24,6 +25,7 @@ from assay.model import Comparison, Metric, Report, Run, TrialReport
 from assay.model.metric import is_score
 from assay.stats.effect import Effect, paired, unpaired
 from assay.stats.means import mean_difference, unpaired_mean_difference
+from assay.stats.permutation import Repetitions, permutation_test
 from assay.stats.summary import percentile
 from assay.stats.tails import is_enough, needed, tail_effect
 
@@ -40,16 +42,19 @@ def compare_reports(
     shown: Sequence[str] = (),
     tolerance: float | None = None,
     noise_floor: float | Floors | None = None,
+    fixed_cases: bool | None = None,
 ) -> tuple[Comparison, ...]:
     """Trials of the same benchmark and params, or the only trial of each side; the whole call is one family of tests.
 
     `metrics` are judged, `shown` ones come without a verdict. Without `metrics` the default family is judged and all
     others are shown. A metric may be asked for by a percentile, as in `seconds.p95`; unasked, percentiles do not burden the
-    family. The noise floor is one for all, or one for each trial and metric.
+    family. The noise floor is one for all, or one for each trial and metric. Scores of one agent on both sides, or of any
+    with `fixed_cases`, are tested over the repetitions of these cases; those of two agents over cases as a sample.
     """
     pairs = matching_trials(a, b)
     took_turns = [_took_turns(a.run_of(first), b.run_of(second)) for first, second in pairs]
-    return judged(_all_contrasts(pairs, took_turns, _Asked(metrics, shown)), tolerance, noise_floor)
+    asked = _Asked(metrics, shown, fixed_cases)
+    return judged(_all_contrasts(pairs, took_turns, asked), tolerance, noise_floor)
 
 
 def _took_turns(first: Run, second: Run) -> bool:
@@ -75,6 +80,17 @@ class _Asked:
 
     metrics: Sequence[str] | None
     shown: Sequence[str] = ()
+    fixed_cases: bool | None = False
+    """Whether to ask about these very cases and no others like them; None: where both sides are one agent."""
+
+    def are_cases_fixed(self, a: TrialReport, b: TrialReport, metric: str) -> bool:
+        sides = a.series[metric], b.series[metric]
+        is_asked = self.fixed_cases
+        if is_asked is None:
+            is_asked = a.stored.trial.agent.name == b.stored.trial.agent.name
+        return (
+            is_asked and sides[0].unit == "case" and not {*sides[0].processes}.isdisjoint(sides[1].processes)
+        )
 
     def judged(self, a: TrialReport, b: TrialReport, shared: Mapping[str, Metric]) -> Collection[str]:
         if self.metrics is not None:
@@ -144,7 +160,11 @@ def _contrasts(a: TrialReport, b: TrialReport, interleaved: bool, asked: _Asked)
     judged_names = asked.judged(a, b, shared)
     for metric in shared.values():
         if asked.is_wanted(metric.name, lone):
-            contrast = _contrast(metric, a, b, interleaved, refusal or _mixed_kinds(metric, b))
+            refused = refusal or _mixed_kinds(metric, b)
+            if is_score(metric) and asked.are_cases_fixed(a, b, metric.name):
+                contrast = _score_contrast_of_fixed_cases(metric, a, b, refused)
+            else:
+                contrast = _contrast(metric, a, b, interleaved, refused)
             yield replace(contrast, is_judged=metric.name in judged_names)
     for name in asked.metrics or ():
         if name not in shared and (tail_of := _asked_percentile(name, shared)):
@@ -193,6 +213,42 @@ def _contrast(metric: Metric, a: TrialReport, b: TrialReport, interleaved: bool,
         refusal=refusal,
         unit=unit,
     )
+
+
+def _score_contrast_of_fixed_cases(metric: Metric, a: TrialReport, b: TrialReport, refusal: str) -> Contrast:
+    """Whether anything changed in the cases that both sides have: the test is over their repetitions."""
+    first, second = observed(a.series[metric.name]), observed(b.series[metric.name])
+    means_a, means_b = first.means, second.means
+    shared = sorted(means_a.keys() & means_b.keys())
+    value_a, value_b = (_mean([side[case] for case in shared]) for side in (means_a, means_b))
+    test = permutation_test(*(Repetitions(side.values, side.processes) for side in (first, second)))
+    effect = no_effect(metric, value_a) if _is_identical(metric, a, b) else test.effect() if test else None
+    return Contrast(
+        metric=metric,
+        trial_a=a.name,
+        trial_b=b.name,
+        value_a=value_a,
+        value_b=value_b,
+        units_a=len(shared),
+        units_b=len(shared),
+        effect=without_rounding(effect, value_a, value_b),
+        is_paired=True,
+        refusal=refusal,
+        unit="case",
+        fixed_cases=_fixed_cases(first, second),
+    )
+
+
+def _fixed_cases(a: Observed, b: Observed) -> FixedCases:
+    """Lost: every repetition of A is above every one of B; won: the other way round."""
+    (low_a, high_a), (low_b, high_b) = a.ranges, b.ranges
+    shared = low_a.keys() & low_b.keys()
+    fewest = min(
+        (count for side in (a, b) for case, count in side.counts.items() if case in shared), default=0
+    )
+    lost = sum(low_a[case] > high_b[case] for case in shared)
+    won = sum(high_a[case] < low_b[case] for case in shared)
+    return FixedCases(fewest, lost, won)
 
 
 @dataclass(frozen=True, slots=True)

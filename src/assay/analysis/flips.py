@@ -17,15 +17,21 @@ def flips_between(a: TrialReport, b: TrialReport) -> Flips:
     """Each side by the pass mark that it was run with; a case that nothing could judge on a side is left out."""
     before, after = _passes_by_case(a), _passes_by_case(b)
     shared = [case for case in before if case in after]
-    won = tuple(case for case in shared if after[case].is_pass and not before[case].is_pass)
-    lost = tuple(case for case in shared if before[case].is_pass and not after[case].is_pass)
+    lost = tuple(case for case in shared if before[case].all_passed and not after[case].passed)
+    won = tuple(case for case in shared if after[case].all_passed and not before[case].passed)
+    rest = [case for case in shared if case not in {*lost, *won}]
+    weaker = tuple(case for case in rest if before[case].is_pass and not after[case].is_pass)
+    stronger = tuple(case for case in rest if after[case].is_pass and not before[case].is_pass)
+    changed = (*lost, *won, *weaker, *stronger)
     return Flips(
         benchmark=a.stored.trial.benchmark,
         won=won,
         lost=lost,
-        unchanged=len(shared) - len(won) - len(lost),
+        unchanged=len(shared) - len(changed),
         trial=b.name,
-        passes={case: (before[case], after[case]) for case in (*lost, *won)},
+        passes={case: (before[case], after[case]) for case in changed},
+        weaker=weaker,
+        stronger=stronger,
     )
 
 

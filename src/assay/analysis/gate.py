@@ -54,7 +54,7 @@ def compare_within(
     widths = {name: of_metric.get(name, tolerances.general) for name in (*metrics, *shown)}
     # The correction is over the whole family whatever the tolerance, so each tolerance judges all of it anew.
     judged = {
-        width: compare_reports(a, b, metrics=metrics, shown=shown, tolerance=width)
+        width: compare_reports(a, b, metrics=metrics, shown=shown, tolerance=width, fixed_cases=True)
         for width in dict.fromkeys(widths.values())
     }
     return tuple(

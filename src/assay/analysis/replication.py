@@ -45,6 +45,21 @@ class Observed:
         return dict(zip(names.tolist(), (sums / np.bincount(place)).tolist(), strict=True))
 
     @property
+    def ranges(self) -> tuple[dict[int, float], dict[int, float]]:
+        """The smallest and the largest value of each process, or case."""
+        names, place = np.unique(self.processes, return_inverse=True)
+        lowest, highest = np.full(names.size, np.inf), np.full(names.size, -np.inf)
+        np.minimum.at(lowest, place, self.values)
+        np.maximum.at(highest, place, self.values)
+        low, high = (dict(zip(names.tolist(), ends.tolist(), strict=True)) for ends in (lowest, highest))
+        return low, high
+
+    @property
+    def counts(self) -> dict[int, int]:
+        names, counts = np.unique(self.processes, return_counts=True)
+        return dict(zip(names.tolist(), counts.tolist(), strict=True))
+
+    @property
     def by_process(self) -> dict[int, float]:
         names, medians = self._medians
         return dict(zip(names.tolist(), medians.tolist(), strict=True))

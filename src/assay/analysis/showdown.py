@@ -15,7 +15,7 @@ from assay.model import Comparison, Report, Run, TrialReport, Verdict
 from assay.model.rating import DIMENSIONS
 from assay.model.showdown import Showdown
 from assay.model.standing import Contender
-from assay.units import and_list
+from assay.units import and_list, count, counted
 
 _NAMED = 3
 Sides = tuple[str, str]
@@ -166,6 +166,15 @@ def _choice(found: Showdown, comparisons: Sequence[Comparison]) -> str:
     judged = [one for one in comparisons if one.verdict]
     if judged and all(one.verdict is Verdict.SAME for one in judged) and not any(ahead.values()):
         return f"'{found.a}' and '{found.b}' are the same in {and_list(_metric_names(judged))}."
+    lost, won = (
+        sum(len(flips.lost) for flips in found.flips),
+        sum(len(flips.won) for flips in found.flips),
+    )
+    if not any(ahead.values()) and (lost or won):
+        return (
+            f"Neither is certainly better, but '{found.b}' lost {counted(lost, 'case')} and won {count(won)}: "
+            "look at those before you choose."
+        )
     if not any(ahead.values()):
         return f"Nothing tells '{found.a}' and '{found.b}' apart: take the one that is easier to keep, or run more cases."
     parts = [f"'{who}' is better in {and_list(names)}" for who, names in ahead.items() if names]

@@ -13,6 +13,7 @@ from assay.model.precision import NOISE_FLOORS, SCORE_TOLERANCE, TOLERANCE
 from assay.stats.correction import benjamini_hochberg, holm
 from assay.stats.effect import Effect
 from assay.stats.nulls import fewest_units
+from assay.stats.permutation import repetitions_to_settle
 from assay.stats.sample import Scale, quantile
 from assay.units import percent, show, significant, without_dust
 
@@ -25,6 +26,17 @@ TOO_MANY = 1000
 Floors = Mapping[tuple[str, str], float]
 """What was measured, by the name of the trial on side B, and metric to its noise floor."""
 _SMALLEST, _LARGEST = sys.float_info.min, sys.float_info.max
+
+
+@dataclass(frozen=True, slots=True)
+class FixedCases:
+    """Of a test over the repetitions of these very cases."""
+
+    repetitions: int
+    """Of a case on a side, at the least."""
+    lost: int
+    """Cases in which every repetition of B is below every one of A."""
+    won: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +57,8 @@ class Contrast:
     unit: str = "process"
     is_judged: bool = True
     """Whether somebody asked about it; others are shown without a verdict."""
+    fixed_cases: FixedCases | None = None
+    """None where units are a sample."""
 
     @property
     def reach(self) -> float:
@@ -234,11 +248,32 @@ def _what_would_settle(contrast: Contrast, effect: Effect, tolerance: float, fam
     open_question = f"The {what} may be anywhere from {span}"
     if effect.excludes_neutral and family > 1:
         open_question = f"The {what} is {span}, but that is not significant among {family} comparisons"
+    if contrast.fixed_cases is not None:
+        now = contrast.fixed_cases.repetitions
+        needed = units_needed(replace(contrast, units_a=now, units_b=now), effect, tolerance, family)
+        return f"{open_question}; {_what_repetitions_would_settle(contrast.fixed_cases, needed, family)}"
     needed = units_needed(contrast, effect, tolerance, family)
     if needed is None:
         return f"{open_question}; no number of {_units(contrast)} would settle it at a tolerance of {percent(tolerance)}."
     many = f"more than {TOO_MANY:,}" if needed > TOO_MANY else f"about {needed}"
     return f"{open_question}; {many} {_units(contrast)} would settle it."
+
+
+def _what_repetitions_would_settle(cases: FixedCases, needed: int | None, family: int) -> str:
+    """Cases that flipped in all repetitions need fewer more than a shift of chances does."""
+    flipped = repetitions_to_settle(cases.lost, cases.won, ALPHA / max(1, family))
+    flips = f"{cases.lost} lost, {cases.won} won"
+    if cases.repetitions == 1:
+        noise = f"with one repetition a flip ({flips}) cannot be told from noise"
+        if flipped is None:
+            return f"{noise}; run with --repetitions 3 or more."
+        return f"{noise}; {max(2, flipped)} repetitions would settle it if every flip persists."
+    if flipped is not None and flipped > cases.repetitions:
+        return f"{flipped} repetitions would settle it if every flip ({flips}) persists."
+    if needed is None:
+        return "no number of repetitions would settle it at this tolerance."
+    many = f"more than {TOO_MANY:,}" if needed > TOO_MANY else f"about {needed}"
+    return f"{many} repetitions would settle it."
 
 
 def _units(contrast: Contrast) -> str:

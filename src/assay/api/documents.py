@@ -90,6 +90,7 @@ def gate(run: str | Path = "last", **options: Unpack[GateOptions]) -> GateResult
     """Hold a run against a baseline; `passed` says whether the evidence shows nothing worse.
 
     The document of `assay gate --json`. `tolerance` is a share for all metrics, or a mapping of metrics to shares.
+    `max_lost` is the number of cases that may be lost.
     """
     given = check_options("gate", GateOptions, options)
     width = given.get("tolerance")
@@ -101,6 +102,7 @@ def gate(run: str | Path = "last", **options: Unpack[GateOptions]) -> GateResult
             given.get("baseline", "main"),
             metrics=as_list(given.get("metrics")),
             tolerances=tolerances,
+            max_lost=given.get("max_lost"),
         )
     return GateResult(gate_document(found), "comparisons", lambda console: print_gate(found, console))
 

@@ -118,6 +118,7 @@ class GateOptions(TypedDict, total=False):
     """Name of the baseline, or a result file. Default: main."""
     tolerance: Share | Mapping[str, Share]
     """What may be worse by no more than this share passes; for all metrics, or by metric."""
+    max_lost: int
     metrics: str | Sequence[str]
     """Judge only these metrics."""
     db: str | Path

@@ -39,6 +39,12 @@ if TYPE_CHECKING:
     help="Judge only this metric; may be repeated. Default: score, seconds, cost and completed.",
 )
 @click.option(
+    "--max-lost",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Fail when more than N cases are lost: passed in every repetition before and in none now.",
+)
+@click.option(
     "--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write JUnit XML."
 )
 @click.option(
@@ -54,6 +60,7 @@ def gate(
     baseline: str,
     widths: tuple[str, ...],
     metrics: tuple[str, ...],
+    max_lost: int | None,
     junit: Path | None,
     markdown: Path | None,
 ) -> int:
@@ -67,7 +74,9 @@ def gate(
     from assay.report.gate_markdown import gate_markdown
 
     with session.store() as store:
-        found = gated(store, ref, baseline, metrics=metrics, tolerances=tolerances_of(widths))
+        found = gated(
+            store, ref, baseline, metrics=metrics, tolerances=tolerances_of(widths), max_lost=max_lost
+        )
     for path, write in ((junit, gate_junit), (markdown, gate_markdown)):
         if path is not None:
             _write(path, write(found))
@@ -108,17 +117,19 @@ def _print(session: Session, found: Gate) -> None:
     from assay.report.gate import print_gate
 
     print_gate(found, session.console())
-    if found.passed:
+    compare = f"assay compare {found.a.run.id} {found.b.run.id}"
+    if not found.passed:
+        session.next(compare, *(f"assay regressions {name}" for name in _guilty(found)))
+    elif found.is_no_worse:
         session.next(f"assay baseline set {found.baseline} {found.b.run.id}", f"assay show {found.b.run.id}")
     else:
-        session.next(
-            f"assay compare {found.a.run.id} {found.b.run.id}", f"assay regressions {_guilty(found)}"
-        )
+        session.next(compare, f"assay show {found.b.run.id}")
 
 
-def _guilty(found: Gate) -> str:
-    """The agent of the first trial that got worse."""
+def _guilty(found: Gate) -> list[str]:
+    """The agent of the first trial that got worse, or lost cases."""
     from assay.model import Verdict
 
-    worse = {*found.broken, *found.unscored, *(one.trial_b for one in found.judged(Verdict.WORSE))}
-    return next(trial.stored.trial.agent.name for trial in found.b.trials if trial.name in worse)
+    lost = (flips.trial for flips in found.flips if flips.lost)
+    worse = {*found.broken, *found.unscored, *(one.trial_b for one in found.judged(Verdict.WORSE)), *lost}
+    return [trial.stored.trial.agent.name for trial in found.b.trials if trial.name in worse][:1]

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from assay.model.estimate import Comparison, Verdict
-from assay.model.metric import Metric
+from assay.model.metric import Metric, is_score
 from assay.model.report import Doubt, Report
 from assay.model.showdown import Flips
 
@@ -226,6 +226,28 @@ class Gate:
     flips: tuple[Flips, ...] = ()
     """Cases lost and won, one for each trial of a suite that both runs have."""
     doubts: tuple[Doubt, ...] = ()
+    max_lost: int | None = None
+    """It fails when more cases than this are lost; None: however many are."""
+
+    @property
+    def lost(self) -> int:
+        """Cases that passed in every repetition of the baseline and in none of the run."""
+        return sum(len(flips.lost) for flips in self.flips)
+
+    @property
+    def is_no_worse(self) -> bool:
+        """Whether the run could be the next baseline: it passed, and no case and no mean score fell."""
+        unsettled = (one for one in self.verdicts if one.verdict is not Verdict.SAME)
+        fell = any(
+            one.value_b < one.value_a
+            for one in unsettled
+            if is_score(one.metric) or one.metric.name == "completed"
+        )
+        return self.passed and not self.lost and not fell
+
+    @property
+    def has_lost_too_many(self) -> bool:
+        return self.max_lost is not None and self.lost > self.max_lost
 
     @property
     def verdicts(self) -> tuple[Comparison, ...]:
@@ -237,4 +259,4 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        return not (self.broken or self.unscored or self.judged(Verdict.WORSE))
+        return not (self.broken or self.unscored or self.judged(Verdict.WORSE) or self.has_lost_too_many)

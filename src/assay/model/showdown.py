@@ -16,19 +16,28 @@ class Passes:
     is_pass: bool
     """Whether the case counts as passed: its mean score reaches the pass mark."""
 
+    @property
+    def all_passed(self) -> bool:
+        return self.passed == self.judged
+
 
 @dataclass(frozen=True, slots=True)
 class Flips:
-    """Cases of a benchmark that A passed and B did not (lost), or the other way round (won)."""
+    """Cases of a benchmark that changed sides between A and B."""
 
     benchmark: str
     won: tuple[str, ...]
+    """Passed in no repetition of A and in every one of B."""
     lost: tuple[str, ...]
+    """Passed in every repetition of A and in none of B."""
     unchanged: int
     trial: str = ""
     """Name of B's trial."""
     passes: Mapping[str, tuple[Passes, Passes]] = field(default_factory=dict, hash=False)
-    """Of the cases that were won or lost: the repetitions that passed on both sides."""
+    """Of the cases that changed: the repetitions that passed on both sides."""
+    weaker: tuple[str, ...] = ()
+    """Count as passed in A and not in B by their mean scores, but some repetitions say otherwise."""
+    stronger: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

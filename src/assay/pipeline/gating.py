@@ -38,6 +38,7 @@ def gated(
     *,
     metrics: Sequence[str] = (),
     tolerances: Tolerances | None = None,
+    max_lost: int | None = None,
 ) -> Gate:
     """`ref` is a run or a result file, `baseline` the name of one that was set, or a result file."""
     sides = side(store, _baseline_ref(store, baseline)), side(store, ref)
@@ -73,6 +74,7 @@ def gated(
             *_about_lost_metrics(a, b, metrics),
             *about_floors(known, comparisons),
         ),
+        max_lost=max_lost,
     )
 
 

@@ -104,6 +104,8 @@ def _flips(flips: Flips) -> dict[str, Any]:
         "trial": flips.trial,
         "won": list(flips.won),
         "lost": list(flips.lost),
+        "weaker": list(flips.weaker),
+        "stronger": list(flips.stronger),
         "unchanged": flips.unchanged,
         "repetitions": {
             case: {"a": [before.passed, before.judged], "b": [after.passed, after.judged]}
@@ -124,5 +126,7 @@ def gate_document(found: Gate) -> dict[str, Any]:
         "broken": list(found.broken),
         "unscored": list(found.unscored),
         "flips": [_flips(flips) for flips in found.flips],
+        "lost": found.lost,
+        "max_lost": found.max_lost,
         "unjudged": list(found.unjudged),
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from assay.model import Verdict
 from assay.model.showdown import Course, Flips, Showdown
 from assay.report.console import print_comparisons
+from assay.report.gate import lost_text
 from assay.report.screen import bullet, literal, new_table
 from assay.report.sides import print_sides
 from assay.units import and_list, count, counted, percent, show, without_dust
@@ -59,6 +60,9 @@ def print_showdown(found: Showdown, console: Console, *, has_ratings: bool = Tru
         else [_sum_text(found.flips)]
     ):
         console.print(bullet("↔", line, "cyan"))
+    for flips in found.flips:
+        if flips.lost:
+            console.print(bullet("✗", lost_text(flips), "red"))
     for number, text in enumerate(found.advice):
         # The first is the verdict, a result; what follows is what to do about it.
         console.print(bullet("→" if number else "=", text, "cyan"))
@@ -86,10 +90,15 @@ def flips_text(flips: Flips) -> str:
     >>> flips_text(Flips("sums", ("a",), ("b", "c"), 7))
     'sums: 1 case won, 2 lost, 7 unchanged (70 %)'
     """
-    total = len(flips.won) + len(flips.lost) + flips.unchanged
-    won = f"{counted(len(flips.won), 'case')} won"
+    partly = [
+        f"{count(len(cases))} {what}"
+        for cases, what in ((flips.stronger, "stronger"), (flips.weaker, "weaker"))
+        if cases
+    ]
+    total = sum(map(len, (flips.won, flips.lost, flips.stronger, flips.weaker))) + flips.unchanged
     same = f"{count(flips.unchanged)} unchanged" + (f" ({percent(flips.unchanged / total)})" if total else "")
-    return f"{flips.benchmark}: {won}, {count(len(flips.lost))} lost, {same}"
+    won = f"{counted(len(flips.won), 'case')} won"
+    return f"{flips.benchmark}: {', '.join((won, f'{count(len(flips.lost))} lost', *partly, same))}"
 
 
 def _sum_text(flips: Sequence[Flips]) -> str:

@@ -12,6 +12,7 @@ from assay.report.change import change_text, sides_name
 from assay.report.figures import NOTHING
 from assay.report.screen import RowGroup, bullet, joined, literal, print_groups
 from assay.report.warnings import rank_warnings
+from assay.stats.permutation import repetitions_to_settle
 from assay.units import counted, show
 
 if TYPE_CHECKING:
@@ -40,11 +41,8 @@ def print_gate(gate: Gate, console: Console) -> None:
         console.print(bullet("✗", broken_text(name), "red"))
     for name in gate.unscored:
         console.print(bullet("✗", unscored_text(name), "red"))
-    for flips in gate.flips:
-        if flips.lost:
-            console.print(bullet("✗", lost_text(flips), "red"))
-        if flips.won:
-            console.print(bullet("✓", won_text(flips), "green"))
+    for sign, line in case_lines(gate):
+        console.print(bullet(sign, line, "red" if sign == "✗" else "green"))
     changed = [one for verdict in _ORDER for one in gate.judged(verdict) if _has_moved(one)]
     if changed:
         print_groups(_TITLES, _groups(changed[:_ROWS]), console)
@@ -64,8 +62,7 @@ def _has_moved(one: Comparison) -> bool:
 
 
 def headline(gate: Gate) -> str:
-    lost = lost_cases(gate)
-    return f"{_verdict(gate)}; {counted(lost, 'case')} lost" if lost else _verdict(gate)
+    return f"{_verdict(gate)}; {counted(gate.lost, 'case')} lost" if gate.lost else _verdict(gate)
 
 
 def _verdict(gate: Gate) -> str:
@@ -74,27 +71,40 @@ def _verdict(gate: Gate) -> str:
         parts = [f"{worse} of {_comparisons(gate)} got worse"] if worse else []
         parts += [f"{len(gate.broken)} no longer work{'s' * (len(gate.broken) == 1)}"] if gate.broken else []
         parts += [f"scoring failed in {counted(len(gate.unscored), 'trial')}"] if gate.unscored else []
+        parts += [f"at most {gate.max_lost} may be lost"] if gate.has_lost_too_many else []
         return f"Gate failed: {', '.join(parts)}"
     if unsure:
         return f"Gate passed: nothing is proved to be worse; {unsure} of {_comparisons(gate)} unsure"
     return f"Gate passed: none of {_comparisons(gate)} got worse"
 
 
-def lost_cases(gate: Gate) -> int:
-    return sum(len(flips.lost) for flips in gate.flips)
+def case_lines(gate: Gate) -> list[tuple[str, str]]:
+    """A sign and a sentence each: the cases lost and won, whatever the verdict, then those that changed in part."""
+    family = sum(one.p_corrected is not None for one in gate.comparisons)
+    lines = []
+    for flips in gate.flips:
+        if flips.lost:
+            lines.append(("✗", lost_text(flips, family)))
+        if flips.won:
+            lines.append(("✓", f"{flips.trial}: {_case_list('won', flips.won, flips)}."))
+        if flips.weaker:
+            lines.append(("✗", f"{flips.trial}: {_listed_cases(flips, flips.weaker)} passed less often."))
+        if flips.stronger:
+            lines.append(("✓", f"{flips.trial}: {_listed_cases(flips, flips.stronger)} passed more often."))
+    return lines
 
 
-def lost_text(flips: Flips) -> str:
-    """Each case with the repetitions that passed before and now; of single ones it says that they may be chance."""
-    tries = {side.judged for case in flips.lost for side in flips.passes[case]}
-    noise = " One repetition each may be chance; run with --repetitions 3." if tries == {1} else ""
-    return (
-        f"{flips.trial}: lost {counted(len(flips.lost), 'case')}: {_listed_cases(flips, flips.lost)}.{noise}"
-    )
+def lost_text(flips: Flips, family: int = 1) -> str:
+    """Each case with the repetitions that passed before and now, and whether single ones can be told from noise."""
+    told = f"{flips.trial}: {_case_list('lost', flips.lost, flips)}."
+    if any(side.judged > 1 for case in flips.lost for side in flips.passes[case]):
+        return told
+    needed = repetitions_to_settle(len(flips.lost), len(flips.won), 0.05 / max(1, family)) or 3
+    return f"{told} With one repetition a flip cannot be told from noise; run with --repetitions {max(2, needed)}."
 
 
-def won_text(flips: Flips) -> str:
-    return f"{flips.trial}: won {counted(len(flips.won), 'case')}: {_listed_cases(flips, flips.won)}."
+def _case_list(what: str, cases: Sequence[str], flips: Flips) -> str:
+    return f"{what} {counted(len(cases), 'case')}: {_listed_cases(flips, cases)}"
 
 
 def _listed_cases(flips: Flips, cases: Sequence[str]) -> str:

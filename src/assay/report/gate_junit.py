@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 from assay.model import Comparison, Verdict
 from assay.model.regression import Gate
 from assay.report.change import change_text, sides_name, tolerance_text
-from assay.report.gate import broken_text, headline, unscored_text
-from assay.units import show
+from assay.report.gate import broken_text, case_lines, headline, unscored_text
+from assay.units import counted, show
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -18,6 +18,7 @@ def gate_junit(gate: Gate) -> str:
     cases = [
         *(_failure(name, "executions", broken_text(name), "broken") for name in gate.broken),
         *(_failure(name, "scoring", unscored_text(name), "unscored") for name in gate.unscored),
+        *_lost_cases(gate),
         *(_case(one) for one in gate.verdicts),
     ]
     counts = {
@@ -47,6 +48,19 @@ def _failure(trial: str, name: str, message: str, kind: str) -> ElementTree.Elem
     case = _element("testcase", "", classname=trial, name=name, time="0")
     case.append(_element("failure", "", message=message, type=kind))
     return case
+
+
+def _lost_cases(gate: Gate) -> list[ElementTree.Element]:
+    """One for all trials, as `--max-lost` counts them together; it fails only where that was asked for."""
+    lines = "\n".join(line for _, line in case_lines(gate))
+    if not lines and gate.max_lost is None:
+        return []
+    case = _element("testcase", "", classname=f"gate {gate.baseline}", name="lost cases", time="0")
+    if gate.has_lost_too_many:
+        message = f"{counted(gate.lost, 'case')} lost, at most {gate.max_lost} may be"
+        case.append(_element("failure", lines, message=message, type="lost"))
+    case.append(_element("system-out", lines))
+    return [case]
 
 
 def _case(one: Comparison) -> ElementTree.Element:

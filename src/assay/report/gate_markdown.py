@@ -11,13 +11,12 @@ from assay.report.change import change_text, sides_name, tolerance_text
 from assay.report.figures import NOTHING, environment_line
 from assay.report.gate import (
     broken_text,
+    case_lines,
     headline,
-    lost_text,
     open_questions,
     rest_text,
     sides_text,
     unscored_text,
-    won_text,
 )
 from assay.report.marking import fenced, table, text
 from assay.report.warnings import rank_warnings
@@ -35,8 +34,7 @@ def gate_markdown(gate: Gate) -> str:
         text(sides_text(gate)),
         "\n".join(f"- ❌ {text(broken_text(name))}" for name in gate.broken),
         "\n".join(f"- ❌ {text(unscored_text(name))}" for name in gate.unscored),
-        "\n".join(f"- ❌ {text(lost_text(flips))}" for flips in gate.flips if flips.lost),
-        "\n".join(f"- 🎉 {text(won_text(flips))}" for flips in gate.flips if flips.won),
+        "\n".join(f"- {'❌' if sign == '✗' else '🎉'} {text(line)}" for sign, line in case_lines(gate)),
         _table(changed) if changed else "",
         _unchanged(gate),
         _warnings(gate),

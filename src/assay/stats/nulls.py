@@ -53,12 +53,17 @@ def sums_of_coins(weights: Iterable[int]) -> Array:
 
 def tied_rank_sum_cdf(doubled_ranks: Sequence[int], chosen: int) -> Array:
     """P(R <= r) for r = 0, 1, …: the sum of so many ranks, drawn from these, which are doubled to make shared ones whole."""
-    largest = sum(sorted(doubled_ranks)[-chosen:])
+    return np.asarray(np.cumsum(chances_of_draws(doubled_ranks, chosen)))
+
+
+def chances_of_draws(values: Sequence[int], chosen: int) -> Array:
+    """Chances of the sums 0, 1, … of so many values, drawn without replacement."""
+    largest = sum(sorted(values)[-chosen:])
     ways = np.zeros((chosen + 1, largest + 1))
     ways[0, 0] = 1.0
-    for rank in doubled_ranks:
-        ways[1:, rank:] += ways[:-1, : largest + 1 - rank]
-    return np.asarray(np.cumsum(ways[chosen]) / math.comb(len(doubled_ranks), chosen))
+    for value in values:
+        ways[1:, value:] += ways[:-1, : largest + 1 - value]
+    return np.asarray(ways[chosen] / math.comb(len(values), chosen))
 
 
 def interval_rank(cdf: Array, level: float) -> int:
