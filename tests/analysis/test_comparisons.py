@@ -312,12 +312,14 @@ def test_scores_of_the_same_cases_are_paired(lab) -> None:
     assert comparison.tolerance == 0.01
 
 
-def test_scores_of_different_cases_are_compared_case_against_case(lab) -> None:
-    a, b = scored(lab, range(100), 0.5), scored(lab, range(1000, 1060), 0.9)
+@pytest.mark.parametrize("first", [100, 98])
+def test_sides_that_share_too_few_cases_are_shown_without_a_verdict(lab, first: int) -> None:
+    a, b = scored(lab, range(100), 0.5), scored(lab, range(first, first + 60), 0.9)
     comparison = one(compare_trials(a, b))
-    assert (comparison.verdict, comparison.method) == (Verdict.BETTER, "Welch's t of case means")
+    assert (comparison.verdict, comparison.method) == (Verdict.UNSURE, "Welch's t of case means")
     assert (comparison.units_a, comparison.units_b) == (100, 60)
     assert comparison.difference_low < 0.4 < comparison.difference_high
+    assert ("no case" if first == 100 else "only 2 cases") in comparison.reason
 
 
 def test_a_percentile_is_compared_where_it_is_asked_for(lab) -> None:

@@ -37,6 +37,22 @@ def test_the_better_agent_wins_the_dimensions_that_the_cases_show(played: AssayI
     assert found["winners"]["cost"] is None
 
 
+def test_sides_without_a_common_case_get_one_answer_and_no_winner(assay_inline: AssayInline) -> None:
+    lines = ", ".join(f'{{id: c{n}, input: "{n}", expected: "{n}"}}' for n in range(100, 130))
+    assay_inline.write("small.yaml", SUITE % lines)
+    for agent, start in (("none", 100), ("good", 115)):
+        chosen = [option for n in range(start, start + 15) for option in ("--case", f"c{n}")]
+        assay_inline("run", "small.yaml", "--agent", agent, "-q", *chosen)
+    compared = assay_inline("compare", "none", "good", "--json").json
+    (found,) = compared["agents"]
+    verdicts = {one["metric"]: one["verdict"] for one in compared["comparisons"] if one["verdict"]}
+    assert set(verdicts.values()) == {"unsure"}
+    assert (found["winner"], set(found["winners"].values())) == (None, {None})
+    assert (found["flips"][0]["won"], found["flips"][0]["unchanged"]) == ([], 0)
+    [board] = assay_inline("leaderboard", "--json").json
+    assert {tuple(row["rank"]) for row in board["standings"]} == {(1, 2)}
+
+
 def test_flips_name_the_cases(played: AssayInline) -> None:
     (found,) = played("compare", "none", "good", "--json").json["agents"]
     (flips,) = found["flips"]

@@ -50,6 +50,19 @@ def _rows(board: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {row["agent"]: row for row in board["standings"]}
 
 
+def test_an_agent_that_is_always_wrong_is_last_though_it_is_fast_and_consistent(
+    project: AssayInline,
+) -> None:
+    project.write("agents.py", AGENTS + "def wrong(text): return '?'\n")
+    agents = [python_agent(name, price="free") for name in ("wrong", "bad")]
+    repeated = {**REFERENCE, "iterations": {"warmup": 0, "measured": 2}}
+    project.write("s.yaml", suite(numbers(40), agents, benchmark=repeated))
+    _run(project, "s.yaml")
+    rows = _rows(_board(project))
+    assert (rows["wrong"]["score"], rows["wrong"]["rank"]) == (0.0, [2, 2])
+    assert rows["bad"]["score"] > 0.3
+
+
 def test_a_partial_result_stands_until_there_is_a_whole_one_and_says_so(project: AssayInline) -> None:
     _run(project, "s.yaml", "--agent", "good", "--limit", "5")
     board = _board(project)

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from tests.ratings.tables import failed, ok, rated, table
+from tests.ratings.tables import Row, failed, ok, rated, table
 
 from assay.analysis.ratings import curve
 from assay.analysis.reference import typical_quantities
@@ -131,6 +131,38 @@ def test_an_agent_that_solves_nothing_for_money_has_the_lowest_cost_rating() -> 
     ratings = rated([ok("a", 0, usd=0.01)], {"usd": 0.02})
     assert value(ratings, "cost") == 0.0
     assert ratings.usd_per_solved == math.inf
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [ok(case, 0, seconds=1e-6, usd=0.0) for case in "aabb"],
+        [failed(case, "failed", seconds=1e-6) for case in "aabb"],
+        [failed(case, "timeout", seconds=9.0) for case in "ab"],
+    ],
+    ids=["wrong", "raising", "too slow"],
+)
+def test_an_agent_that_solves_nothing_is_rated_0_overall_whatever_else_it_is(rows: list[Row]) -> None:
+    ratings = rated(rows, {"seconds": 1.0, "usd": 0.01})
+    assert ratings.overall.value == 0.0
+    assert [value(ratings, name) for name in ("accuracy", "speed", "cost")] == [0.0, 0.0, 0.0]
+    assert {name: list(ratings.marks[name]) for name in ("speed", "cost")} == {
+        "speed": [0.0, 0.0],
+        "cost": [0.0, 0.0],
+    }
+    assert value(ratings, "efficiency") is None
+
+
+def test_an_agent_that_fails_half_of_the_time_is_rated_by_the_other_half() -> None:
+    rows = [ok("a", 1, seconds=1.0), ok("a", 1, seconds=1.0), failed("b"), failed("b")]
+    ratings = rated(rows, {"seconds": 1.0})
+    assert [value(ratings, name) for name in ("accuracy", "speed", "reliability")] == [0.5, 0.5, 0.5]
+    assert ratings.overall.value == pytest.approx(0.5)
+
+
+def test_where_accuracy_has_no_weight_an_agent_is_rated_by_the_rest() -> None:
+    ratings = rated([ok("a", 0, seconds=1.0)], {"seconds": 1.0}, weights={"accuracy": 0.0})
+    assert ratings.overall.value == value(ratings, "speed") == 0.5
 
 
 def test_an_unknown_cost_is_unrated_and_a_free_agent_has_the_highest_rating() -> None:

@@ -249,3 +249,18 @@ def test_large_samples_are_selected_from_rather_than_written_out(compare) -> Non
     assert effect.value == pytest.approx(1.1, rel=0.01)
     thinned = some(compare(a[:900], b[:900]))
     assert thinned.low - 1e-9 <= effect.value <= thinned.high + 1e-9
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.3, 7.0, 1e-7, 1e9 / 3])
+def test_equal_ratios_are_ties_at_any_magnitude(scale: float) -> None:
+    ratios = np.array([2, 2, 2, 0.5, 0.5, 2, 0.5, 2, 4, 0.25])
+    a = np.arange(1.0, 11.0)
+    scaled, exact = some(paired(scale * a, scale * a * ratios)), some(paired(np.ones(10), ratios))
+    assert scaled.p == exact.p
+    assert (scaled.value, scaled.low, scaled.high) == pytest.approx((exact.value, exact.low, exact.high))
+
+
+def test_differences_that_are_equal_but_for_rounding_are_ties() -> None:
+    a = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    assert some(paired(a, [x + 0.1 for x in a])).p == some(paired([0.0] * 7, [0.1] * 7)).p
+    assert some(paired(a, [x + 0.1 - 0.1 for x in a])).p == 1.0

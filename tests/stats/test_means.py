@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from assay.stats.effect import Effect
 from assay.stats.means import (
     mean_difference,
+    permutation_p,
     sign_flip_p,
     t_quantile,
     t_tail,
@@ -145,7 +147,7 @@ def test_the_test_of_paired_means_holds_its_level() -> None:
 
 def test_different_cases_are_compared_by_welchs_t() -> None:
     chance = np.random.default_rng(2)
-    a, b = chance.beta(2, 3, 40), chance.beta(3, 3, 25)
+    a, b = chance.beta(2, 3, 40), chance.beta(3, 3, 35)
     effect, expected = some(unpaired_mean_difference(a, b)), scipy.stats.ttest_ind(b, a, equal_var=False)
     # Degrees of freedom are rounded to whole ones.
     assert effect.p == pytest.approx(expected.pvalue, rel=0.01)
@@ -156,11 +158,11 @@ def test_nearly_all_right_on_a_side_is_compared_by_newcombes_interval() -> None:
     # Newcombe (1998), table II, method 10: 9/10 against 3/10 gives 0.1705 to 0.8090.
     effect = some(unpaired_mean_difference([1.0] * 3 + [0.0] * 7, [1.0] * 9 + [0.0]))
     assert (effect.low, effect.high) == pytest.approx((0.1705, 0.8090), abs=1e-4)
-    assert effect.method == "Newcombe's interval over cases"
+    assert "Newcombe" in effect.method
 
 
 def test_the_p_value_of_newcombes_interval_is_that_of_the_one_that_touches_zero() -> None:
-    a, b = [1.0] * 3 + [0.0] * 7, [1.0] * 9 + [0.0]
+    a, b = [1.0] * 20 + [0.0] * 20, [1.0] * 38 + [0.0] * 2
     p = some(unpaired_mean_difference(a, b)).p
     assert some(unpaired_mean_difference(a, b, level=1 - p)).low == pytest.approx(0.0, abs=1e-9)
 
@@ -184,6 +186,46 @@ def test_the_sides_of_different_cases_may_be_swapped() -> None:
     forth, back = some(unpaired_mean_difference(a, b)), some(unpaired_mean_difference(b, a))
     assert (back.value, back.p) == pytest.approx((-forth.value, forth.p))
     assert (back.low, back.high) == pytest.approx((-forth.high, -forth.low))
+
+
+@pytest.mark.parametrize("cases", [2, 3])
+def test_two_or_three_cases_a_side_settle_nothing_even_if_all_differ(cases: int) -> None:
+    once = some(unpaired_mean_difference([1.0] * cases, [0.0] * cases))
+    repeated = some(unpaired_mean_difference([1.0] * cases, [1 / 3] * cases, (3 * cases, 3 * cases)))
+    assert min(once.p, repeated.p) > 0.09
+    assert min(once.high, repeated.high) >= 0.0
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=29),
+    st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=60),
+)
+def test_few_single_verdicts_of_different_cases_are_compared_by_fishers_test(
+    a: list[float], b: list[float]
+) -> None:
+    table = [[sum(side), len(side) - sum(side)] for side in (a, b)]
+    assert some(unpaired_mean_difference(a, b)).p == pytest.approx(scipy.stats.fisher_exact(table)[1])
+
+
+def test_the_permutation_p_is_that_of_enumeration() -> None:
+    a, b = np.array([0, 1 / 3, 2 / 3, 1, 1]), np.array([1 / 3, 0, 0, 1 / 3])
+    pooled, seen = np.concatenate((a, b)), abs(a.mean() - b.mean())
+    dealt = [list(chosen) for chosen in combinations(range(9), 4)]
+    gaps = [abs(np.delete(pooled, chosen).mean() - pooled[chosen].mean()) for chosen in dealt]
+    assert permutation_p(a, b) == pytest.approx(np.mean([gap > seen - 1e-9 for gap in gaps]))
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "k", "other"), [(2, 2, 3, 3), (8, 8, 1, 1), (5, 30, 3, 1), (15, 15, 5, 1)]
+)
+def test_few_different_cases_of_equals_are_rarely_told_apart(n: int, m: int, k: int, other: int) -> None:
+    chance = np.random.default_rng(n)
+
+    def means(cases: int, repetitions: int) -> NDArray[np.float64]:
+        return np.asarray(chance.binomial(repetitions, chance.beta(2.8, 0.7, cases)) / repetitions)
+
+    found = [unpaired_mean_difference(means(n, k), means(m, other), (n * k, m * other)) for _ in range(500)]
+    assert np.mean([some(effect).p < 0.05 for effect in found]) < 0.08
 
 
 def test_one_case_on_a_side_says_nothing() -> None:

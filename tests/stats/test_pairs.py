@@ -77,3 +77,13 @@ def test_so_many_pairs_that_they_are_taken_in_parts_come_out_the_same() -> None:
     whole, part = paired_rows([table]), paired_rows([table[:2]])
     assert whole.gap[0, 1] == part.gap[0, 1]
     assert whole.p[0, 1] == part.p[0, 1]
+
+
+def test_tied_differences_rank_alike_whatever_the_order_of_the_columns() -> None:
+    gaps = np.array([0.25, -0.25, 0.25, 0.25, 0.25, -0.25, 0.25, 0.5])
+    table = np.stack((gaps + 0.5, np.full(8, 0.5)))
+    found = {
+        float(paired_rows([table[:, order]], by_rank=True).p[0, 1])
+        for order in (slice(None), slice(None, None, -1))
+    }
+    assert len(found) == 1

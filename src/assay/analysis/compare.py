@@ -160,17 +160,35 @@ def _contrasts(a: TrialReport, b: TrialReport, interleaved: bool, asked: _Asked)
     judged_names = asked.judged(a, b, shared)
     for metric in shared.values():
         if asked.is_wanted(metric.name, lone):
-            refused = refusal or _mixed_kinds(metric, b)
             if is_score(metric) and asked.are_cases_fixed(a, b, metric.name):
-                contrast = _score_contrast_of_fixed_cases(metric, a, b, refused)
+                contrast = _score_contrast_of_fixed_cases(metric, a, b, refusal or _mixed_kinds(metric, b))
             else:
-                contrast = _contrast(metric, a, b, interleaved, refused)
+                contrast = _contrast(metric, a, b, interleaved, refusal or _incomparable(metric, a, b))
             yield replace(contrast, is_judged=metric.name in judged_names)
     for name in asked.metrics or ():
         if name not in shared and (tail_of := _asked_percentile(name, shared)):
             metric = shared[tail_of[0]]
             tail = _Tail(metric, name, tail_of[1])
-            yield tail.contrast(a, b, interleaved, refusal or _mixed_kinds(metric, b))
+            yield tail.contrast(a, b, interleaved, refusal or _incomparable(metric, a, b))
+
+
+def _incomparable(metric: Metric, a: TrialReport, b: TrialReport) -> str:
+    return _mixed_kinds(metric, b) or _different_cases(metric.name, a, b)
+
+
+def _different_cases(name: str, a: TrialReport, b: TrialReport) -> str:
+    """Boards and ratings compare agents only on the cases that both did, so a verdict here would contradict them."""
+    if a.series[name].unit != "case":
+        return ""
+    first, second = set(a.series[name].processes), set(b.series[name].processes)
+    common = len(first & second)
+    if first == second or common >= FEWEST_PAIRS:
+        return ""
+    shared = f"only {common} {'case' if common == 1 else 'cases'}" if common else "no case"
+    return (
+        f"A and B have {shared} in common, so the difference may be that of the cases; "
+        f"run both on the same cases, at least {FEWEST_PAIRS}."
+    )
 
 
 def _mixed_kinds(metric: Metric, b: TrialReport) -> str:

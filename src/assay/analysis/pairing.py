@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.analysis.rounds import OF_MACHINE, half_widths, spread_of
-from assay.model.rating import DIMENSIONS, Ratings
+from assay.model.rating import DIMENSIONS, Ratings, has_solved_nothing
 from assay.model.standing import Contender, Place
 from assay.stats.correction import holm
 from assay.stats.means import t_quantile
@@ -31,7 +31,12 @@ def shared_dimensions(contenders: Sequence[Contender]) -> tuple[str, ...]:
 
 
 def shares(ratings: Ratings, dimensions: Sequence[str]) -> dict[str, float]:
-    """Weights of these dimensions, put on a sum of 1; empty where they weigh nothing."""
+    """Weights of these dimensions, scaled to a sum of 1; empty where they weigh nothing.
+
+    An agent that solved nothing is weighed by its accuracy alone, which is 0.
+    """
+    if "accuracy" in dimensions and has_solved_nothing(ratings.dimensions["accuracy"], ratings.weights):
+        return {"accuracy": 1.0}
     weights = {name: ratings.weights[name] for name in dimensions if ratings.weights[name] > 0}
     total = sum(weights.values())
     return {name: weight / total for name, weight in weights.items()}

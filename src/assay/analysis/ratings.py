@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,18 @@ from assay.analysis.reference import quantity, references_of
 from assay.analysis.rounds import OF_MACHINE, round_logs
 from assay.analysis.tally import Tally, outcomes_of, tally_of
 from assay.model import Limits, Rubric
-from assay.model.rating import DIMENSIONS, WEIGHTS, CaseTable, Rating, Ratings, Reference, ReferenceValue
+from assay.model.rating import (
+    DIMENSIONS,
+    OF_SOLUTIONS,
+    QUANTITIES,
+    WEIGHTS,
+    CaseTable,
+    Rating,
+    Ratings,
+    Reference,
+    ReferenceValue,
+    has_solved_nothing,
+)
 from assay.stats.means import t_quantile
 from assay.stats.order import median_interval
 from assay.stats.resample import Resample
@@ -59,13 +70,19 @@ def rate(
         "cost": _cost(tally, reference, resample),
         "reliability": _reliability(tally, resample),
     }
+    weights = {**WEIGHTS, **rubric.weights}
+    marks = marks_of(tally, {name: one.value for name, one in reference.items()})
+    if has_solved_nothing(found["accuracy"].rating, weights):
+        for name in _rated_by_solutions(found, reference):
+            found[name] = Rated(Rating(name, 0.0, basis="nothing was solved"), np.zeros(DRAWS))
+            marks[name] = np.zeros(len(tally.names))
     repetitions, passed = tally.scored.astype(np.int64), tally.passed.astype(np.int64)
     most = int(repetitions.max()) if len(repetitions) else 0
     ks = [k for k in range(1, most + 1) if k <= 5 or k == most]
     is_scoring_failed = expects_scores and outcomes.unscored > 0 and not outcomes.scored
     return Ratings(
         dimensions={name: one.rating for name, one in found.items()},
-        overall=_NOTHING_SCORED if is_scoring_failed else _overall(found, {**WEIGHTS, **rubric.weights}),
+        overall=_NOTHING_SCORED if is_scoring_failed else _overall(found, weights),
         outcomes=outcomes.counts,
         unscored=outcomes.unscored,
         cases=len(tally.names),
@@ -75,7 +92,7 @@ def rate(
         usd_per_solved=quantity(tally, "usd"),
         tokens_per_solved=quantity(tally, "tokens"),
         doubts=(*_doubts(tally, outcomes.unscored), *_disagreements(table)),
-        weights={**WEIGHTS, **rubric.weights},
+        weights=weights,
         yardstick=_yardstick(reference, rubric.pass_mark),
         references=reference,
         pass_mark=rubric.pass_mark,
@@ -83,13 +100,7 @@ def rate(
         unpriced=_unknown(tally, "usd"),
         completion=_completion(tally),
         names=tuple(tally.names),
-        marks=_compact(
-            {
-                name: marks
-                for name, marks in marks_of(tally, {n: one.value for n, one in reference.items()}).items()
-                if found[name].rating.value is not None
-            }
-        ),
+        marks=_compact({name: one for name, one in marks.items() if found[name].rating.value is not None}),
         rounds=_rounds(table, {name: one.rating.value for name, one in found.items()}),
         expects_scores=expects_scores,
     )
@@ -155,6 +166,15 @@ def _speed(tally: Tally, reference: References, resample: Resample) -> Rated:
         return Rated(Rating("speed", curve(middle, r), basis=basis), draws)
     ends = (curve(interval[1], r), curve(interval[0], r))
     return Rated(_rating("speed", curve(middle, r), ends, basis), draws)
+
+
+def _rated_by_solutions(found: Mapping[str, Rated], reference: References) -> list[str]:
+    """Dimensions that are 0 where nothing was solved: those that the agent, or any other by these references, is rated on.
+
+    Unrated would not do: a dimension that one agent is not rated on counts for none of them.
+    """
+    referred = {QUANTITIES[name] for name in reference}
+    return [name for name in OF_SOLUTIONS if found[name].rating.value is not None or name in referred]
 
 
 def _log_interval(seconds: Floats) -> tuple[float, float] | None:
@@ -250,6 +270,8 @@ _NOTHING_SCORED = Rating("overall", None, basis="nothing could be scored because
 
 
 def _overall(found: Mapping[str, Rated], weights: Mapping[str, float]) -> Rating:
+    if has_solved_nothing(found["accuracy"].rating, weights):
+        return replace(found["accuracy"].rating, dimension="overall", basis="nothing was solved")
     there = {name: one for name, one in found.items() if one.rating.value is not None and weights[name] > 0}
     total = sum(weights[name] for name in there)
     if not total:

@@ -48,6 +48,7 @@ def _showdown(
     own = [one for one in comparisons if one.trial_a in names]
     winners = _held_back(winners, own, (first.agent, second.agent))
     mixed = _mixed(pairs) or ("" if alike else redefined(*pairs[0])) or _unscored((first, second))
+    mixed = mixed or _disjoint(pairs, (first.agent, second.agent))
     known = {name for one in (first, second) for name in shared_dimensions([one])}
     left_out = tuple(name for name in DIMENSIONS if name in known - ratings.keys())
     made = Showdown(
@@ -68,6 +69,19 @@ def _mixed(pairs: Sequence[tuple[TrialReport, TrialReport]]) -> str:
                 "neither can be called better than the other. Compare like with like."
             )
     return ""
+
+
+def _disjoint(pairs: Sequence[tuple[TrialReport, TrialReport]], sides: Sides) -> str:
+    """Why nobody wins where the two sides did different cases throughout; empty where they share some."""
+    for first, second in pairs:
+        if first.ratings is None or second.ratings is None or not first.ratings.names:
+            return ""
+        if not set(first.ratings.names).isdisjoint(second.ratings.names):
+            return ""
+    return (
+        f"'{sides[0]}' and '{sides[1]}' have no case in common, so neither can be called better than the other. "
+        "Run both on the same cases."
+    )
 
 
 def _unscored(sides: Sequence[Contender]) -> str:

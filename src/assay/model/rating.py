@@ -27,6 +27,9 @@ QUANTITIES = {
 }
 """What ratings compare with a reference, each with the dimension that it is part of."""
 
+OF_SOLUTIONS = ("speed", "efficiency", "cost")
+"""Dimensions that rate how cases are solved; they are 0 for an agent that solved none."""
+
 _ROUNDING = 1e-9
 """A mean of scores such as 0.1 falls short by the last digit."""
 
@@ -71,6 +74,14 @@ class Rating:
     high: float | None = None
     basis: str = ""
     """What it rests on: the quantity and the reference, or why there is no rating."""
+
+
+def has_solved_nothing(accuracy: Rating, weights: Mapping[str, float]) -> bool:
+    """Whether every score is 0. Then overall is 0, too: speed, price and consistency do not make up for it.
+
+    The rule does not hold where accuracy has no weight in the rubric.
+    """
+    return accuracy.value == 0 and weights["accuracy"] > 0
 
 
 @dataclass(frozen=True, slots=True)

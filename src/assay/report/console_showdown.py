@@ -89,15 +89,19 @@ def flips_text(flips: Flips) -> str:
     """
     >>> flips_text(Flips("sums", ("a",), ("b", "c"), 7))
     'sums: 1 case won, 2 lost, 7 unchanged (70 %)'
+    >>> flips_text(Flips("sums", (), (), 0))
+    'sums: no case in common'
     """
+    total = sum(map(len, (flips.won, flips.lost, flips.stronger, flips.weaker))) + flips.unchanged
+    if not total:
+        return f"{flips.benchmark}: no case in common"
     partly = [
         f"{count(len(cases))} {what}"
         for cases, what in ((flips.stronger, "stronger"), (flips.weaker, "weaker"))
         if cases
     ]
-    total = sum(map(len, (flips.won, flips.lost, flips.stronger, flips.weaker))) + flips.unchanged
-    same = f"{count(flips.unchanged)} unchanged" + (f" ({percent(flips.unchanged / total)})" if total else "")
     won = f"{counted(len(flips.won), 'case')} won"
+    same = f"{count(flips.unchanged)} unchanged ({percent(flips.unchanged / total)})"
     return f"{flips.benchmark}: {', '.join((won, f'{count(len(flips.lost))} lost', *partly, same))}"
 
 

@@ -63,11 +63,31 @@ def paired(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
     if not whole.any():
         return None
     scaled = comparable_scale(first[whole], second[whole])
-    steps = scaled.samples[1] - scaled.samples[0]
+    steps = _tie_equal_steps(*scaled.samples)
     test = _signed_rank(steps)
     rank = _signed_rank_interval_rank(steps.size, level)
     picked = _pick(steps.size * (steps.size + 1) // 2, rank, lambda ranks: walsh_averages_at(steps, ranks))
     return _effect(scaled, picked, test, f"Walsh-average {scaled.scale}")
+
+
+def _tie_equal_steps(x: Array, y: Array) -> Array:
+    """y − x, where steps that differ only by rounding have the same size, and those that are only rounding are 0.
+
+    Equal ratios such as 2 ÷ 1 and 0.6 ÷ 0.3 are ties, but the differences of their logarithms differ in the last digits.
+    """
+    steps = y - x
+    sizes = np.abs(steps)
+    # Each value, its logarithm and their difference are rounded once.
+    error = _ROUNDINGS * np.finfo(np.float64).eps * np.maximum(1.0, np.maximum(np.abs(x), np.abs(y)))
+    sizes[sizes <= error] = 0.0
+    order = np.argsort(sizes, kind="stable")
+    starts = np.diff(sizes[order], prepend=-1.0) > error[order]
+    tied = np.empty_like(sizes)
+    tied[order] = sizes[order][starts][np.cumsum(starts) - 1]
+    return np.copysign(tied, steps)
+
+
+_ROUNDINGS = 4
 
 
 @dataclass(frozen=True, slots=True)

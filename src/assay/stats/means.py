@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from assay.stats import nulls
 from assay.stats.effect import Effect, twice_above
 from assay.stats.nulls import sums_of_coins
 from assay.stats.sample import Array, Scale, finite, quantile, two_sided
@@ -22,8 +23,15 @@ FEWEST_HALVED = 6
 FINEST_STEP = 64
 ROUNDED_TO = 1024
 MOST_STEPS = 50
+FEW_CASES = 30
+"""Cases on a side below which unpaired scores need an exact test."""
+MOST_PERMUTED = 1000
+PERMUTED_TO = 128
+"""Steps that scores are rounded to where they are not shares of few repetitions; more would take seconds."""
 _LARGEST_Z = 40.0
 _ROUNDING = 1e-12
+_LIKELY_ALIKE = 1e-7
+"""Logarithms of chances that are closer than this are of equal chances."""
 
 
 def mean_difference(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Effect | None:
@@ -55,7 +63,8 @@ def unpaired_mean_difference(
     """Mean of b less mean of a, of case means of different cases; `executions` were made on either side in all.
 
     Welch's t over cases; where a side has fewer than five right or wrong answers, Newcombe's (1998) combination of both
-    sides' Wilson intervals. None without two cases on each side.
+    sides' Wilson intervals. Below 30 cases on a side, either may claim too much, so p is Fisher's (1935) where every case is
+    all right or all wrong, and for other scores that of a permutation test where it is larger. None without two cases on each side.
     """
     first, second = finite(a), finite(b)
     if min(first.size, second.size) < 2:
@@ -65,11 +74,75 @@ def unpaired_mean_difference(
     if min(_events(first), _events(second)) < FEW_EVENTS or not first.var() + second.var():
         sides = (_Share.of(first, executions[0]), _Share.of(second, executions[1]))
         below, above = _newcombe(*sides, quantile((1 + level) / 2))
-        method = "Newcombe's interval over cases"
-        return _bounded(value, value - below, value + above, _newcombe_p(*sides), method, dominance)
-    error, freedom = _welch(first, second)
-    half, p = _student(value, error, freedom, level)
-    return _bounded(value, value - half, value + half, p, "Welch's t of case means", dominance)
+        low, high, p, method = (
+            value - below,
+            value + above,
+            _newcombe_p(*sides),
+            "Newcombe's interval over cases",
+        )
+    else:
+        half, p = _student(value, *_welch(first, second), level)
+        low, high, method = value - half, value + half, "Welch's t of case means"
+    if min(first.size, second.size) < FEW_CASES:
+        if _are_verdicts(first, second):
+            p, method = fisher_p(first, second), f"Fisher's exact test, {method}"
+        else:
+            p, method = max(p, permutation_p(first, second)), f"permutation of case means, {method}"
+        if p > 1 - level:
+            low, high = min(low, 0.0), max(high, 0.0)
+    return _bounded(value, low, high, p, method, dominance)
+
+
+def _are_verdicts(*sides: Array) -> bool:
+    return all(bool(((side == 0) | (side == 1)).all()) for side in sides)
+
+
+def fisher_p(a: Array, b: Array) -> float:
+    """Two-sided: all tables with these margins that are at most as likely as the one that was seen.
+
+    >>> round(fisher_p(np.array([1.0, 1.0]), np.array([0.0, 0.0])), 4)
+    0.3333
+    """
+    right, total = int(a.sum() + b.sum()), a.size + b.size
+
+    def log_chance(right_of_a: int) -> float:
+        return (
+            _log_choose(a.size, right_of_a)
+            + _log_choose(b.size, right - right_of_a)
+            - _log_choose(total, right)
+        )
+
+    seen = log_chance(int(a.sum()))
+    possible = map(log_chance, range(max(0, right - b.size), min(a.size, right) + 1))
+    return min(1.0, sum(math.exp(each) for each in possible if each <= seen + _LIKELY_ALIKE))
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def permutation_p(a: Array, b: Array) -> float:
+    """Chance of a difference as large if the cases had been dealt to both sides at random.
+
+    A difference that is exactly as large counts half (mid-p) from six cases a side on, as in `sign_flip_p`. With many
+    cases it is 0, which leaves the word to the tests that large samples allow.
+    """
+    pooled = np.concatenate((a, b))
+    pooled -= pooled.min()
+    moved = pooled > _ROUNDING
+    if not moved.any():
+        return 1.0
+    if pooled.size > MOST_PERMUTED:
+        return 0.0
+    steps = np.zeros(pooled.size, dtype=np.int64)
+    steps[moved] = _whole_steps(pooled[moved], PERMUTED_TO)
+    dealt = steps[: a.size] if a.size <= b.size else steps[a.size :]
+    chances = np.diff(nulls.tied_rank_sum_cdf(steps.tolist(), dealt.size), prepend=0.0)
+    distances = np.abs(np.arange(chances.size) * steps.size - dealt.size * steps.sum())
+    seen = abs(int(dealt.sum()) * steps.size - dealt.size * int(steps.sum()))
+    as_far = float(chances[distances == seen].sum())
+    weight = 0.5 if dealt.size >= FEWEST_HALVED else 1.0
+    return min(1.0, float(chances[distances > seen].sum()) + weight * as_far)
 
 
 def _bounded(value: float, low: float, high: float, p: float, method: str, dominance: float) -> Effect:
@@ -112,11 +185,11 @@ def sign_flip_p(moved: Array) -> float:
     return min(1.0, float(chances[distances > seen].sum()) + weight * as_far)
 
 
-def _whole_steps(moved: Array) -> NDArray[np.int64]:
+def _whole_steps(moved: Array, rounded_to: int = ROUNDED_TO) -> NDArray[np.int64]:
     """As multiples of 1/k for the smallest k that fits, as shares of few repetitions do; else rounded finely."""
     parts = moved[:, None] * np.arange(1, FINEST_STEP + 1)
     fits = ((np.abs(parts - np.rint(parts)) < 1e-9) & (np.rint(parts) != 0)).all(axis=0)
-    chosen = parts[:, fits.argmax()] if fits.any() else moved / np.abs(moved).max() * ROUNDED_TO
+    chosen = parts[:, fits.argmax()] if fits.any() else moved / np.abs(moved).max() * rounded_to
     return np.rint(chosen).astype(np.int64)
 
 

@@ -16,6 +16,8 @@ HOPELESS = 0.2
 """From here on p values are not worked out."""
 _CELLS = 2_000_000
 """Differences that are held at a time."""
+_ROUNDING = 2.0**-22
+"""Marks are stored with 24 binary digits, so differences that are closer than this are ties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,19 @@ def paired_rows(tables: Sequence[Array], *, by_rank: bool = False) -> PairedRows
 
 
 def _signed_ranks(steps: Array) -> Array:
-    """Of each row of differences, from −1 to 1."""
-    order = np.argsort(np.where(np.isnan(steps), np.inf, np.abs(steps)), axis=1, kind="stable")
+    """Of each row of differences, from −1 to 1; equal ones share the mean of their ranks, whatever their order."""
+    sizes = np.where(np.isnan(steps), np.inf, np.abs(steps))
+    order = np.argsort(sizes, axis=1, kind="stable")
+    ordered = np.take_along_axis(sizes, order, axis=1)
+    with np.errstate(invalid="ignore"):
+        is_new = ordered[:, 1:] - ordered[:, :-1] > _ROUNDING
+    column = np.arange(steps.shape[1])
+    first, last = (np.broadcast_to(column, steps.shape).copy() for _ in range(2))
+    first[:, 1:][~is_new] = 0
+    last[:, :-1][~is_new] = steps.shape[1]
+    middle = np.maximum.accumulate(first, axis=1) + np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
     ranks = np.empty_like(steps)
-    np.put_along_axis(ranks, order, np.arange(1.0, steps.shape[1] + 1)[None, :], axis=1)
+    np.put_along_axis(ranks, order, middle / 2 + 1, axis=1)
     return np.asarray(np.sign(steps) * ranks / np.maximum((~np.isnan(steps)).sum(axis=1), 1)[:, None])
 
 
