@@ -63,7 +63,7 @@ class Past:
         version: str = "1",
         *,
         slower: Mapping[str, float] | float = 1.0,
-        wrong: int = 0,
+        wrong: Mapping[str, int] | int = 0,
         failed: int = 0,
         usd: float | None = None,
         hour: float = 1.0,
@@ -74,7 +74,7 @@ class Past:
         only: int | None = None,
         more: Mapping[str, float] | None = None,
     ) -> Run:
-        """`more` metrics, each with a constant for every execution; `only` so many cases; `slower` by benchmark, or everywhere; `hour` is a factor on times that all of the run shares."""
+        """`more` metrics, each with a constant for every execution; `only` so many cases; `slower` and `wrong` by benchmark, or everywhere; `hour` is a factor on times that all of the run shares."""
         self.made += 1
         chosen = suite or self.suite
         plan = self._plan(chosen, version)
@@ -88,7 +88,7 @@ class Past:
                     n,
                     repetition,
                     hour * factor,
-                    wrong=wrong,
+                    wrong=wrong if isinstance(wrong, int) else wrong.get(benchmark.id, 0),
                     failed=failed,
                     more={**({} if usd is None else {"usd": usd}), **(more or {})},
                     simulated=simulated,

@@ -263,6 +263,77 @@ def test_what_a_later_version_undoes_is_resolved(assay_inline: AssayInline, past
     assert states == {id: "resolved"}
 
 
+@pytest.mark.parametrize("worse", [{"usd": 0.02}, {"wrong": 5}])
+def test_going_back_to_the_version_that_was_well_resolves_the_regression(
+    assay_inline: AssayInline, past: Past, worse: Any
+) -> None:
+    past.repetitions = 3
+    past.run("1", usd=0.01)
+    past.run("2", **{"usd": 0.01, **worse})
+    before = one(assay_inline)
+    assert (before["state"], before["versions"]) == ("detected", ["1", "2"])
+    past.run("1", usd=0.01)
+    report = found(assay_inline)
+    assert [(each["id"], each["state"]) for each in report["regressions"]] == [(before["id"], "resolved")]
+    assert (report["has_regressions"], report["overall_health"]) == (False, 1.0)
+    assert report["recommended_action"] != "roll back"
+    assert before["id"] not in assay_inline("regressions", AGENT).out
+
+
+def test_going_back_to_a_version_that_is_now_as_bad_resolves_nothing(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("1", usd=0.01)
+    past.run("2", usd=0.02)
+    id = one(assay_inline)["id"]
+    past.run("1", usd=0.02)
+    states = {each["id"]: each["state"] for each in found(assay_inline)["regressions"]}
+    assert states[id] == "detected"
+
+
+def test_a_step_of_a_long_history_is_over_when_an_earlier_version_runs_again(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    for number in range(16):
+        past.run(f"1.{number}", usd=0.01 if number < 8 else 0.02)
+    (step,) = found(assay_inline)["regressions"]
+    assert step["found_by"] == ["step"]
+    past.run("1.7", usd=0.01)
+    report = found(assay_inline)
+    assert {each["state"] for each in report["regressions"]} == {"resolved"}
+    assert report["recommended_action"] != "roll back"
+
+
+def test_a_fix_of_one_benchmark_resolves_only_that_one(assay_inline: AssayInline, past: Past) -> None:
+    past.suite, past.repetitions = suite_of("refunds", "orders"), 3
+    past.run("1")
+    past.run("2", wrong=5)
+    assert len(found(assay_inline)["regressions"]) == 2
+    past.run("3", wrong={"orders": 5})
+    states = {each["benchmark_id"]: each["state"] for each in found(assay_inline)["regressions"]}
+    assert states == {"refunds": "resolved", "orders": "detected"}
+
+
+def test_a_regression_within_one_version_name_is_resolved_by_a_later_run(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.repetitions = 3
+    past.store.set_baseline("main", past.run("1").id)
+    past.run("1", wrong=5)
+    id = one(assay_inline)["id"]
+    past.run("1")
+    states = {each["id"]: each["state"] for each in found(assay_inline)["regressions"]}
+    assert states == {id: "resolved"}
+
+
+def test_lost_cases_are_named_beside_the_regressions(assay_inline: AssayInline, past: Past) -> None:
+    past.repetitions = 3
+    past.run("1")
+    past.run("2", wrong=1)
+    assert [flips["lost"] for flips in found(assay_inline)["flips"]] == [["c00"]]
+    assert "c00 (3 of 3 → 0 of 3)" in " ".join(assay_inline("regressions", AGENT).out.split())
+
+
 def test_what_a_later_version_does_not_undo_stays_open(assay_inline: AssayInline, past: Past) -> None:
     past.run("1")
     past.run("2", slower=1.25)

@@ -110,6 +110,8 @@ def _comparison(found: RegressionReport, one: Regression) -> list[str]:
 
 def document(found: RegressionReport) -> dict[str, Any]:
     """Under the names that the JSON document promises."""
+    from assay.report.comparison_document import flips_document
+
     return {
         "schema": "assay.regressions/1",
         "agent_id": found.agent,
@@ -119,6 +121,7 @@ def document(found: RegressionReport) -> dict[str, Any]:
         "has_regressions": found.has_regressions,
         "regressions": [_regression(one) for one in found.regressions],
         "improvements": [_shift(one) for one in found.improvements],
+        "flips": [flips_document(flips) for flips in found.flips],
         "patterns": [_pattern(one) for one in found.patterns],
         "overall_health": found.advice.health,
         "recommended_action": found.advice.action,

@@ -203,6 +203,8 @@ class RegressionReport:
     """Benchmark and metric to why no change point can be found in their history."""
     advice: Advice
     doubts: tuple[Doubt, ...] = ()
+    flips: tuple[Flips, ...] = ()
+    """Cases lost and won against the baseline, one for each trial of a suite."""
 
     @property
     def has_regressions(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from assay.analysis.compare import matching_trials
 from assay.analysis.completion import inner_name, with_completion
+from assay.analysis.flips import flips_between
 from assay.analysis.floor import replicated, steadied
 from assay.analysis.gate import Tolerances, compare_within, family_of, shared_metrics
 from assay.analysis.losses import depends_on_machine
@@ -17,6 +18,7 @@ from assay.analysis.verdict import Floors
 from assay.execute.noise import Noise
 from assay.model import Comparison, Doubt, Report, Verdict
 from assay.model.regression import Pace, Pattern, Regression
+from assay.model.showdown import Flips
 from assay.pipeline.record import Chosen, Record, machine_of, report_on, unlikeness
 from assay.store.history import AgentTrial
 from assay.store.store import Store
@@ -55,6 +57,8 @@ class Held:
     doubts: tuple[Doubt, ...] = ()
     machine: str = ""
     """Why its times are not to be trusted."""
+    flips: tuple[Flips, ...] = ()
+    """Cases lost and won, one for each point of a suite."""
 
     def has(self, label: str) -> bool:
         """Whether both sides did this point."""
@@ -90,6 +94,7 @@ def held(store: Store, record: Record, current: Chosen, against: Against, by: Me
         patterns=patterns_in(comparisons, pace),
         doubts=(*doubts, *([Doubt("machine", moved_house)] if moved_house else [])),
         machine=moved_house or _slower(pace, comparisons) or _noisy(pairs, comparisons),
+        flips=tuple(flips_between(*pair) for pair in sides.pairs.values() if pair[1].ratings is not None),
     )
 
 

@@ -8,18 +8,19 @@ from datetime import UTC, datetime
 
 from assay.analysis.family import default_family
 from assay.analysis.floor import noise_floor
-from assay.analysis.history import is_back, searched
-from assay.analysis.losses import COMPLETED, loss_of
+from assay.analysis.history import searched
+from assay.analysis.losses import COMPLETED
 from assay.analysis.promotion import advise
 from assay.analysis.regressions import by_history, told_once
 from assay.analysis.verdict import Floors
 from assay.analysis.workflow import settled
 from assay.errors import LookupFailed, Unlike, no_such
-from assay.model import Better, Comparison, Report, TrialReport, Verdict
+from assay.model import Better, Report, TrialReport
 from assay.model.metric import Metric
 from assay.model.regression import MetricHistory, Regression, RegressionReport, Shift
 from assay.pipeline.holding import Against, Held, Measure, held
 from assay.pipeline.record import Chosen, Record, past_of, record_of, report_on
+from assay.pipeline.resolution import Newest, find_undone
 from assay.store.store import Store
 
 
@@ -48,7 +49,13 @@ def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) 
     compared = held(store, record, current, against, measure) if against else Held()
     search = _search(past.histories, inquiry.tolerance)
     found = told_once((*compared.regressions, *by_history(record.agent, search.shifts)))
-    regressions = _in_their_states(store, record, current, found, search, now or datetime.now(UTC))
+    kept = {one.id: one for one in store.regressions(record.agent) if one.suite == record.suite}
+    undone = find_undone(
+        Newest(store, record, current, past.histories, measure.floors), _open_questions(found, kept)
+    )
+    found = [one for one in found if one.id not in undone]
+    regressions = settled(found, kept, undone, now or datetime.now(UTC))
+    store.keep_regressions(regressions)
     judged = {history.metric.name for history in past.histories} | {COMPLETED}
     shown = _shown(
         [one for one in regressions if one.metric.name in (inquiry.metrics or judged)],
@@ -71,6 +78,7 @@ def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) 
             shown, compared.comparisons, benchmarks=len(current), machine=compared.machine, missing=nothing
         ),
         doubts=(*compared.doubts, *past.doubts),
+        flips=compared.flips,
     )
 
 
@@ -182,10 +190,6 @@ class _Search:
     def is_possible(self) -> bool:
         return len(self.unsearched) < len(self.histories)
 
-    def history_of(self, one: Regression) -> MetricHistory | None:
-        wanted = one.benchmark, one.metric.name
-        return next((h for h in self.histories if (h.benchmark, h.metric.name) == wanted), None)
-
 
 def _search(histories: tuple[MetricHistory, ...], tolerance: float | None) -> _Search:
     found = {f"{one.benchmark} · {one.metric.name}": searched(one, tolerance) for one in histories}
@@ -196,68 +200,8 @@ def _search(histories: tuple[MetricHistory, ...], tolerance: float | None) -> _S
     )
 
 
-def _in_their_states(
-    store: Store, record: Record, current: Chosen, found: Sequence[Regression], search: _Search, now: datetime
-) -> list[Regression]:
-    """With those of before, and kept in the store so; what newer data refute is resolved."""
-    kept = {one.id: one for one in store.regressions(record.agent) if one.suite == record.suite}
+def _open_questions(found: Sequence[Regression], kept: Mapping[str, Regression]) -> list[Regression]:
+    """Regressions that the newest version may have undone: open ones that were not found again, and steps of the past."""
     ids = {one.id for one in found}
     unseen = [one for one in kept.values() if one.id not in ids and one.state.is_open]
-    gone = _refuted_by_comparison(store, record, current, unseen) | _refuted_by_history(unseen, search)
-    settled_now = settled(found, kept, gone, now)
-    store.keep_regressions(settled_now)
-    return settled_now
-
-
-def _refuted_by_comparison(
-    store: Store, record: Record, current: Chosen, unseen: Sequence[Regression]
-) -> dict[str, str]:
-    """Those of which the newest version is no worse than the last one that was well, or has left the worse level."""
-    gone: dict[str, str] = {}
-    compared = [one for one in unseen if "baseline" in one.found_by and one.before in record.versions]
-    by = Measure(metrics=tuple(dict.fromkeys(one.metric.name for one in compared)))
-    versions = {version for one in compared for version in (one.before, one.after)} - {record.version}
-    against = {
-        version: held(store, record, current, _version(record, version), by)
-        for version in record.versions
-        if version in versions
-    }
-    for one in compared:
-        if one.before in against:
-            then = against[one.before].of(one.benchmark, one.metric.name)
-            since = against[one.after].of(one.benchmark, one.metric.name) if one.after in against else None
-            if then is None and one.metric.name == COMPLETED and against[one.before].has(one.benchmark):
-                gone[one.id] = f"Nothing fails in {record.version}."
-            elif told := _undone(one, record.version, then, since):
-                gone[one.id] = told
-    return gone
-
-
-def _undone(one: Regression, version: str, then: Comparison | None, since: Comparison | None) -> str:
-    """How the newest version compares with the last that was `then` well, and with the first that was worse `since`.
-
-    Few cases never prove two scores to be the same. So a version that is certainly better than the one that was worse, and
-    has figures no worse than the one that was well, is well again.
-    """
-    if then is not None and then.verdict in (Verdict.SAME, Verdict.BETTER):
-        return f"{version} is {_as(then.verdict)} {one.before}."
-    if since is None or since.verdict is not Verdict.BETTER:
-        return ""
-    loss = None if then is None else loss_of(then)
-    if loss is not None and loss.value > one.tolerance:
-        return ""
-    return f"{version} is better than {one.after}, and by its figures no worse than {one.before}."
-
-
-def _as(verdict: Verdict) -> str:
-    return "the same as" if verdict is Verdict.SAME else "better than"
-
-
-def _refuted_by_history(unseen: Sequence[Regression], search: _Search) -> dict[str, str]:
-    return {
-        one.id: "The newest runs are back where it was before."
-        for one in unseen
-        if "baseline" not in one.found_by
-        and (past := search.history_of(one)) is not None
-        and is_back(past, one.baseline_value)
-    }
+    return [*unseen, *(one for one in found if "baseline" not in one.found_by)]

@@ -93,12 +93,13 @@ def _showdown(one: Showdown) -> dict[str, Any]:
         "ratings": {name: {"a": a, "b": b} for name, (a, b) in one.ratings.items()},
         "overall_of": [name for name in one.ratings if name != "overall"] if "overall" in one.ratings else [],
         "left_out": list(one.left_out),
-        "flips": [_flips(flips) for flips in one.flips],
+        "flips": [flips_document(flips) for flips in one.flips],
         "recommendations": list(one.advice),
     }
 
 
-def _flips(flips: Flips) -> dict[str, Any]:
+def flips_document(flips: Flips) -> dict[str, Any]:
+    """Cases of a trial that changed sides, with the repetitions that passed."""
     return {
         "benchmark": flips.benchmark,
         "trial": flips.trial,
@@ -125,7 +126,7 @@ def gate_document(found: Gate) -> dict[str, Any]:
         "counts": {verdict.value: len(found.judged(verdict)) for verdict in Verdict},
         "broken": list(found.broken),
         "unscored": list(found.unscored),
-        "flips": [_flips(flips) for flips in found.flips],
+        "flips": [flips_document(flips) for flips in found.flips],
         "lost": found.lost,
         "max_lost": found.max_lost,
         "unjudged": list(found.unjudged),

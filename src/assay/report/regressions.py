@@ -17,6 +17,7 @@ from assay.model.regression import (
     Shift,
 )
 from assay.report.change import in_points
+from assay.report.gate import lost_text
 from assay.report.screen import bullet, joined, literal, new_table
 from assay.units import show, significant, usd
 
@@ -47,6 +48,9 @@ def print_regressions(report: RegressionReport, console: Console, *, with_closed
             if told := impact_text(one):
                 console.print(bullet(one.id, told, "dim"))
         console.print()
+    for flips in report.flips:
+        if flips.lost:
+            console.print(bullet("✗", lost_text(flips), "red"))
     for pattern in report.patterns:
         console.print(bullet("≈", pattern.message, "yellow"))
     for shift in report.improvements:

@@ -1,0 +1,125 @@
+"""Which regressions the newest version has undone, and by what evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from assay.analysis.history import is_back
+from assay.analysis.losses import COMPLETED, loss_of, loss_of_difference, reach_of
+from assay.analysis.verdict import Floors
+from assay.model import Comparison, Verdict
+from assay.model.regression import MetricHistory, Regression
+from assay.pipeline.holding import Against, Held, Measure, held
+from assay.pipeline.record import Chosen, Record, label_of
+from assay.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest version of an agent, and what is known of the ones before."""
+
+    store: Store
+    record: Record
+    current: Chosen
+    histories: Sequence[MetricHistory]
+    floors: Floors
+    """By label of a point and metric."""
+
+    def history_of(self, regression: Regression) -> MetricHistory | None:
+        wanted = regression.benchmark, regression.metric.name
+        return next((one for one in self.histories if (one.benchmark, one.metric.name) == wanted), None)
+
+    def trials_of(self, name: str) -> Chosen:
+        """The latest trials of a version, or of `VERSION run RUN`, but for those that are the newest version's own."""
+        own = {trial.trial_id for trial in self.current.values()}
+        return {
+            label_of(trial): trial
+            for trial in self.record.trials
+            if name in (trial.version, f"{trial.version} run {trial.run_id}".strip())
+            and trial.trial_id not in own
+        }
+
+
+def find_undone(newest: Newest, regressions: Sequence[Regression]) -> dict[str, str]:
+    """The id of each regression that is no more, with what the newest data show instead."""
+    against = _compare_with_both_ends(newest, regressions)
+    undone: dict[str, str] = {}
+    for one in regressions:
+        reason = (
+            _refuted_by_comparison(one, newest.record.version, against)
+            or _rolled_back(one, newest)
+            or _refuted_by_history(one, newest)
+        )
+        if reason:
+            undone[one.id] = reason
+    return undone
+
+
+def _compare_with_both_ends(newest: Newest, regressions: Sequence[Regression]) -> Mapping[str, Held]:
+    """The newest version against the last that was well and the first that was worse, of every regression."""
+    measure = Measure(
+        floors=newest.floors, metrics=tuple(dict.fromkeys(one.metric.name for one in regressions))
+    )
+    found: dict[str, Held] = {}
+    for name in dict.fromkeys(end for one in regressions for end in (one.before, one.after)):
+        if trials := newest.trials_of(name):
+            other = Against(_version_in(name), f"version {name}", trials)
+            found[name] = held(newest.store, newest.record, newest.current, other, measure)
+    return found
+
+
+def _refuted_by_comparison(one: Regression, version: str, against: Mapping[str, Held]) -> str:
+    """Whether the newest version is no worse than the last that was well, or has left the worse level.
+
+    Few repetitions never prove two scores to be the same. So a version that is certainly better than the one that was
+    worse, and has figures no worse than the one that was well, is well again.
+    """
+    well, worse = against.get(one.before), against.get(one.after)
+    then = well.of(one.benchmark, one.metric.name) if well else None
+    if well and then is None and one.metric.name == COMPLETED and well.has(one.benchmark):
+        return f"Nothing fails in {version}."
+    if then is not None and then.verdict in (Verdict.SAME, Verdict.BETTER):
+        if one.before == version:
+            return f"{version} runs again, {_as(then.verdict)} before {one.after}."
+        return f"{version} is {_as(then.verdict)} {one.before}."
+    since = worse.of(one.benchmark, one.metric.name) if worse else None
+    if since is None or since.verdict is not Verdict.BETTER or _is_worse_still(one, then):
+        return ""
+    return f"{version} is better than {one.after}, and by its figures no worse than {one.before}."
+
+
+def _is_worse_still(one: Regression, then: Comparison | None) -> bool:
+    loss = None if then is None else loss_of(then)
+    return then is not None and loss is not None and loss.value > max(one.tolerance, then.tolerance)
+
+
+def _as(verdict: Verdict) -> str:
+    return "the same as" if verdict is Verdict.SAME else "better than"
+
+
+def _rolled_back(one: Regression, newest: Newest) -> str:
+    """The newest run is of the very version that was well, and nearer to what it was than to what it became."""
+    version, past = newest.record.version, newest.history_of(one)
+    if _version_in(one.before) != version or _version_in(one.after) == version or past is None:
+        return ""
+    latest = max(past.points, key=lambda point: point.started, default=None)
+    if latest is None or latest.version != version:
+        return ""
+    before = one.baseline_value
+    left = loss_of_difference(
+        one.metric, latest.value - before, 0, 0, reach_of(one.metric, before, latest.value)
+    )
+    return f"{version} runs again, as before {one.after}." if left.value < one.loss.value / 2 else ""
+
+
+def _refuted_by_history(one: Regression, newest: Newest) -> str:
+    past = newest.history_of(one)
+    if "baseline" in one.found_by or past is None or not is_back(past, one.baseline_value):
+        return ""
+    return "The newest runs are back where it was before."
+
+
+def _version_in(name: str) -> str:
+    """Of `VERSION run RUN`, as a regression within one version has it."""
+    return name.partition(" run ")[0] if not name.startswith("run ") else ""
