@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.analysis.gate import Tolerances
 from assay.api.options import CompareOptions, GateOptions, LeaderboardOptions, as_list, check_options
 from assay.api.results import ComparisonResult, GateResult, LeaderboardResult
-from assay.api.running import open_store
+from assay.api.running import off_the_loop, open_store, watching
 from assay.errors import PlanError
+from assay.model.regression import Gate
 from assay.pipeline import comparing, standing
-from assay.pipeline.gating import gated
+from assay.pipeline.gating import gate_sides, gated
 from assay.report.board import print_all_pairs, print_boards
 from assay.report.comparison_document import comparison_document, gate_document, history_document
 from assay.report.console_showdown import print_comparison, print_courses
@@ -91,20 +93,37 @@ def gate(run: str | Path = "last", **options: Unpack[GateOptions]) -> GateResult
 
     The document of `assay gate --json`. `tolerance` is a share for all metrics, or a mapping of metrics to shares.
     `max_lost` is the number of cases that may be lost.
+    With `rerun_baseline`, both sides are run again, interleaved in one new run, and that is judged.
     """
     given = check_options("gate", GateOptions, options)
+    if extra := [
+        name for name in ("repetitions", "progress") if name in given and not given.get("rerun_baseline")
+    ]:
+        raise PlanError(
+            f"gate(): {', '.join(extra)} belongs to rerun_baseline=True; without it nothing is run."
+        )
+    found = off_the_loop(lambda: _gate(str(run), given))
+    return GateResult(gate_document(found), "comparisons", lambda console: print_gate(found, console))
+
+
+def _gate(run: str, given: Mapping[str, Any]) -> Gate:
     width = given.get("tolerance")
     tolerances = Tolerances(None, width) if isinstance(width, Mapping) else Tolerances(width, {})
+    asked: dict[str, Any] = {
+        "metrics": as_list(given.get("metrics")),
+        "tolerances": tolerances,
+        "max_lost": given.get("max_lost"),
+    }
+    baseline = given.get("baseline", "main")
     with _opened(given) as store:
-        found = gated(
-            store,
-            str(run),
-            given.get("baseline", "main"),
-            metrics=as_list(given.get("metrics")),
-            tolerances=tolerances,
-            max_lost=given.get("max_lost"),
+        if not given.get("rerun_baseline"):
+            return gated(store, run, baseline, **asked)
+        from assay.pipeline.rerun import rerun_gate
+
+        judge = partial(gate_sides, **asked)
+        return rerun_gate(
+            store, run, baseline, judge, lambda plan: watching(plan, given), given.get("repetitions")
         )
-    return GateResult(gate_document(found), "comparisons", lambda console: print_gate(found, console))
 
 
 def leaderboard(**options: Unpack[LeaderboardOptions]) -> LeaderboardResult:

@@ -121,6 +121,12 @@ class GateOptions(TypedDict, total=False):
     max_lost: int
     metrics: str | Sequence[str]
     """Judge only these metrics."""
+    rerun_baseline: bool
+    """Run the agents of the baseline and of the run again, interleaved in one new run, and judge that."""
+    repetitions: Count
+    """With rerun_baseline: rounds of a suite, or processes of an experiment. Default: as in the run."""
+    progress: bool
+    """With rerun_baseline: show how far the new run has come, on standard error."""
     db: str | Path
     """URL of the database, or the path of a SQLite file."""
 

@@ -72,7 +72,7 @@ def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunR
             'Put the call below: if __name__ == "__main__":'
         )
     _check_combination(target, given)
-    return _off_the_loop(lambda: _run(None if target is None else str(target), given))
+    return off_the_loop(lambda: _run(None if target is None else str(target), given))
 
 
 def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> None:
@@ -117,14 +117,14 @@ def _run_new(target: str | None, given: Mapping[str, Any], settings: Settings, s
         _check_session(plan, session)
         for text in (*budget_blind_spots(plan), *map(str, case_doubts(plan.suite))):
             warnings.warn(text, stacklevel=2)
-        with _watching(plan, given) as watch:
+        with watching(plan, given) as watch:
             return running.run_plan(plan, store, watch)
 
 
 def _resume(given: Mapping[str, Any], store: Store) -> Run:
     found = store.run(given["resume"])
     done = sum(store.progress(found.id).values())
-    with _watching(running.plan_of(found, store), given, done) as watch:
+    with watching(running.plan_of(found, store), given, done) as watch:
         return running.resume(found.id, store, watch, _budget(given))
 
 
@@ -132,7 +132,7 @@ def open_store(db: str | Path | None, settings: Settings) -> Store:
     return Store.open(f"sqlite:///{db}" if isinstance(db, Path) else db or settings.db)
 
 
-def _watching(plan: Plan, given: Mapping[str, Any], done: int = 0) -> AbstractContextManager[Watch]:
+def watching(plan: Plan, given: Mapping[str, Any], done: int = 0) -> AbstractContextManager[Watch]:
     return show_all_progress(plan, done) if given.get("progress") else nullcontext(running.unwatched)
 
 
@@ -237,7 +237,7 @@ def _by_keyword(mistake: Mistake) -> Mistake:
     return replace(mistake, file=CALL)
 
 
-def _off_the_loop(act: Callable[[], T]) -> T:
+def off_the_loop(act: Callable[[], T]) -> T:
     """Act at once or, where an event loop is running as in a notebook, in a thread: async agents need a loop of their own."""
     if not _is_in_loop():
         return act()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +14,7 @@ from assay.cli.shares import share_of
 if TYPE_CHECKING:
     from assay.analysis.gate import Tolerances
     from assay.model.regression import Gate
+    from assay.store.store import Store
 
 
 @click.command()
@@ -53,30 +55,40 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write a comment for a pull request.",
 )
+@click.option(
+    "--rerun-baseline",
+    "is_rerun",
+    is_flag=True,
+    help="Run the agents of the baseline and of RUN again, interleaved in one new run, and judge that: exact for times.",
+)
+@click.option(
+    "--repetitions",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --rerun-baseline: rounds of a suite, or processes of an experiment. Default: as in RUN.",
+)
 @common
 def gate(
     session: Session,
     ref: str,
     baseline: str,
     widths: tuple[str, ...],
-    metrics: tuple[str, ...],
-    max_lost: int | None,
     junit: Path | None,
     markdown: Path | None,
+    **options: Any,
 ) -> int:
     """Check RUN against a baseline. Exit 1 if the evidence says it got worse, else 0.
 
     RUN is an id, a prefix of one, `last`, @BASELINE or a result file. Differences that may be noise
     pass; the output says how much more to run to settle them. Exit 2 means that the two runs are not comparable.
     """
-    from assay.pipeline.gating import gated
     from assay.report.gate_junit import gate_junit
     from assay.report.gate_markdown import gate_markdown
 
+    if options["repetitions"] is not None and not options["is_rerun"]:
+        raise click.UsageError("--repetitions belongs to --rerun-baseline; without it nothing is run.")
     with session.store() as store:
-        found = gated(
-            store, ref, baseline, metrics=metrics, tolerances=tolerances_of(widths), max_lost=max_lost
-        )
+        found = _judged(session, store, ref, baseline, tolerances_of(widths), options)
     for path, write in ((junit, gate_junit), (markdown, gate_markdown)):
         if path is not None:
             _write(path, write(found))
@@ -87,6 +99,23 @@ def gate(
     else:
         _print(session, found)
     return 0 if found.passed else 1
+
+
+def _judged(
+    session: Session, store: Store, ref: str, baseline: str, tolerances: Tolerances, options: dict[str, Any]
+) -> Gate:
+    from assay.pipeline.gating import gate_sides, gated
+
+    asked = {"metrics": options["metrics"], "tolerances": tolerances, "max_lost": options["max_lost"]}
+    if not options["is_rerun"]:
+        return gated(store, ref, baseline, **asked)
+    from assay.cli.progress import watching
+    from assay.pipeline.rerun import rerun_gate
+
+    judge = partial(gate_sides, **asked)
+    return rerun_gate(
+        store, ref, baseline, judge, lambda plan: watching(session, plan), options["repetitions"]
+    )
 
 
 def tolerances_of(widths: tuple[str, ...]) -> Tolerances:
@@ -118,7 +147,11 @@ def _print(session: Session, found: Gate) -> None:
 
     print_gate(found, session.console())
     compare = f"assay compare {found.a.run.id} {found.b.run.id}"
-    if not found.passed:
+    if found.rerun is not None:
+        judged = found.rerun.judged
+        keep = [f"assay baseline set {found.baseline} {judged}"] if found.is_no_worse else []
+        session.next(*keep, f"assay show {found.b.run.id}")
+    elif not found.passed:
         session.next(compare, *(f"assay regressions {name}" for name in _guilty(found)))
     elif found.is_no_worse:
         session.next(f"assay baseline set {found.baseline} {found.b.run.id}", f"assay show {found.b.run.id}")

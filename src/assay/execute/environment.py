@@ -48,7 +48,7 @@ def environment(folder: Path, *, packages: bool = True) -> Environment:
     if packages:
         sources["packages"] = _packages
     facts = {name: _or_none(source) for name, source in sources.items()}
-    return Environment(facts=facts, vcs=_vcs(folder), doubts=doubts_about(facts))
+    return Environment(facts=facts, vcs=read_vcs(folder), doubts=doubts_about(facts))
 
 
 def machine_class(environment: Environment) -> str:
@@ -260,16 +260,16 @@ def _gpus() -> Iterator[dict[str, object]]:
 
 
 # Set within git hooks, these would point away from the folder.
-_GIT_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+GIT_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 _GIT_STATUS = ("--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain=v2", "--branch")
 
 
-def _vcs(folder: Path) -> dict[str, object]:
+def read_vcs(folder: Path) -> dict[str, object]:
     """Commit, branch and whether tracked files were changed; empty outside a repository and without git."""
     try:
         answer = subprocess.run(
             ["git", "-C", str(folder), *_GIT_STATUS, "--untracked-files=no"],
-            env={name: value for name, value in os.environ.items() if name not in _GIT_ELSEWHERE},
+            env={name: value for name, value in os.environ.items() if name not in GIT_ELSEWHERE},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_GIT_SECONDS,

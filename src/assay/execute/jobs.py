@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from assay.execute.account import account_of
 from assay.execute.blocks import blocks
+from assay.execute.checkout import from_checkout
 from assay.execute.due import left
 from assay.execute.instruments import slows
 from assay.model import Benchmark, Isolation, Job, Order, Phase, Plan, Stretch, Trial
@@ -45,6 +46,8 @@ def jobs(assignment: Assignment, ended: Set[int]) -> Iterator[Job]:
             job = _asking(assignment, trial, process, job, shares)
         elif trial.suite:
             job = _of_suite(assignment, trial, process, job)
+        if checkout := assignment.plan.checkouts.get(trial.index):
+            job = from_checkout(job, checkout)
         if not account_of(job).is_closed():
             yield job
 

@@ -29,6 +29,7 @@ from assay.model import (
     Until,
 )
 from assay.model.execution import JobUsage
+from assay.model.plan import Checkout
 
 
 def _without_a_word_in_json(value: object) -> object:
@@ -64,6 +65,7 @@ def decode_job(line: bytes) -> Job:
     fields["cases"] = tuple(map(_case, fields["cases"]))
     fields["scorers"] = tuple(ScorerUse(**use) for use in fields["scorers"])
     fields["done"] = frozenset(fields["done"])
+    fields["checkout"] = Checkout(**fields["checkout"]) if fields["checkout"] else None
     return Job(**fields)
 
 

@@ -19,6 +19,7 @@ from assay.execute.log import Log
 from assay.execute.pulse import CANCEL, Pulse, Stage
 from assay.execute.subject import Cancelled
 from assay.execute.wire import decode_job, encode_batch
+from assay.model import Batch, Job
 
 HIGH = 900
 """Our file descriptors are moved up here, away from experiments that close or reuse all the low ones."""
@@ -35,6 +36,10 @@ def main() -> None:
     os.register_at_fork(after_in_child=partial(_become_a_stranger, pulse, results, log_fd))
     _prepare()
     job = decode_job(_standard_input())
+    if job.checkout is not None:
+        from assay.execute.checkout import enter_checkout
+
+        enter_checkout(job.checkout)
     module, _, name = sys.argv[4].partition(":")
     attempt = getattr(importlib.import_module(module), name)
     batches = attempt(job, pulse, partial(_printed, Log(log_fd)))
@@ -44,6 +49,8 @@ def main() -> None:
             if cancellation.is_requested:
                 break
         batches.close()
+        if job.checkout is not None and (strays := _strays(job)) is not None:
+            _write(results, encode_batch(strays), pulse)
     except Cancelled:
         pass
     except BaseException:
@@ -51,6 +58,22 @@ def main() -> None:
         pulse.enter(Stage.BROKEN)
     _flush()
     os._exit(0)
+
+
+def _strays(job: Job) -> Batch | None:
+    """Modules that were not taken from the checkout, told once."""
+    from assay.execute.attempt import remark
+    from assay.execute.checkout import find_strays
+
+    assert job.checkout is not None
+    files = find_strays(job.checkout) if job.process == 0 else []
+    if not files:
+        return None
+    named = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    text = (
+        f"not all code came from commit {job.checkout.commit[:10]}: {named} was loaded as it is on disk now"
+    )
+    return Batch(artifacts=(remark(job, "checkout", text),))
 
 
 def _prepare() -> None:

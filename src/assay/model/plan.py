@@ -182,6 +182,27 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class Checkout:
+    """A commit in a temporary folder, from which some trials of a run take their code."""
+
+    commit: str
+    original: str
+    """Top folder of the repository."""
+    folder: str
+    """Where the commit is checked out."""
+
+    def moved(self, path: str) -> str:
+        """The same place in the checkout; what is outside of the repository stays where it is.
+
+        >>> Checkout("ab12", "/project", "/tmp/old").moved("/project/agents.py:fast")
+        '/tmp/old/agents.py:fast'
+        """
+        if path == self.original or path.startswith(f"{self.original}/"):
+            return self.folder + path[len(self.original) :]
+        return path
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """All trials of a run, in order, with what holds for every one of them."""
 
@@ -204,6 +225,8 @@ class Plan:
     """What ends the run; None where it is carried out whole."""
     label: str = ""
     """What the user calls this run; lists and reports show it beside the name."""
+    checkouts: Mapping[int, Checkout] = field(default_factory=dict)
+    """Trials, by index, that take their code from another commit; gone with the run, so not stored."""
 
     @property
     def most_executions(self) -> int:
@@ -262,6 +285,8 @@ class Job:
     """Whether all there is to do is to run the cleanup command for a process that has died."""
     is_rated: bool = False
     """Whether the executions of code are rated, and so what CPU and memory each of them took."""
+    checkout: Checkout | None = None
+    """Where its code comes from, if that is not what is on disk now."""
 
     @property
     def is_after_death(self) -> bool:

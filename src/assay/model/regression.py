@@ -212,6 +212,18 @@ class RegressionReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Rerun:
+    """Both sides of a gate, run again in one new run, interleaved."""
+
+    baseline: str
+    """The run that is the baseline."""
+    judged: str
+    """The run that was to be judged."""
+    commits: Mapping[str, str] = field(default_factory=dict)
+    """Trials of the new run to the commit that their code was checked out from; the others ran as they are on disk."""
+
+
+@dataclass(frozen=True, slots=True)
 class Gate:
     """A run against a baseline: it fails only on evidence."""
 
@@ -230,6 +242,8 @@ class Gate:
     doubts: tuple[Doubt, ...] = ()
     max_lost: int | None = None
     """It fails when more cases than this are lost; None: however many are."""
+    rerun: Rerun | None = None
+    """Set where both sides were run again; then `a` and `b` are the two halves of that run."""
 
     @property
     def lost(self) -> int:

@@ -7,6 +7,9 @@ from enum import StrEnum
 
 from assay.model.plan import Budget, Question, Trial
 
+RERUN_TAG = "gate-rerun"
+"""Of runs that `assay gate --rerun-baseline` makes: both sides in one run, so neither a baseline nor `last`."""
+
 
 class RunState(StrEnum):
     RUNNING = "running"

@@ -27,7 +27,14 @@ from assay.execute.environment import machine_class
 from assay.model import Doubt, Metric, Report, RunState
 from assay.model.regression import Gate
 from assay.pipeline.comparing import side
-from assay.pipeline.tolerating import about_floors, history_floors, known_floors, pace_between, shares_of
+from assay.pipeline.tolerating import (
+    Known,
+    about_floors,
+    history_floors,
+    known_floors,
+    pace_between,
+    shares_of,
+)
 from assay.store.store import Store
 
 
@@ -41,7 +48,20 @@ def gated(
     max_lost: int | None = None,
 ) -> Gate:
     """`ref` is a run or a result file, `baseline` the name of one that was set, or a result file."""
-    sides = side(store, _baseline_ref(store, baseline)), side(store, ref)
+    sides = side(store, baseline_ref(store, baseline)), side(store, ref)
+    return gate_sides(store, sides, baseline, metrics=metrics, tolerances=tolerances, max_lost=max_lost)
+
+
+def gate_sides(
+    store: Store,
+    sides: tuple[Report, Report],
+    baseline: str,
+    *,
+    metrics: Sequence[str] = (),
+    tolerances: Tolerances | None = None,
+    max_lost: int | None = None,
+) -> Gate:
+    """The baseline's side and the side to judge; two halves of one run are judged without what differs between runs."""
     asked = [inner_name(name) for name in metrics]
     a, b = with_completion(*sides, always=COMPLETION in asked)
     shared = shared_metrics(a, b)
@@ -56,9 +76,11 @@ def gated(
         raise Unlike(f"Run '{b.run.id}' and the baseline '{baseline}' have no metric in common.")
     others = [name for name in judgeable(shared.values()) if name not in chosen] if not asked else []
     comparisons = replicated(compare_within(a, b, chosen, asked_widths, shown=others), a, b)
-    known = known_floors(store, a, b)
-    floors = _floors(shares_of(known), history_floors(store, b), asked_widths)
-    comparisons = excused(steadied(comparisons, floors), pace_between(a, b))
+    known: Known = {}
+    if not _is_one_run(a, b):
+        known = known_floors(store, a, b)
+        floors = _floors(shares_of(known), history_floors(store, b), asked_widths)
+        comparisons = excused(steadied(comparisons, floors), pace_between(a, b))
     return Gate(
         baseline=baseline.removeprefix("@"),
         a=a,
@@ -78,6 +100,13 @@ def gated(
     )
 
 
+def _is_one_run(a: Report, b: Report) -> bool:
+    """Whether the sides took turns in one run; a run that is held against itself has the same trials on both."""
+    return a.run.id == b.run.id and not {trial.name for trial in a.trials} & {
+        trial.name for trial in b.trials
+    }
+
+
 def _refuse_unlike(a: Report, b: Report, baseline: str, metrics: Sequence[Metric]) -> None:
     if told := unlike(a, b, metrics):
         raise Unlike(f"Run '{b.run.id}' cannot be held against the baseline '{baseline}': {told}")
@@ -92,7 +121,7 @@ def _floors(known: Floors, history: Floors, tolerances: Tolerances) -> Floors:
     }
 
 
-def _baseline_ref(store: Store, baseline: str) -> str:
+def baseline_ref(store: Store, baseline: str) -> str:
     name = baseline.removeprefix("@")
     if name not in store.baselines() and Path(baseline).is_file():
         return baseline
@@ -191,11 +220,11 @@ def _about_lost_metrics(a: Report, b: Report, asked: Sequence[str]) -> Iterator[
 
 
 def _about_runs(a: Report, b: Report) -> Iterator[Doubt]:
-    if a.run.id == b.run.id:
+    if a.run.id == b.run.id and not _is_one_run(a, b):
         yield Doubt(
             "itself", "This run is the baseline, so the gate passes trivially.", "Make a new one: assay run"
         )
-    for report, role in ((a, "baseline"), (b, "run")):
+    for report, role in ((a, "baseline"), (b, "run")) if not _is_one_run(a, b) else ((b, "run"),):
         if report.run.state in (RunState.RUNNING, RunState.INTERRUPTED, RunState.OVER_BUDGET):
             state = report.run.state.value.replace("_", " ")
             hint = f"Finish it: assay run --resume {report.run.id}" if state != "running" else ""

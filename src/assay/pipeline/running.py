@@ -39,8 +39,10 @@ from assay.model import (
     Suite,
     Trial,
 )
+from assay.model.run import RERUN_TAG
 from assay.model.suite import SUITE_ITERATIONS
 from assay.pipeline.ownership import is_alive, owner
+from assay.plan.codebase import forget_commits
 from assay.plan.load import find_agent
 from assay.plan.suite import scorers_of
 from assay.plan.target import (
@@ -76,6 +78,7 @@ def prepare(request: Request | str, settings: Settings, store: Store | None = No
     """Plan what is asked for: every name is known to exist, and every agent can be made, before anything runs."""
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
+    forget_commits()
     asked = Request(request) if isinstance(request, str) else request
     start = perf_counter()
     plan = plan_target(asked, settings, replace(registry_of(store), default_warmup=default_warmup))
@@ -200,6 +203,8 @@ def resume(ref: str, store: Store, watch: Watch = unwatched, budget: Budget = _N
             f"Run '{found.id}' is still going on ({store.owner(found.id)}). Wait for it, or end it first."
         )
     _refuse_stress(found, store)
+    if RERUN_TAG in found.tags:
+        raise PlanError(f"Run '{found.id}' was made by a gate and cannot be resumed: run the gate again.")
     plan = plan_of(found, store)
     plan = replace(plan, budget=plan.budget.replaced_by(budget))
     spending = _spent_before(found, plan.budget, store)

@@ -17,11 +17,23 @@ def code_base(member: Any, distribution: str | None) -> Agent:
     """Whose code an experiment is; an installed plug-in belongs to its distribution."""
     if distribution is not None:
         return _distributed(distribution)
-    try:
-        file = Path(inspect.getfile(inspect.unwrap(getattr(member, "experiment", member))))
-    except TypeError:
+    file = code_file(member)
+    if file is None:
         return Agent("unknown")
     return _in_repository(file.resolve()) or Agent(file.stem, _hash(file))
+
+
+def forget_commits() -> None:
+    """Have repositories asked again: a notebook may see several commits."""
+    _in_repository.cache_clear()
+
+
+def code_file(member: Any) -> Path | None:
+    """The file that defines an experiment; None for a function of a notebook."""
+    try:
+        return Path(inspect.getfile(inspect.unwrap(getattr(member, "experiment", member))))
+    except TypeError:
+        return None
 
 
 def _hash(file: Path) -> str:

@@ -198,9 +198,14 @@ def _agent(reference: str, member: Any, use: AgentUse | None, params: Mapping[st
     if agent_of is not None:
         found: Agent = agent_of(params)
         return found
+    return code_base(member, distribution_of(reference))
+
+
+def distribution_of(reference: str) -> str | None:
+    """The package that an experiment was installed with; None where it is in a file of the user's."""
     origins = {source.name: source.origin for source in lookup.sources("experiments")}
     is_installed = reference in origins and not origins[reference].endswith(".py")
-    return code_base(member, origins[reference] if is_installed else None)
+    return origins[reference] if is_installed else None
 
 
 def _axes(member: Any, entry: Entry) -> tuple[dict[str, list[Any]], dict[str, Any]]:

@@ -33,7 +33,8 @@ class Agent(Protocol):
     right output: for an oracle), `may_call_models` (an answer that names a model and tokens is
     priced), `tells_cost` (every answer says what it cost). A method `cpu_seconds` gives the CPU time of processes of its
     own; a method `peak_bytes` the most memory that they held at a time since it was called last, or None where that is
-    not known.
+    not known. A method `source_files` lists the files that hold its code, for agents whose code is on this machine: then
+    `assay gate --rerun-baseline` runs an earlier version from the commit that it was measured with.
     """
 
     is_simulated: ClassVar[bool]

@@ -130,4 +130,12 @@ def gate_document(found: Gate) -> dict[str, Any]:
         "lost": found.lost,
         "max_lost": found.max_lost,
         "unjudged": list(found.unjudged),
+        "rerun": None
+        if found.rerun is None
+        else {
+            "run_id": found.b.run.id,
+            "baseline_run_id": found.rerun.baseline,
+            "judged_run_id": found.rerun.judged,
+            "commits": dict(found.rerun.commits),
+        },
     }

@@ -126,6 +126,13 @@ def _comparisons(gate: Gate) -> str:
 
 
 def sides_text(gate: Gate) -> str:
+    if gate.rerun is not None:
+        commits = sorted({commit[:10] for commit in gate.rerun.commits.values()})
+        code = f", code of commit {' and '.join(commits)} checked out" if commits else ""
+        return (
+            f"{gate.b.run.name} · run {gate.b.run.id}: baseline {gate.baseline} ({gate.rerun.baseline}) and "
+            f"{gate.rerun.judged}, run again interleaved{code}"
+        )
     return f"{gate.b.run.name} · run {gate.b.run.id} against baseline {gate.baseline} ({gate.a.run.id})"
 
 
@@ -144,7 +151,8 @@ def open_questions(gate: Gate) -> list[str]:
         places.setdefault((one.metric.name, one.reason), []).append(sides_name(one))
     told = [f"{metric} of {_listed(names)}: {reason}" for (metric, reason), names in places.items()]
     left = len(told) - _QUESTIONS
-    more = [f"and {left} more: assay compare {gate.a.run.id} {gate.b.run.id}"] if left > 0 else []
+    see = f"assay compare {gate.a.run.id} {gate.b.run.id}" if gate.rerun is None else "--json lists all"
+    more = [f"and {left} more: {see}"] if left > 0 else []
     return told[:_QUESTIONS] + more
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from assay.errors import RunNotFound, no_such
-from assay.store.tables import baselines, runs
+from assay.model.run import RERUN_TAG
+from assay.store.tables import baselines, runs, tags
 
 _SHORTEST_PREFIX = 2
 _LISTED = 5
@@ -52,7 +53,9 @@ def _no_run(ref: str) -> RunNotFound:
 
 
 def _last(connection: sa.Connection) -> str:
-    newest: str | None = connection.scalar(sa.select(runs.c.id).order_by(*newest_first).limit(1))
+    reruns = sa.select(tags.c.run_id).where(tags.c.tag == RERUN_TAG)
+    query = sa.select(runs.c.id).where(runs.c.id.not_in(reruns)).order_by(*newest_first).limit(1)
+    newest: str | None = connection.scalar(query)
     if newest is None:
         raise RunNotFound("There is no run yet. Make one: assay run SPEC")
     return newest

@@ -89,9 +89,12 @@ class Command:
         self._idle.clear()
 
     def found_version(self) -> str:
-        """Of the files that the command names, without an interpreter that lives elsewhere."""
+        return version_of(self.source_files())
+
+    def source_files(self) -> list[Path]:
+        """The files that the command names, without an interpreter that lives elsewhere."""
         files = [self._folder / word for word in self._command]
-        return version_of([file for file in files if file.is_relative_to(self._folder)] or files[:1])
+        return [file for file in files if file.is_relative_to(self._folder)] or files[:1]
 
     def cpu_seconds(self) -> float:
         """Of all its processes until now, those that have ended included."""

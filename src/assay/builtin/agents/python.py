@@ -123,13 +123,16 @@ class Python:
 
     def found_version(self) -> str:
         """Of the file that holds the function; of a notebook's function, which has no file, a hash of its code."""
-        function = inspect.unwrap(self._function)
+        code = getattr(inspect.unwrap(self._function), "__code__", None)
+        return version_of(self.source_files()) or (_hash_of(code) if code is not None else "")
+
+    def source_files(self) -> list[Path]:
+        """The file that holds the function; none for a function of a notebook."""
         try:
-            found = version_of([Path(inspect.getfile(function))])
+            file = Path(inspect.getfile(inspect.unwrap(self._function)))
         except TypeError:
-            found = ""
-        code = getattr(function, "__code__", None)
-        return found or (_hash_of(code) if code is not None else "")
+            return []
+        return [file] if file.is_file() else []
 
     def _answer(self, request: Request) -> Answer:
         value = self._call(request)

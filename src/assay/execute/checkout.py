@@ -1,0 +1,163 @@
+"""Code of another commit: a temporary git worktree, and jobs that take their code from it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from assay.errors import PlanError
+from assay.execute.environment import GIT_ELSEWHERE
+from assay.model import Job
+from assay.model.plan import Checkout
+
+_PREFIX = "assay-checkout-"
+_SECONDS = 120
+
+
+def from_checkout(job: Job, checkout: Checkout) -> Job:
+    """The job with every path of its code moved into the checkout.
+
+    Files of a suite that were loaded for its scorers stay as they are, so that both sides are scored alike.
+    """
+    job = replace(job, checkout=checkout)
+    if job.cleanup is not None:
+        job = replace(job, cleanup=replace(job.cleanup, folder=checkout.moved(job.cleanup.folder)))
+    if job.agent is None:
+        load = tuple(map(checkout.moved, job.load))
+        return replace(job, experiment=checkout.moved(job.experiment), load=load)
+    options: Any = _moved(dict(job.agent.options), checkout)
+    folder = checkout.moved(str(Path(job.agent.folder or ".").resolve()))
+    # Found there, it would be called dirty as soon as Python has written its caches.
+    version = job.agent.version or checkout.commit[:10]
+    return replace(job, agent=replace(job.agent, options=options, folder=folder, version=version))
+
+
+def enter_checkout(checkout: Checkout) -> None:
+    """Have this process work, and look for modules, in the checkout wherever it would in the repository."""
+    here = str(Path.cwd().resolve())
+    places = [str(Path(place).resolve()) for place in sys.path if place]
+    moved = dict.fromkeys(checkout.moved(place) for place in places if checkout.moved(place) != place)
+    sys.path[:0] = [place for place in moved if Path(place).is_dir()]
+    if (folder := checkout.moved(here)) != here:
+        os.chdir(folder if Path(folder).is_dir() else checkout.folder)
+
+
+def find_strays(checkout: Checkout) -> list[str]:
+    """Files of modules that this process loaded from the repository itself; installed packages may live there."""
+    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+    return sorted(
+        str(Path(file).relative_to(checkout.original))
+        for file in files
+        if checkout.moved(file) != file and "site-packages" not in Path(file).parts
+    )
+
+
+def _moved(value: Any, checkout: Checkout) -> Any:
+    if isinstance(value, str):
+        return checkout.moved(value)
+    if isinstance(value, Mapping):
+        return {key: _moved(item, checkout) for key, item in value.items()}
+    return [_moved(item, checkout) for item in value] if isinstance(value, Sequence) else value
+
+
+def find_repository(folder: Path) -> str:
+    """The top folder of the repository that holds it; empty where there is none, or no git."""
+    return _git(folder, "rev-parse", "--show-toplevel") if folder.is_dir() else ""
+
+
+def find_commit(repository: str, name: str) -> str:
+    """The whole id of a commit; empty where the repository does not have it."""
+    if not re.fullmatch("[0-9a-f]{7,40}", name):
+        return ""
+    return _git(Path(repository), "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+
+
+def is_tracked(file: Path) -> bool:
+    """Whether git would notice that the file was changed."""
+    return bool(_git(file.parent, "ls-files", "--", str(file)))
+
+
+@contextlib.contextmanager
+def checked_out(repository: str, commit: str) -> Iterator[Checkout]:
+    """A commit in a temporary folder, as a worktree of the repository; removed at the end.
+
+    A process that is killed cannot remove its own: the next one that needs a checkout does.
+    """
+    _remove_abandoned(repository)
+    folder = str(Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")).resolve())
+    try:
+        # Hooks of the user have nothing to do with a checkout that nobody works in.
+        words = (
+            "-c",
+            f"core.hooksPath={os.devnull}",
+            "worktree",
+            "add",
+            "--detach",
+            "--force",
+            folder,
+            commit,
+        )
+        done = _run_git(Path(repository), *words)
+        if done is None or done.returncode:
+            reason = done.stderr.strip().splitlines()[-1:] if done is not None else ["git took too long"]
+            raise PlanError(
+                f"Commit {commit[:10]} of '{repository}' cannot be checked out: {''.join(reason)}"
+            )
+        yield Checkout(commit, repository, folder)
+    finally:
+        _remove(repository, folder)
+
+
+def _remove_abandoned(repository: str) -> None:
+    """Checkouts of processes that are no more."""
+    for line in _git(Path(repository), "worktree", "list", "--porcelain").splitlines():
+        place = Path(line.removeprefix("worktree "))
+        found = re.match(rf"{_PREFIX}(\d+)-", place.name)
+        if line.startswith("worktree ") and found and not _is_running(int(found[1])):
+            _remove(repository, str(place))
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _remove(repository: str, folder: str) -> None:
+    _git(Path(repository), "worktree", "remove", "--force", "--force", folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    _git(Path(repository), "worktree", "prune")
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = _run_git(folder, *words)
+    return done.stdout.strip() if done is not None and done.returncode == 0 else ""
+
+
+def _run_git(folder: Path, *words: str) -> subprocess.CompletedProcess[str] | None:
+    """None where git is missing, or takes too long."""
+    try:
+        return subprocess.run(
+            ["git", "-C", str(folder), *words],
+            env={name: value for name, value in os.environ.items() if name not in GIT_ELSEWHERE},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None

@@ -1,0 +1,300 @@
+"""`assay gate --rerun-baseline`: both sides of a gate again, interleaved in one new run.
+
+Times of two runs differ by what the machine did between them; times of two sides that take turns do not. What is run
+again must be what was measured then: a remote agent is asked again as it was defined, and code on this machine is run
+from disk where it is the same as then, else from the commit that it was measured with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assay.analysis.compare import matching_trials
+from assay.errors import AssayError, PlanError, Unlike
+from assay.execute.checkout import checked_out, find_commit, find_repository, is_tracked
+from assay.execute.environment import read_vcs
+from assay.model import Batch, Budget, Isolation, Plan, Report, Run, RunState, Trial, TrialReport
+from assay.model.plan import Checkout
+from assay.model.regression import Gate, Rerun
+from assay.model.run import RERUN_TAG
+from assay.pipeline.gating import baseline_ref, unlike
+from assay.pipeline.reporting import report_of
+from assay.pipeline.running import plan_of, run_plan
+from assay.plan.codebase import code_base, code_file, forget_commits
+from assay.plan.expand import distribution_of
+from assay.plugin import lookup
+from assay.store.store import Store
+
+Watching = Callable[[Plan], AbstractContextManager[Callable[[Batch], None]]]
+Judge = Callable[[Store, tuple[Report, Report], str], Gate]
+"""As `gate_sides` does it, with what the user asked for."""
+BASELINE, CURRENT = "baseline", "current"
+_NOT_ALONE = frozenset({"load", "team", "stress", "capacity"})
+"""Experiments that put agents under load, whose code is not known to be that of then."""
+_DIRTY = "-dirty"
+
+
+def rerun_gate(
+    store: Store, ref: str, baseline: str, judge: Judge, watching: Watching, repetitions: int | None = None
+) -> Gate:
+    """Run the agents of run `ref` and those of the baseline again, and judge that new run."""
+    before, after = _stored_sides(store, ref, baseline)
+    pairs = matching_trials(before, after)
+    with ExitStack() as checkouts:
+        plan = _planned(store, (before.run, after.run), pairs, repetitions, checkouts)
+        with watching(plan) as watch:
+            done = run_plan(plan, store, watch)
+    if done.state is RunState.INTERRUPTED:
+        raise KeyboardInterrupt
+    report = report_of(store, done.id)
+    sides = _half(report, 0), _half(report, 1)
+    _refuse_failed(pairs, sides[0], plan)
+    found = judge(store, sides, baseline)
+    names = {trial.index: trial.name for trial in plan.trials}
+    commits = {names[index]: checkout.commit for index, checkout in plan.checkouts.items()}
+    remarks = tuple(doubt for doubt in report.doubts if doubt.code == "remark")
+    return replace(found, rerun=Rerun(before.run.id, after.run.id, commits), doubts=(*found.doubts, *remarks))
+
+
+def _stored_sides(store: Store, ref: str, baseline: str) -> tuple[Report, Report]:
+    refs = baseline_ref(store, baseline), ref
+    if files := [one for one in refs if Path(one).suffix == ".json"]:
+        raise PlanError(
+            f"--rerun-baseline takes stored runs, which say how to run their agents again; '{files[0]}' is a result file."
+        )
+    before, after = (report_of(store, one) for one in refs)
+    for report in (before, after):
+        if RERUN_TAG in report.run.tags:
+            raise PlanError(
+                f"Run '{report.run.id}' has both sides of a gate that was run again. Name the run that was judged instead."
+            )
+        if kinds := {trial.stored.trial.experiment for trial in report.trials} & _NOT_ALONE:
+            raise PlanError(
+                f"--rerun-baseline runs suites and code experiments again; run '{report.run.id}' is a {min(kinds)} test."
+            )
+    if why := unlike(before, after, []):
+        raise Unlike(f"Run '{after.run.id}' cannot be held against the baseline '{baseline}': {why}")
+    return before, after
+
+
+def _planned(
+    store: Store,
+    runs: tuple[Run, Run],
+    pairs: Sequence[tuple[TrialReport, TrialReport]],
+    repetitions: int | None,
+    stack: ExitStack,
+) -> Plan:
+    """Both sides of each pair next to each other, the baseline first: then an agent's newest result is the current one."""
+    plan = plan_of(runs[1], store)
+    for file in plan.load:
+        with contextlib.suppress(AssayError):  # a file that is gone is missed where it is needed
+            lookup.load_file(Path(file))
+    trials: list[Trial] = []
+    places: dict[int, Place] = {}
+    for pair in pairs:
+        first, second = (report.stored.trial for report in pair)
+        current = _repeated(second, repetitions)
+        for side, run, trial in ((BASELINE, runs[0], first), (CURRENT, runs[1], second)):
+            place = _place_of(trial, run, side)
+            if place is not None:
+                places[len(trials)] = place
+            name = f"{current.name} ({side})"
+            arm = replace(current, index=len(trials), name=name, agent=trial.agent, agent_use=trial.agent_use)
+            trials.append(arm)
+    made = {place: stack.enter_context(checked_out(*place)) for place in dict.fromkeys(places.values())}
+    checkouts = {index: made[place] for index, place in places.items()}
+    for index, checkout in checkouts.items():
+        _refuse_missing_files(trials[index], checkout)
+    if checkouts:
+        # Two versions of one module do not fit into one process.
+        trials = [
+            replace(trial, isolation=Isolation.PROCESS) if trial.isolation is Isolation.INLINE else trial
+            for trial in trials
+        ]
+    return replace(
+        plan,
+        trials=tuple(trials),
+        checkouts=checkouts,
+        tags=(*(tag for tag in plan.tags if tag != RERUN_TAG), RERUN_TAG),
+        label=f"gate: {runs[1].id} against {runs[0].id}, run again",
+        budget=_doubled(plan.budget),
+        question=None,
+        output_dir=None,
+    )
+
+
+def _repeated(trial: Trial, repetitions: int | None) -> Trial:
+    if repetitions is None:
+        return trial
+    if trial.agent_use is None:
+        return replace(trial, processes=repetitions)
+    return replace(trial, iterations=replace(trial.iterations, measured=repetitions))
+
+
+def _doubled(budget: Budget) -> Budget:
+    """Both sides are paid for."""
+    return Budget(
+        None if budget.usd is None else 2 * budget.usd, None if budget.tokens is None else 2 * budget.tokens
+    )
+
+
+Place = tuple[str, str]
+"""A repository and a commit of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What is known of the code of a trial: when it was measured, or now on disk."""
+
+    version: str
+    """A commit, a hash of the file, or what else names it."""
+    is_dirty: bool = False
+
+    @classmethod
+    def of(cls, version: str, vcs: dict[str, object]) -> Code:
+        """Files that git does not track make a folder dirty, but no tracked file then differs from the commit."""
+        commit = version.removesuffix(_DIRTY)
+        is_tracked_clean = str(vcs.get("commit") or "").startswith(commit) and vcs.get("dirty") is False
+        return cls(commit, version.endswith(_DIRTY) and not (commit and is_tracked_clean))
+
+
+def _place_of(trial: Trial, run: Run, side: str) -> Place | None:
+    """Where the code of a trial has to be checked out from; None where it can be run as it is now."""
+    files = _source_files(trial)
+    if files is None:
+        return None
+    folder = files[0].parent if files else _folder(trial)
+    today, then = Code.of(_version_now(trial, folder), read_vcs(folder)), _code_then(trial, run)
+    subject = f"'{trial.agent.name}'"
+    if then.is_dirty and not (side == CURRENT and then == today):
+        raise PlanError(
+            f"{subject} of the {side} run '{run.id}' was measured with uncommitted changes "
+            f"(version {then.version}{_DIRTY}), so it cannot be run again as it was. Commit them, run it again"
+            + (", and set that run as the baseline." if side == BASELINE else ".")
+        )
+    if then == today and then.version:
+        return None
+    repository = find_repository(folder)
+    commit = find_commit(repository, then.version) if repository else ""
+    if not commit:
+        raise PlanError(_why_not(subject, (then.version, today), repository, (run.id, side)))
+    return repository, commit
+
+
+def _why_not(subject: str, versions: tuple[str, Code], repository: str, run: tuple[str, str]) -> str:
+    then, today = versions
+    again = (
+        "Run the baseline again from its code, and set it anew." if run[1] == BASELINE else "Run it again."
+    )
+    if not then:
+        return f"Run '{run[0]}' does not say which version of {subject} it measured, so it cannot be run again. {again}"
+    now = f"{today.version or 'unknown'}{_DIRTY * today.is_dirty}"
+    changed = f"{subject} has changed since run '{run[0]}' (version {then} then, {now} now)"
+    if not repository:
+        return (
+            f"{changed}, and it is not in a git repository, so the version of then cannot be found. {again}"
+        )
+    return (
+        f"{changed}, and '{repository}' has no commit {then}. If the clone is shallow: git fetch --unshallow. "
+        f"Otherwise: {again}"
+    )
+
+
+def _source_files(trial: Trial) -> list[Path] | None:
+    """Files that hold the code; None where it is not on this machine, or belongs to an installed package."""
+    if trial.agent_use is None:
+        return _experiment_files(trial)
+    from assay.execute.agents import make_agent
+
+    member = lookup.find("agents", trial.agent_use.type)
+    if not hasattr(member, "source_files"):
+        return None
+    try:
+        files: list[Path] = make_agent(trial.agent_use).source_files()  # type: ignore[attr-defined]
+    except AssayError:
+        return []  # such as a file that has another name today
+    return [file.resolve() for file in files if file.is_file()]
+
+
+def _experiment_files(trial: Trial) -> list[Path] | None:
+    if distribution_of(trial.experiment) is not None:
+        today = _version_now(trial, Path.cwd())
+        if trial.agent.version != today:
+            raise PlanError(
+                f"'{trial.agent.name}' was measured in version {trial.agent.version or 'unknown'} and is installed in "
+                f"version {today or 'unknown'}, so it cannot be run again as it was. Run the baseline again, and set it anew."
+            )
+        return None
+    try:
+        file = code_file(lookup.find("experiments", trial.experiment))
+    except AssayError:
+        return []
+    if file is not None and find_repository(file.resolve().parent) and not is_tracked(file.resolve()):
+        raise PlanError(
+            f"'{file}' is in a git repository but not tracked, so nobody knows whether it has changed since it was "
+            "measured. Commit it, run it again, and set that run as the baseline."
+        )
+    return [] if file is None else [file.resolve()]
+
+
+def _folder(trial: Trial) -> Path:
+    if trial.agent_use is not None:
+        return Path(trial.agent_use.folder or ".").resolve()
+    return Path(trial.experiment.partition("::")[0]).resolve().parent
+
+
+def _version_now(trial: Trial, folder: Path) -> str:
+    use = trial.agent_use
+    if use is None:
+        forget_commits()
+        member = lookup.find("experiments", trial.experiment)
+        return code_base(member, distribution_of(trial.experiment)).version
+    if use.version:
+        vcs = read_vcs(folder)
+        return f"{vcs.get('commit') or ''}{_DIRTY * bool(vcs.get('dirty'))}"
+    from assay.execute.agents import make_agent
+
+    try:
+        return make_agent(use).found_version()
+    except AssayError:
+        return ""
+
+
+def _code_then(trial: Trial, run: Run) -> Code:
+    """The version that was found then; where the user gave one, which says nothing about files, the run's commit."""
+    vcs = dict(run.environment.vcs)
+    if trial.agent_use is not None and trial.agent_use.version:
+        return Code(str(vcs.get("commit") or ""), bool(vcs.get("dirty")))
+    return Code.of(trial.agent.version, vcs)
+
+
+def _refuse_missing_files(trial: Trial, checkout: Checkout) -> None:
+    """Such as a program that was built, and that git does not track."""
+    for file in _source_files(trial) or ():
+        if not Path(checkout.moved(str(file))).exists():
+            raise PlanError(
+                f"'{file}' is not in commit {checkout.commit[:10]}, so '{trial.agent.name}' cannot be run from there. "
+                "Programs that are built, and other files that git does not track, are not checked out."
+            )
+
+
+def _half(report: Report, side: int) -> Report:
+    chosen = tuple(trial for trial in report.trials if trial.stored.trial.index % 2 == side)
+    return replace(report, trials=chosen)
+
+
+def _refuse_failed(pairs: Sequence[tuple[TrialReport, TrialReport]], baseline: Report, plan: Plan) -> None:
+    """A baseline that worked then and not now is no baseline: as where its commit needs another package."""
+    worked = {2 * place for place, (before, _) in enumerate(pairs) if before.ok}
+    for trial in baseline.trials:
+        index = trial.stored.trial.index
+        if index in worked and not trial.ok:
+            where = f" from commit {plan.checkouts[index].commit[:10]}" if index in plan.checkouts else ""
+            raise PlanError(
+                f"{trial.name}: not one execution{where} was ok, though the baseline worked. "
+                f"See why: assay show {baseline.run.id}"
+            )
