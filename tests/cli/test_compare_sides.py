@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from tests.command import AssayInline
+
+from assay.model import Execution
+from assay.store import rows
 
 SUITE = """
 suite: small
@@ -51,6 +56,21 @@ def test_sides_without_a_common_case_get_one_answer_and_no_winner(assay_inline: 
     assert (found["flips"][0]["won"], found["flips"][0]["unchanged"]) == ([], 0)
     [board] = assay_inline("leaderboard", "--json").json
     assert {tuple(row["rank"]) for row in board["standings"]} == {(1, 2)}
+
+
+def test_agents_are_compared_by_columns_without_reading_whole_executions(
+    played: AssayInline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def read_execution(row: Sequence[Any], trial: int, measurements: Mapping[str, float]) -> Execution:
+        read.append(row[4])
+        return whole(row, trial, measurements)
+
+    whole = rows.execution_from
+    monkeypatch.setattr(rows, "execution_from", read_execution)
+    assert played("compare", "poor", "good", "--json").json["agents"]
+    assert read == []
 
 
 def test_flips_name_the_cases(played: AssayInline) -> None:

@@ -61,7 +61,7 @@ def test_the_case_table_has_the_measured_executions_in_the_order_of_storing(stor
     table = store.case_table(_trial(run))
     assert (table.cases, table.repetitions) == (["c2", "c1", "c2"], [1, 0, 0])
     assert table.statuses == ["ok", "timeout", "ok"]
-    assert table.metrics == {
+    assert {name: list(column) for name, column in table.metrics.items()} == {
         "score": [0.5, None, 1.0],
         "seconds": [2.0, 9.0, None],
         "usd": [0.1, None, None],
@@ -76,6 +76,25 @@ def test_the_case_table_has_the_measured_executions_in_the_order_of_storing(stor
 def test_the_case_table_of_a_trial_without_executions_is_empty(store: Store) -> None:
     table = store.case_table(_trial(_suite_run(store)))
     assert (table.cases, table.statuses, table.metrics["score"]) == ([], [], [])
+
+
+def test_columns_of_trials_have_the_metrics_that_are_asked_for_and_gaps_where_they_are_missing(
+    store: Store,
+) -> None:
+    run = _suite_run(store)
+    made = [
+        execution(0, case="c1", phase=Phase.WARMUP, measurements={"seconds": 5.0}),
+        _answered(0, "c1", {"seconds": 1.0, "usd": 0.1, "score": 1.0}),
+        _answered(0, "c2", {"seconds": 2.0, "score": 0.0}),
+    ]
+    store.add("r1", batch(made))
+    [(trial, columns)] = store.columns([_trial(run)], ["seconds", "usd", "tokens"])
+    assert trial == _trial(run)
+    assert list(columns.cases) == ["c1", "c2"]
+    assert {name: list(column) for name, column in columns.metrics.items()} == {
+        "seconds": [1.0, 2.0],
+        "usd": [0.1, None],
+    }
 
 
 def test_ratings_are_written_and_what_is_unrated_stays_empty(store: Store) -> None:
@@ -151,7 +170,7 @@ def test_many_executions_are_judged_again_while_they_are_read(store: Store) -> N
     )
     assert store.rescore(_trial(run), judged) == 2300
     table = store.case_table(_trial(run))
-    assert table.metrics["score"] == [n / 2300 for n in range(2300)]
+    assert list(table.metrics["score"]) == [n / 2300 for n in range(2300)]
     assert "score.exact" not in table.metrics
 
 
@@ -169,7 +188,7 @@ def test_judging_breaks_off_without_a_trace(store: Store) -> None:
     judged = [(n, {"score": 1.0}, None) for n in range(599)] + [(599, {"score": "good"}, None)]
     with pytest.raises(ValueError, match="good"):
         store.rescore(_trial(run), judged)  # type: ignore[arg-type]
-    assert store.case_table(_trial(run)).metrics["score"] == [0.5] * 600
+    assert list(store.case_table(_trial(run)).metrics["score"]) == [0.5] * 600
 
 
 def test_numbers_that_no_execution_has_are_passed_over(store: Store) -> None:
@@ -177,7 +196,7 @@ def test_numbers_that_no_execution_has_are_passed_over(store: Store) -> None:
     store.add("r1", batch([execution(0)]))
     assert store.rescore(_trial(run), [(0, {"score": 0.0}, None), (7, {"score": 1.0}, None)]) == 1
     assert store.rescore(_trial(run), [(0, {"score": 0.0}, None), (0, {"score": 1.0}, None)]) == 1
-    assert store.case_table(_trial(run)).metrics["score"] == [1.0]
+    assert list(store.case_table(_trial(run)).metrics["score"]) == [1.0]
 
 
 def test_a_case_table_of_fifty_thousand_executions_is_read_in_half_a_second(store: Store) -> None:

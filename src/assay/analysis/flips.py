@@ -3,52 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from assay.analysis.replication import observed
 from assay.analysis.tally import case_number
 from assay.model import TrialReport
-from assay.model.rating import is_pass
+from assay.model.rating import lowest_pass
 from assay.model.showdown import Flips, Passes
 
 
 def flips_between(a: TrialReport, b: TrialReport) -> Flips:
     """Each side by the pass mark that it was run with; a case that nothing could judge on a side is left out."""
-    before, after = _passes_by_case(a), _passes_by_case(b)
-    shared = [case for case in before if case in after]
-    lost = tuple(case for case in shared if before[case].all_passed and not after[case].passed)
-    won = tuple(case for case in shared if after[case].all_passed and not before[case].passed)
-    rest = [case for case in shared if case not in {*lost, *won}]
-    weaker = tuple(case for case in rest if before[case].is_pass and not after[case].is_pass)
-    stronger = tuple(case for case in rest if after[case].is_pass and not before[case].is_pass)
-    changed = (*lost, *won, *weaker, *stronger)
+    before, after = _passes_of_shared_cases(a, b)
+    lost = before.all_passed & (after.passed == 0)
+    won = after.all_passed & (before.passed == 0)
+    is_other = ~lost & ~won
+    weaker = is_other & before.is_pass & ~after.is_pass
+    stronger = is_other & after.is_pass & ~before.is_pass
+    changed = [row for kind in (lost, won, weaker, stronger) for row in np.flatnonzero(kind).tolist()]
     return Flips(
         benchmark=a.stored.trial.benchmark,
-        won=won,
-        lost=lost,
-        unchanged=len(shared) - len(changed),
+        won=before.cases_at(won),
+        lost=before.cases_at(lost),
+        unchanged=len(before.cases) - len(changed),
         trial=b.name,
-        passes={case: (before[case], after[case]) for case in changed},
-        weaker=weaker,
-        stronger=stronger,
+        passes={before.cases[row]: (before.at(row), after.at(row)) for row in changed},
+        weaker=before.cases_at(weaker),
+        stronger=before.cases_at(stronger),
     )
 
 
-def _passes_by_case(trial: TrialReport) -> dict[str, Passes]:
+@dataclass(frozen=True, slots=True)
+class _PassTable:
+    """The repetitions of each case on one side, as columns."""
+
+    cases: Sequence[str]
+    passed: NDArray[np.int64]
+    judged: NDArray[np.int64]
+    is_pass: NDArray[np.bool_]
+
+    @property
+    def all_passed(self) -> NDArray[np.bool_]:
+        return np.asarray(self.passed == self.judged)
+
+    def cases_at(self, rows: NDArray[np.bool_]) -> tuple[str, ...]:
+        return tuple(self.cases[row] for row in np.flatnonzero(rows).tolist())
+
+    def at(self, row: int) -> Passes:
+        return Passes(int(self.passed[row]), int(self.judged[row]), bool(self.is_pass[row]))
+
+    def only(self, rows: Sequence[int]) -> _PassTable:
+        chosen = np.asarray(rows, dtype=np.intp)
+        cases = [self.cases[row] for row in rows]
+        return _PassTable(cases, self.passed[chosen], self.judged[chosen], self.is_pass[chosen])
+
+
+def _passes_of_shared_cases(a: TrialReport, b: TrialReport) -> tuple[_PassTable, _PassTable]:
+    """Row by row the same cases."""
+    before, after = _pass_table(a), _pass_table(b)
+    places = {case: row for row, case in enumerate(after.cases)}
+    rows = [row for row, case in enumerate(before.cases) if case in places]
+    return before.only(rows), after.only([places[before.cases[row]] for row in rows])
+
+
+def _pass_table(trial: TrialReport) -> _PassTable:
     if trial.ratings is None or "score" not in trial.series:
-        return {}
+        nothing = np.zeros(0, dtype=np.int64)
+        return _PassTable((), nothing, nothing, nothing.astype(bool))
     seen = observed(trial.series["score"])
-    mark = trial.ratings.pass_mark
-    numbers = {name: case_number(name) for name in trial.ratings.names}
-    order = np.argsort(seen.processes, kind="stable")
-    cases, starts = np.unique(seen.processes[order], return_index=True)
-    scores = dict(zip(cases.tolist(), np.split(seen.values[order], starts[1:]), strict=True))
-    return {
-        name: _passes(scores[number].tolist(), mark) for name, number in numbers.items() if number in scores
-    }
-
-
-def _passes(scores: Sequence[float], pass_mark: float) -> Passes:
-    mean = sum(scores) / len(scores)
-    return Passes(sum(is_pass(score, pass_mark) for score in scores), len(scores), is_pass(mean, pass_mark))
+    lowest = lowest_pass(trial.ratings.pass_mark)
+    numbers, place = np.unique(seen.processes, return_inverse=True)
+    judged = np.bincount(place, minlength=numbers.size)
+    passed = np.bincount(place, weights=seen.values >= lowest, minlength=numbers.size).astype(np.int64)
+    means = np.bincount(place, weights=seen.values, minlength=numbers.size) / judged
+    rows = {number: row for row, number in enumerate(numbers.tolist())}
+    names = [name for name in trial.ratings.names if case_number(name) in rows]
+    chosen = np.array([rows[case_number(name)] for name in names], dtype=np.intp)
+    return _PassTable(names, passed[chosen], judged[chosen], means[chosen] >= lowest)

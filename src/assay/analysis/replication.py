@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -80,6 +81,12 @@ class Observed:
                 np.unique(np.stack((side.processes, side.values)), axis=1) for side in (self, other)
             )
             return mine.shape[1] == self.process_count and np.array_equal(mine, theirs)
+        if not self.values.size:
+            return True
+        if (self.values.min(), self.values.max()) != (other.values.min(), other.values.max()):
+            return False
+        if np.array_equal(self.processes, other.processes) and np.array_equal(self.values, other.values):
+            return True
         first, second = (np.lexsort((side.values, side.processes)) for side in (self, other))
         return np.array_equal(self.processes[first], other.processes[second]) and np.array_equal(
             self.values[first], other.values[second]
@@ -98,9 +105,23 @@ class Observed:
 
 
 def observed(series: Series) -> Observed:
+    """Worked out once for each series, because many figures rest on it."""
+    key = id(series)
+    if (found := _observed.get(key)) is None:
+        found = _observed[key] = _observe(series)
+        weakref.finalize(series, _observed.pop, key, None).atexit = False
+    return found
+
+
+_observed: dict[int, Observed] = {}
+"""By the identity of the series, as long as it lives."""
+
+
+def _observe(series: Series) -> Observed:
     values = np.asarray(series.values, dtype=np.float64)
     processes = np.asarray(series.processes, dtype=np.int64)
     whole = np.isfinite(values)
-    processes = processes[whole]
     left_out = int(values.size - whole.sum())
-    return Observed(values[whole], processes, np.unique(processes).size, left_out, series.unit)
+    if left_out:
+        values, processes = values[whole], processes[whole]
+    return Observed(values, processes, np.unique(processes).size, left_out, series.unit)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assay.model import Series, Trial
-from assay.model.rating import CaseTable, is_pass, lowest_pass
+from assay.model.rating import CaseTable, lowest_pass
 from assay.stats.verdicts import consistency
 
+_OK = frozenset({"ok"})
+_HARNESS_ERROR = frozenset({"harness_error"})
 _AGENT_ERRORS = frozenset({"failed", "crashed", "invalid_output"})
 _LIMITS = frozenset({"timeout", "over_limit"})
 _NOT_COUNTED = frozenset({"harness_error", "cancelled"})
@@ -59,11 +64,10 @@ class Tally:
 
 
 def tally_of(table: CaseTable, pass_mark: float) -> Tally:
-    statuses = np.asarray(table.statuses, dtype=object)
-    counts = ~np.isin(statuses, list(_NOT_COUNTED))
-    names, index = np.unique(np.asarray(table.cases, dtype=object)[counts].astype(str), return_inverse=True)
-    is_ok = statuses[counts] == "ok"
-    score = np.array([np.nan if value is None else value for value in _scores(table)], dtype=float)[counts]
+    counts = ~_has_status(table, _NOT_COUNTED)
+    names, index = _case_index(list(compress(table.cases, counts.tolist())))
+    is_ok = _has_status(table, _OK)[counts]
+    score = _scores(table)[counts]
     is_scored = ~np.isnan(score)
 
     def per_case(values: NDArray[np.generic]) -> Floats:
@@ -76,7 +80,7 @@ def tally_of(table: CaseTable, pass_mark: float) -> Tally:
     comparable = (tries > 1).astype(np.float64)
     sums, measured = _sums(table, counts, is_ok, is_scored, per_case)
     return Tally(
-        names=names.tolist(),
+        names=names,
         executions=executions,
         completed=per_case(is_ok),
         scored=scored,
@@ -92,11 +96,27 @@ def tally_of(table: CaseTable, pass_mark: float) -> Tally:
     )
 
 
+def _case_index(cases: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
+    """The names of the cases in their order, and of each execution the place of its case among them."""
+    names = sorted(set(cases))
+    places = {name: place for place, name in enumerate(names)}
+    return names, np.fromiter(map(places.__getitem__, cases), dtype=np.intp, count=len(cases))
+
+
+def _has_status(table: CaseTable, statuses: frozenset[str]) -> Bools:
+    size = len(table.statuses)
+    found = set(table.statuses)
+    if found <= statuses:
+        return np.ones(size, dtype=bool)
+    if not found & statuses:
+        return np.zeros(size, dtype=bool)
+    return np.fromiter(map(statuses.__contains__, table.statuses), dtype=bool, count=size)
+
+
 def _column(table: CaseTable, name: str) -> Floats:
+    """NaN where it was not measured."""
     values = table.metrics.get(name)
-    if values is None:
-        return np.full(len(table.cases), np.nan)
-    return np.array([np.nan if value is None else value for value in values], dtype=float)
+    return np.full(len(table.cases), np.nan) if values is None else np.asarray(values, dtype=np.float64)
 
 
 def _sums(
@@ -144,23 +164,19 @@ class Outcomes:
 
 
 def outcomes_of(table: CaseTable, pass_mark: float) -> Outcomes:
-    counted = dict.fromkeys(("pass", "fail", "agent_error", "limit", "harness_error"), 0)
-    unscored = 0
-    scores = table.metrics.get("score") or [None] * len(table.cases)
-    for status, score in zip(table.statuses, scores, strict=True):
-        if status in _AGENT_ERRORS:
-            counted["agent_error"] += 1
-        elif status in _LIMITS:
-            counted["limit"] += 1
-        elif status in _NOT_COUNTED:
-            counted["harness_error"] += status == "harness_error"
-        elif not table.is_judged:
-            counted["pass"] += 1
-        elif score is None:
-            unscored += 1
-        else:
-            counted["pass" if is_pass(score, pass_mark) else "fail"] += 1
-    return Outcomes(counted, unscored)
+    is_ok = _has_status(table, _OK)
+    score = _column(table, "score")
+    is_scored = is_ok & ~np.isnan(score) if table.is_judged else is_ok
+    has_passed = is_scored & (score >= lowest_pass(pass_mark)) if table.is_judged else is_ok
+    counted = {
+        "pass": has_passed,
+        "fail": is_scored & ~has_passed,
+        "agent_error": _has_status(table, _AGENT_ERRORS),
+        "limit": _has_status(table, _LIMITS),
+        "harness_error": _has_status(table, _HARNESS_ERROR),
+    }
+    counts = {name: int(np.count_nonzero(chosen)) for name, chosen in counted.items()}
+    return Outcomes(counts, int(np.count_nonzero(is_ok & ~is_scored)))
 
 
 def code_table(table: CaseTable, trial: Trial) -> CaseTable:
@@ -180,49 +196,43 @@ def code_table(table: CaseTable, trial: Trial) -> CaseTable:
 def case_series(table: CaseTable) -> dict[str, Series]:
     """Each metric of the ok executions, with cases as what is independent: repetitions of one are not."""
     numbers = {case: case_number(case) for case in dict.fromkeys(table.cases)}
-    places = [numbers[case] for case in table.cases]
-    found: dict[str, Series] = {}
+    places = np.fromiter(map(numbers.__getitem__, table.cases), dtype=np.int64, count=len(table.cases))
+    repetitions = np.asarray(table.repetitions, dtype=np.int64)
+    is_ok = _has_status(table, _OK)
     # Where nothing worked nothing was scored either, and yet the agent has failures that count.
-    columns = dict(table.metrics)
+    names = dict.fromkeys(table.metrics)
     if table.is_judged:
-        columns.setdefault("score", [None] * len(places))
+        names.setdefault("score")
     else:
-        columns.pop("score", None)
-    for name, column in columns.items():
-        values = _counted(name, table, column)
-        rows = [i for i, value in enumerate(values) if value is not None]
-        if rows:
+        names.pop("score", None)
+    found: dict[str, Series] = {}
+    for name in names:
+        values = _scores(table) if name == "score" else np.where(is_ok, _column(table, name), np.nan)
+        known = ~np.isnan(values)
+        if known.any():
             found[name] = Series(
-                [places[i] for i in rows],
-                [table.repetitions[i] for i in rows],
-                [value for value in values if value is not None],
+                array("q", places[known].tobytes()),
+                array("q", repetitions[known].tobytes()),
+                array("d", values[known].tobytes()),
                 unit="case",
             )
     return found
 
 
-def _counted(name: str, table: CaseTable, column: Sequence[float | None]) -> list[float | None]:
-    """Values of ok executions; for scores also the 0 of executions in which the agent failed."""
-    if name == "score":
-        return _scores(table)
-    return [value if status == "ok" else None for status, value in zip(table.statuses, column, strict=True)]
-
-
-def _scores(table: CaseTable) -> list[float | None]:
-    """The score of each execution; 0 where the agent failed.
+def _scores(table: CaseTable) -> Floats:
+    """The score of each execution; 0 where the agent failed, NaN where there is none.
 
     If outputs were there to be scored and no scorer judged a single one of them, failures have no score either: their zeros
     alone would say that the agent is always wrong.
     """
-    column = table.metrics.get("score") or [None] * len(table.cases)
-    of_ok = [value for status, value in zip(table.statuses, column, strict=True) if status == "ok"]
-    failure = None if not table.is_judged or (of_ok and all(value is None for value in of_ok)) else 0.0
-    return [
-        value if status == "ok" else None if status in _NOT_COUNTED else failure
-        for status, value in zip(table.statuses, column, strict=True)
-    ]
+    is_ok = _has_status(table, _OK)
+    column = _column(table, "score")
+    is_unknown = not table.is_judged or (is_ok.any() and np.isnan(column[is_ok]).all())
+    failure = np.where(_has_status(table, _NOT_COUNTED), np.nan, np.nan if is_unknown else 0.0)
+    return np.where(is_ok, column, failure)
 
 
+@lru_cache(maxsize=1 << 17)
 def case_number(case: str) -> int:
     """A number that stands for a case in every trial, so that two agents can be compared case by case."""
     return int.from_bytes(sha256(case.encode()).digest()[:7], "big")

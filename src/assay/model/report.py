@@ -70,7 +70,7 @@ class BestPoint:
     """Trials that it was compared with."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Series:
     """One metric of a trial's ok measured executions, column by column, in the order they were made."""
 
@@ -112,6 +112,8 @@ class TrialReport:
     """Scorers that could not judge some of its outputs."""
     definition: str = ""
     """Hash of the benchmark of a suite as it was asked; empty where that is code, or not known."""
+    has_simulated_executions: bool | None = None
+    """As the store recorded it; None where only the executions themselves tell."""
 
     @property
     def name(self) -> str:
@@ -135,8 +137,12 @@ class TrialReport:
             return True
         if use is None:
             return False
+        if use.type == "simulated":
+            return True
+        if self.has_simulated_executions is not None:
+            return self.has_simulated_executions
         looked_at = islice(self.executions, _LOOKED_AT)
-        return use.type == "simulated" or any(one.detail and one.detail.get("simulated") for one in looked_at)
+        return any(one.detail and one.detail.get("simulated") for one in looked_at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 
 from assay.analysis.family import judgeable
@@ -144,7 +146,7 @@ Values = Mapping[int, Mapping[str, float]]
 def _values(store: Store, trials: Sequence[AgentTrial], metrics: Sequence[Metric]) -> Values:
     in_suite = {trial.trial_id: bool(trial.suite) for trial in trials}
     values: dict[int, dict[str, float]] = {}
-    for trial_id, columns in store.columns(list(in_suite)):
+    for trial_id, columns in store.columns(list(in_suite), [metric.name for metric in metrics]):
         series = case_series(columns.table) if in_suite[trial_id] else _series(columns)
         values[trial_id] = {one.name: typical(one, series[one.name]) for one in metrics if one.name in series}
     return values
@@ -153,12 +155,14 @@ def _values(store: Store, trials: Sequence[AgentTrial], metrics: Sequence[Metric
 def _series(columns: Columns) -> dict[str, Series]:
     """Each metric of the ok executions, with processes as what is independent."""
     found: dict[str, Series] = {}
+    is_ok = [status == "ok" for status in columns.statuses]
     for name, values in columns.metrics.items():
-        rows = [(row, value) for row, value in enumerate(values) if value is not None]
-        rows = [(row, value) for row, value in rows if columns.statuses[row] == "ok"]
-        processes = [columns.processes[row] for row, _ in rows]
-        repetitions = [columns.repetitions[row] for row, _ in rows]
-        found[name] = Series(processes, repetitions, [value for _, value in rows])
+        kept = [ok and value is not None for ok, value in zip(is_ok, values, strict=True)]
+        found[name] = Series(
+            array("q", compress(columns.processes, kept)),
+            array("q", compress(columns.repetitions, kept)),
+            array("d", (value for value in compress(values, kept) if value is not None)),
+        )
     return found
 
 

@@ -64,6 +64,7 @@ def trial_report_of(store: Store, stored: StoredTrial, suite: Suite | None) -> T
         ratings=ratings_of(store, stored, suite, table) if table is not None and suite is not None else None,
         judging=store.judging(stored.id) if table is not None else None,
         definition=_definition(stored, suite),
+        has_simulated_executions=store.is_simulated(stored.id),
     )
     if report.ratings is not None and suite is not None:
         report = replace(report, scorer_failures=_scorer_failures(report, suite))

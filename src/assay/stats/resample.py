@@ -15,6 +15,8 @@ MOST_LIMITS = 256
 MOST_ROWS = 500
 """Where there are more, groups of them drawn by lot are resampled instead: sums of those spread as widely."""
 
+_STRIDE = 16
+
 
 class Resample:
     """The same draws for every table whose rows have the same names: what is made of them is paired row by row."""
@@ -66,10 +68,27 @@ class Resample:
         size = self._weights.shape[1]
         place = np.searchsorted(limits, values) + (limits.size + 1) * self._group[rows]
         counts = np.bincount(place, minlength=size * (limits.size + 1)).reshape(size, -1)
-        below = self._weights @ counts.cumsum(axis=1).astype(np.float64)
-        reached = below[:, :-1] >= q / 100 * below[:, -1:]
-        found = np.where(reached.any(axis=1), limits[reached.argmax(axis=1)], ordered[-1])
-        return np.asarray(found, dtype=np.float64)
+        first = self._first_reaching(counts.cumsum(axis=1).astype(np.float64), q / 100)
+        return np.asarray(np.append(limits, ordered[-1])[first], dtype=np.float64)
+
+    def _first_reaching(self, running: Floats, share: float) -> NDArray[np.intp]:
+        """In each draw the first column with this share of the last one, or the last; of running sums by group.
+
+        Few columns first, then only those between them that a draw may stop at: sums of whole numbers are exact, so this is
+        what all columns would give.
+        """
+        last = running.shape[1] - 1
+        needed = share * (self._weights @ running[:, last])[:, None]
+        coarse = np.append(np.arange(_STRIDE - 1, last, _STRIDE), last)
+        block = _first_true(self._weights @ running[:, coarse] >= needed, coarse.size - 1)
+        start = int(max(coarse[block.min()] - _STRIDE + 1, 0))
+        stop = int(coarse[block.max()])
+        fine = _first_true(self._weights @ running[:, start:stop] >= needed, stop - start)
+        return np.asarray(start + fine, dtype=np.intp)
+
+
+def _first_true(rows: NDArray[np.bool_], otherwise: int) -> NDArray[np.intp]:
+    return np.asarray(np.where(rows.any(axis=1), rows.argmax(axis=1), otherwise), dtype=np.intp)
 
 
 def _weighted_medians(ordered: Floats, weights: Floats) -> Floats:

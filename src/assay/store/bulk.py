@@ -48,7 +48,7 @@ def _copy(connection: sa.Connection, table: sa.Table, rows: Rows) -> None:
 def fetch_rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Rows]:
     """A long result in chunks, its values as the driver gives them: for numbers and text only."""
     streaming = connection.execution_options(stream_results=True, max_row_buffer=_FETCHED)
-    with streaming.execute(query) as result, _wrapped(connection, str(query)):
+    with streaming.execute(query) as result, _wrapped(connection, query):
         # SQLAlchemy takes the first row of a streamed result from the driver at once: it has to be asked for that one.
         first = result.fetchone()
         if first is None:
@@ -60,9 +60,9 @@ def fetch_rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Row
 
 
 @contextmanager
-def _wrapped(connection: sa.Connection, statement: str) -> Iterator[None]:
+def _wrapped(connection: sa.Connection, statement: str | sa.Select[Any]) -> Iterator[None]:
     driver: Any = connection.dialect.loaded_dbapi
     try:
         yield
     except driver.Error as error:
-        raise sa.exc.DBAPIError.instance(statement, None, error, driver.Error) from error
+        raise sa.exc.DBAPIError.instance(str(statement), None, error, driver.Error) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from assay.model import DIMENSIONS, CaseTable, Phase, Ratings
 from assay.model.metric import JUDGING
 from assay.model.rating import Judging
 from assay.store.bulk import fetch_rows, insert_rows
-from assay.store.reading import columns, read_metrics
+from assay.store.reading import align, columns, read_metrics
 from assay.store.standings import write_standing
 from assay.store.tables import executions, measurements, trials
 
@@ -46,22 +47,22 @@ def read_case_table(connection: sa.Connection, trial_id: int, further: Iterable[
         .where(column.trial_id == trial_id, column.phase == Phase.MEASURED.value)
         .order_by(column.seq)
     )
-    table: tuple[list[Any], ...] = ([], [], [], [], [])
+    table: tuple[Any, ...] = (array("q"), [], [], [], [])
     for chunk in columns(connection, query):
         for whole, part in zip(table, chunk, strict=True):
             whole.extend(part)
     seqs, cases, repetitions, statuses, processes = table
-    metrics = dict.fromkeys((*_RATED, *_scores(connection, trial_id), *further))
-    measured = {metric: _measured(connection, trial_id, metric, seqs) for metric in metrics}
+    stored = read_metrics(connection, trial_id)
+    metrics = dict.fromkeys((*_RATED, *filter(_is_score, stored), *further))
+    measured = {
+        metric: _measured(connection, trial_id, metric, seqs) if metric in stored else [None] * len(seqs)
+        for metric in metrics
+    }
     return CaseTable(cases, repetitions, statuses, measured, processes)
 
 
-def _scores(connection: sa.Connection, trial_id: int) -> list[str]:
-    return [
-        metric
-        for metric in read_metrics(connection, trial_id)
-        if metric == "score" or metric.startswith("score.")
-    ]
+def _is_score(metric: str) -> bool:
+    return metric == "score" or metric.startswith("score.")
 
 
 def read_judging(connection: sa.Connection, trial_id: int) -> Judging | None:
@@ -83,14 +84,15 @@ def read_judging(connection: sa.Connection, trial_id: int) -> Judging | None:
 
 
 def _measured(
-    connection: sa.Connection, trial_id: int, metric: str, seqs: Iterable[int]
-) -> list[float | None]:
+    connection: sa.Connection, trial_id: int, metric: str, seqs: array[int]
+) -> Sequence[float | None]:
     column = measurements.c
     query = sa.select(column.seq, column.value).where(column.trial_id == trial_id, column.metric == metric)
-    values: dict[int, float] = {}
-    for chunk in fetch_rows(connection, query):
-        values.update(chunk)
-    return [values.get(seq) for seq in seqs]
+    numbers, values = array("q"), array("d")
+    for chunk_seqs, chunk_values in columns(connection, query.order_by(column.seq)):
+        numbers.extend(chunk_seqs)
+        values.extend(chunk_values)
+    return align(seqs, numbers, values)
 
 
 def write_ratings(connection: sa.Connection, trial_id: int, ratings: Ratings) -> None:
@@ -104,7 +106,7 @@ def write_ratings(connection: sa.Connection, trial_id: int, ratings: Ratings) ->
 
 def write_judgements(connection: sa.Connection, trial_id: int, judged: Sequence[Judgement]) -> int:
     """Puts new scores in the place of the old; how many executions there were to be judged."""
-    old = [*_scores(connection, trial_id), *JUDGING]
+    old = [*filter(_is_score, read_metrics(connection, trial_id)), *JUDGING]
     by_number = {judgement[0]: judgement for judgement in judged}
     return sum(_rejudge(connection, trial_id, old, chunk) for chunk in _chunks(list(by_number.values())))
 

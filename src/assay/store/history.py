@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
 
 from assay.model import CaseTable, Phase, RunState, Status, Trial
+from assay.store.bulk import fetch_rows
+from assay.store.reading import align
 from assay.store.tables import agents, environments, executions, measurements, runs, trials
 
 _AT_ONCE = 50
@@ -143,43 +148,39 @@ def _figures(connection: sa.Connection, trial_id: int, run_id: str) -> PastFigur
 class Columns:
     """The measured executions of a trial, column by column."""
 
-    processes: list[int] = field(default_factory=list)
-    cases: list[str] = field(default_factory=list)
-    repetitions: list[int] = field(default_factory=list)
-    statuses: list[str] = field(default_factory=list)
-    metrics: dict[str, list[float | None]] = field(default_factory=dict)
+    seqs: array[int] = field(default_factory=lambda: array("q"))
+    processes: Sequence[int] = ()
+    cases: Sequence[str] = ()
+    repetitions: Sequence[int] = ()
+    statuses: Sequence[str] = ()
+    metrics: dict[str, Sequence[float | None]] = field(default_factory=dict)
 
     @property
     def table(self) -> CaseTable:
         return CaseTable(self.cases, self.repetitions, self.statuses, self.metrics)
 
 
-def read_columns(connection: sa.Connection, trial_ids: Sequence[int]) -> Iterator[tuple[int, Columns]]:
-    """Of many trials, a part of them at a time."""
+def read_columns(
+    connection: sa.Connection, trial_ids: Sequence[int], metrics: Collection[str]
+) -> Iterator[tuple[int, Columns]]:
+    """Of many trials, a part of them at a time, with the metrics that are asked for."""
     for start in range(0, len(trial_ids), _AT_ONCE):
-        yield from _read_columns(connection, trial_ids[start : start + _AT_ONCE]).items()
+        yield from _read_columns(connection, trial_ids[start : start + _AT_ONCE], metrics).items()
 
 
-def _read_columns(connection: sa.Connection, trial_ids: Sequence[int]) -> dict[int, Columns]:
+def _read_columns(
+    connection: sa.Connection, trial_ids: Sequence[int], metrics: Collection[str]
+) -> dict[int, Columns]:
     found = {trial_id: Columns() for trial_id in trial_ids}
-    places: dict[tuple[int, int], int] = {}
-    for trial_id, seq, *execution in connection.execute(_executions_of(trial_ids)):
+    executed = chain.from_iterable(fetch_rows(connection, _executions_of(trial_ids)))
+    for trial_id, rows in groupby(executed, itemgetter(0)):
+        _, seqs, processes, cases, repetitions, statuses = zip(*rows, strict=True)
+        found[trial_id] = Columns(array("q", seqs), processes, cases, repetitions, statuses)
+    measured = chain.from_iterable(fetch_rows(connection, _measurements_of(trial_ids, metrics)))
+    for (trial_id, metric), rows in groupby(measured, itemgetter(0, 1)):
+        _, _, seqs, values = zip(*rows, strict=True)
         columns = found[trial_id]
-        places[trial_id, seq] = len(columns.statuses)
-        parts: tuple[list[Any], ...] = (
-            columns.processes,
-            columns.cases,
-            columns.repetitions,
-            columns.statuses,
-        )
-        for part, value in zip(parts, execution, strict=True):
-            part.append(value)
-    for trial_id, metric, seq, value in connection.execute(_measurements_of(trial_ids)):
-        place = places.get((trial_id, seq))
-        if place is not None:
-            columns = found[trial_id]
-            empty = columns.metrics.get(metric) or [None] * len(columns.statuses)
-            columns.metrics.setdefault(metric, empty)[place] = value
+        columns.metrics[metric] = align(columns.seqs, array("q", seqs), array("d", values))
     return found
 
 
@@ -190,8 +191,10 @@ def _executions_of(trial_ids: Sequence[int]) -> sa.Select[Any]:
     return sa.select(*columns).where(*chosen).order_by(made.trial_id, made.seq)
 
 
-def _measurements_of(trial_ids: Sequence[int]) -> sa.Select[Any]:
+def _measurements_of(trial_ids: Sequence[int], metrics: Collection[str]) -> sa.Select[Any]:
     given = measurements.c
-    return sa.select(given.trial_id, given.metric, given.seq, given.value).where(
-        given.trial_id.in_(trial_ids)
+    return (
+        sa.select(given.trial_id, given.metric, given.seq, given.value)
+        .where(given.trial_id.in_(trial_ids), given.metric.in_(metrics))
+        .order_by(given.trial_id, given.metric, given.seq)
     )

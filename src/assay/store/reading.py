@@ -126,12 +126,25 @@ class OkMeasured:
         for seqs, measured in columns(connection, query):
             span = slice(bisect_left(self._seqs, seqs[0]), bisect_right(self._seqs, seqs[-1]))
             kept = self._seqs[span]
+            if kept == array("q", seqs):
+                processes.extend(self._processes[span])
+                repetitions.extend(self._repetitions[span])
+                values.extend(measured)
+                continue
             both = set(kept).intersection(seqs)
             is_measured = [seq in both for seq in kept]
             processes.extend(compress(self._processes[span], is_measured))
             repetitions.extend(compress(self._repetitions[span], is_measured))
             values.extend(compress(measured, (seq in both for seq in seqs)))
         return Series(processes, repetitions, values)
+
+
+def align(wanted: array[int], seqs: array[int], values: array[float]) -> Sequence[float | None]:
+    """The value of each wanted execution, None where it has none; an array where all have one."""
+    if wanted == seqs:
+        return values
+    by_number = dict(zip(seqs, values, strict=True))
+    return [by_number.get(seq) for seq in wanted]
 
 
 def columns(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequence[tuple[Any, ...]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -285,6 +285,11 @@ class Store:
             found: float | None = connection.scalar(query, {"id": trial_id})
             return found
 
+    def is_simulated(self, trial_id: int) -> bool:
+        """Whether an execution of the trial is known to be simulated."""
+        with self._engine.connect() as connection:
+            return bool(connection.scalar(sa.select(trials.c.simulated).where(trials.c.id == trial_id)))
+
     def judging(self, trial_id: int) -> Judging | None:
         """What judges used up over all executions of the trial; None where none was asked."""
         with self._engine.connect() as connection:
@@ -457,10 +462,10 @@ class Store:
         with self._engine.connect() as connection:
             return history.read_past_figures(connection, trial)
 
-    def columns(self, trial_ids: Sequence[int]) -> Iterator[tuple[int, Columns]]:
-        """The measured executions of many trials, a part of the trials at a time."""
+    def columns(self, trial_ids: Sequence[int], metrics: Collection[str]) -> Iterator[tuple[int, Columns]]:
+        """The measured executions of many trials with these metrics, a part of the trials at a time."""
         with self._engine.connect() as connection:
-            yield from history.read_columns(connection, trial_ids)
+            yield from history.read_columns(connection, trial_ids, metrics)
 
     def agents_with_trials(self) -> list[str]:
         with self._engine.connect() as connection:
