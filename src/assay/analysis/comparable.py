@@ -42,7 +42,14 @@ def comparable(a: Report, b: Report) -> tuple[Doubt, ...]:
         for first, second in by_runs(a, b)
         for doubt in (*_environments(first, second), *_early_ends(first, second))
     )
-    found = (*unscored_sides(a, b), *doubts, *_kinds(a, b), *_params(a, b), *_unmatched(a, b))
+    found = (
+        *unscored_sides(a, b),
+        *doubts,
+        *_kinds(a, b),
+        *_recorded(a, b),
+        *_params(a, b),
+        *_unmatched(a, b),
+    )
     return tuple(dict.fromkeys(found))
 
 
@@ -100,6 +107,24 @@ def _kinds(a: Report, b: Report) -> Iterator[Doubt]:
     for name, (first_kind, second_kind) in differing.items():
         if Kind.SIMULATED not in (first_kind, second_kind):
             yield Doubt("kind", f"'{name}' is {first_kind} for A, but {second_kind} for B.", hint)
+
+
+def _recorded(a: Report, b: Report) -> Iterator[Doubt]:
+    """Of times that were recorded on both sides; where only one is, they differ in kind."""
+    for first, second in matching_trials(a, b):
+        if (
+            first.is_recorded
+            and second.is_recorded
+            and "seconds" in first.series
+            and "seconds" in second.series
+        ):
+            yield Doubt(
+                "recorded",
+                "Both sides' times are recorded: that they come from one machine and one time of day is not known, so "
+                "the verdict on them holds for cases, not for rounds of a run.",
+                "To compare times for certain, run both agents together.",
+            )
+            return
 
 
 def _params(a: Report, b: Report) -> Iterator[Doubt]:

@@ -122,6 +122,7 @@ def _other(arms: Sequence[TrialReport]) -> TrialReport:
 
 def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
     yield from _failures(trial)
+    yield from _recorded_times(trial)
     planned = trial.stored.trial
     if trial.stored.stopped:
         yield Doubt("stopped", f"It ended before its plan was done: {trial.stored.stopped}", trial=trial.name)
@@ -132,6 +133,20 @@ def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
             "Run with isolation: process.",
             trial.name,
         )
+
+
+def _recorded_times(trial: TrialReport) -> Iterator[Doubt]:
+    if not trial.is_recorded or not trial.ok:
+        return
+    timed = len(trial.series["seconds"].values) if "seconds" in trial.series else 0
+    hint = "Add 'seconds' to the lines of the file of answers."
+    if not timed:
+        yield Doubt(
+            "recorded", "Its recorded answers have no seconds, so speed is unrated.", hint, trial.name
+        )
+    elif timed < trial.ok:
+        message = f"{timed} of {trial.ok} recorded answers have seconds: times and speed are those of these answers."
+        yield Doubt("recorded", message, hint, trial.name)
 
 
 def _remarks(trials: Sequence[TrialReport]) -> Iterator[Doubt]:

@@ -51,7 +51,14 @@ def doubts(
     contenders: Sequence[Contender], benchmarks: Sequence[str], shared: Sequence[str]
 ) -> Iterator[str]:
     """What a reader of a board or a matrix has to know."""
-    if missing := [name for name in DIMENSIONS if contenders and name not in shared]:
+    recorded = [one.agent for one in contenders if one.is_recorded]
+    if recorded and len(recorded) < len(contenders):
+        yield (
+            f"The times of {', '.join(recorded)} were recorded earlier and those of the others were measured here: "
+            "the ranking leaves speed out."
+        )
+    left_out = ("speed",) if recorded and len(recorded) < len(contenders) else ()
+    if missing := [name for name in DIMENSIONS if contenders and name not in (*shared, *left_out)]:
         yield f"Not every agent is rated on {', '.join(missing)}: the ranking leaves that out."
     if lacking := [one.agent for one in contenders if len(one.ratings) < len(benchmarks)]:
         yield (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.model import Better, Comparison, Metric, Status, TrialReport
+from assay.model import Better, Comparison, Kind, Metric, Status, TrialReport
 from assay.model.metric import is_score
 from assay.model.regression import Loss, Severity
 
@@ -22,8 +22,11 @@ _DIMENSIONS = {
 
 
 def depends_on_machine(metric: Metric) -> bool:
-    """Whether another machine gives another value: times and memory, not scores, tokens or prices."""
-    return metric.unit not in _SAME_EVERYWHERE
+    """Whether another machine gives another value: times and memory, not scores, tokens or prices.
+
+    Recorded times are what they are, wherever they are compared: no rounds and no runs of this machine are behind them.
+    """
+    return metric.unit not in _SAME_EVERYWHERE and metric.kind is not Kind.RECORDED
 
 
 def dimension_of(metric: Metric) -> str:

@@ -22,12 +22,17 @@ Better = NDArray[np.bool_]
 
 
 def shared_dimensions(contenders: Sequence[Contender]) -> tuple[str, ...]:
-    """Those that every agent is rated on in every benchmark that it did."""
+    """Those that every agent is rated on in every benchmark that it did.
+
+    Speed is not shared by agents whose times were recorded earlier and agents that were measured here.
+    """
+    kinds = {rated.is_recorded for one in contenders for rated in one.ratings.values()}
 
     def has(contender: Contender, name: str) -> bool:
         return all(r.dimensions[name].value is not None for r in contender.ratings.values())
 
-    return tuple(name for name in DIMENSIONS if contenders and all(has(one, name) for one in contenders))
+    shared = [name for name in DIMENSIONS if contenders and all(has(one, name) for one in contenders)]
+    return tuple(name for name in shared if name != "speed" or len(kinds) == 1)
 
 
 def shares(ratings: Ratings, dimensions: Sequence[str]) -> dict[str, float]:
@@ -79,7 +84,11 @@ class Pairing:
             return PairedRows(np.full((number, number), np.nan), np.ones((number, number)))
         found = paired_rows(tables, by_rank=tuple(dimensions) == ("speed",))
         shown = self._shown_gap(dimensions)
-        is_told = (found.gap * shown > 0) & (np.abs(shown) > self._by_rounds(dimensions))
+        is_told = (
+            (found.gap * shown > 0)
+            & self._are_alike(dimensions)
+            & (np.abs(shown) > self._by_rounds(dimensions))
+        )
         return PairedRows(found.gap, np.where(is_told, found.p, 1.0))
 
     def _of(self, dimensions: Sequence[str]) -> list[Floats]:
@@ -95,6 +104,11 @@ class Pairing:
             values = group.values(dimensions)
             gap += np.nan_to_num(values[:, None] - values[None, :])
         return gap
+
+    def _are_alike(self, dimensions: Sequence[str]) -> Better:
+        """Of every two, whether both were timed here or both are recorded, where that matters."""
+        recorded = np.array([one.is_recorded for one in self._contenders])
+        return np.asarray((recorded[:, None] == recorded[None, :]) | ("speed" not in dimensions))
 
     def _by_rounds(self, dimensions: Sequence[str]) -> Floats:
         """How far apart the same ratings may be through what the machine did in the rounds of either side."""

@@ -101,7 +101,10 @@ def rate(
         completion=_completion(tally),
         names=tuple(tally.names),
         marks=_compact({name: one for name, one in marks.items() if found[name].rating.value is not None}),
-        rounds=_rounds(table, {name: one.rating.value for name, one in found.items()}),
+        is_recorded=table.is_recorded,
+        rounds={}
+        if table.is_recorded
+        else _rounds(table, {name: one.rating.value for name, one in found.items()}),
         expects_scores=expects_scores,
     )
 
@@ -151,7 +154,9 @@ def _accuracy(tally: Tally, resample: Resample) -> Rated:
 def _speed(tally: Tally, reference: References, resample: Resample) -> Rated:
     seconds = np.sort(tally.seconds[~np.isnan(tally.seconds)])
     if not len(seconds):
-        return Rated(Rating("speed", None, basis="no execution completed"))
+        is_untimed = tally.is_recorded and tally.completed.any()
+        why = "the recorded answers have no seconds" if is_untimed else "no execution completed"
+        return Rated(Rating("speed", None, basis=why))
     if "seconds" not in reference:
         missing = (
             "no reference: the first completed run sets one, or rubric.reference.seconds or limits.seconds"
@@ -160,7 +165,8 @@ def _speed(tally: Tally, reference: References, resample: Resample) -> Rated:
     r, source = reference["seconds"].value, reference["seconds"]
     middle = float(np.median(seconds))
     interval = median_interval([float(value) for value in seconds], LEVEL) or _log_interval(seconds)
-    basis = f"median {middle:.4g} s, reference {r:.4g} s ({source})"
+    recorded = f" as recorded for {len(seconds)} of {len(tally.names)} cases" if tally.is_recorded else ""
+    basis = f"median {middle:.4g} s{recorded}, reference {r:.4g} s ({source})"
     draws = 1 / (1 + np.maximum(resample.medians(tally.seconds), 0.0) / r)
     if interval is None:
         return Rated(Rating("speed", curve(middle, r), basis=basis), draws)

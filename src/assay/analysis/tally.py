@@ -56,6 +56,7 @@ class Tally:
     is_judged: bool = True
     has_cases: bool = True
     """Whether rows are cases, and not processes of code."""
+    is_recorded: bool = False
 
     @property
     def tries(self) -> Floats:
@@ -93,6 +94,7 @@ def tally_of(table: CaseTable, pass_mark: float) -> Tally:
         seconds=_case_medians(_column(table, "seconds")[counts], index, is_ok, len(names)),
         is_judged=table.is_judged,
         has_cases=table.has_cases,
+        is_recorded=table.is_recorded,
     )
 
 

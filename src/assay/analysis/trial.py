@@ -17,6 +17,8 @@ def estimated(report: TrialReport, metrics: Mapping[str, Metric]) -> TrialReport
     found = replace(
         report, estimates=tuple(_estimated(name, series[name], metrics, watched) for name in names)
     )
+    if found.is_recorded:
+        found = replace(found, estimates=tuple(map(_mark_recorded, found.estimates)))
     return replace(found, estimates=tuple(map(_made_up, found.estimates))) if found.is_simulated else found
 
 
@@ -26,6 +28,16 @@ def _estimated(
     """Doubts are kept to what was asked about: an instrument's figures come along, nobody decides by them."""
     found = estimate(metrics.get(name) or metric_named(name), series)
     return replace(found, doubts=()) if name in watched else found
+
+
+def _mark_recorded(estimate: Estimate) -> Estimate:
+    """Times only: a count of tokens does not depend on the machine or the moment."""
+    if estimate.metric.name not in _TIMES:
+        return estimate
+    return replace(estimate, metric=replace(estimate.metric, kind=Kind.RECORDED))
+
+
+_TIMES = ("seconds", "ttft")
 
 
 def _made_up(estimate: Estimate) -> Estimate:

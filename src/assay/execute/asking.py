@@ -45,6 +45,7 @@ from assay.model import (
     Usage,
 )
 from assay.model.execution import JobUsage
+from assay.model.plan import RECORDED
 from assay.plugin.agent import Agent, AgentError, InvalidAnswer
 from assay.plugin.experiment import ExperimentContext
 
@@ -107,6 +108,7 @@ class Asker:
             instruments=tuple(use.name for use in job.instruments),
         )
         self.files = Files(job)
+        self._is_recorded = job.agent.type == RECORDED
         self._sees_answers = bool(getattr(self.agent, "sees_answers", False))
         self._seed = (job.seed - job.process) % 2**32
         self._under_way: dict[int, float] = {}
@@ -240,6 +242,8 @@ class Asker:
             talk.measurements.update(watching.stop(states, self.files))
 
     def _meter_talk(self, talk: Talk) -> None:
+        if self._is_recorded:
+            return
         if talk.cpu_seconds is not None:
             self._meter.add(talk.cpu_seconds, talk.seconds)
         self._meter.see_peak(talk.peak_bytes)
@@ -259,6 +263,10 @@ class Asker:
             start = perf_counter()
             try:
                 answer = self.agent.answer(request)
+            except AgentError as error:
+                if error.answer is not None:
+                    talk.answers.append(error.answer)
+                raise
             finally:
                 talk.seconds += perf_counter() - start
             talk.answers.append(valid(answer))
@@ -342,7 +350,18 @@ class Asker:
     ) -> Execution:
         status, error = ending
         costs = [self._price.of(answer) for answer in talk.answers]
-        measurements = _measurements(talk, costs)
+        measurements = _measurements(talk, costs, is_recorded=self._is_recorded)
+        allowed = self._job.limits.seconds
+        if (
+            self._is_recorded
+            and status is Status.OK
+            and allowed
+            and measurements.get("seconds", 0.0) > allowed
+        ):
+            status, error = (
+                Status.TIMEOUT,
+                f"took {measurements['seconds']:g} s as recorded, longer than {allowed:g} s",
+            )
         if status is Status.OK and (broken := broken_limit(measurements, self._job.limits)):
             status, error = Status.OVER_LIMIT, broken
         last = talk.answers[-1] if talk.answers else None
@@ -416,13 +435,13 @@ def _plain_answer(answer: Answer) -> Answer:
     return replace(answer, output=plain(answer.output))
 
 
-def _measurements(talk: Talk, costs: Sequence[Cost | None]) -> dict[str, float]:
-    found: dict[str, float] = {**talk.measurements, "seconds": talk.seconds}
-    if talk.cpu_seconds is not None:
-        found["cpu_seconds"] = talk.cpu_seconds
-    if talk.peak_bytes is not None:
-        # Of the agent's own process; what an instrument saw is the sum over the tree of the worker.
-        found["rss_max_bytes"] = float(talk.peak_bytes)
+def _measurements(talk: Talk, costs: Sequence[Cost | None], *, is_recorded: bool = False) -> dict[str, float]:
+    """Of a recorded answer, what was recorded: the time and memory that looking it up takes are not the agent's."""
+    found: dict[str, float] = {}
+    if is_recorded:
+        _add(found, "seconds", [answer.seconds for answer in talk.answers])
+    else:
+        found = _measured_here(talk)
     if talk.answers and (first := talk.answers[0].first_token_seconds) is not None:
         found["ttft"] = first
     if any(answer.usage != _NOBODY_SAID for answer in talk.answers):
@@ -433,6 +452,16 @@ def _measurements(talk: Talk, costs: Sequence[Cost | None]) -> dict[str, float]:
         for name, seconds in answer.durations.items():
             found[f"{name}_seconds"] = found.get(f"{name}_seconds", 0.0) + seconds
     found.update(score_measurements(talk.scores))
+    return found
+
+
+def _measured_here(talk: Talk) -> dict[str, float]:
+    found: dict[str, float] = {**talk.measurements, "seconds": talk.seconds}
+    if talk.cpu_seconds is not None:
+        found["cpu_seconds"] = talk.cpu_seconds
+    if talk.peak_bytes is not None:
+        # Of the agent's own process; what an instrument saw is the sum over the tree of the worker.
+        found["rss_max_bytes"] = float(talk.peak_bytes)
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from assay.execute.account import account_of
+from assay.execute.agents import make_agent
 from assay.execute.blocks import blocks
 from assay.execute.checkout import from_checkout
 from assay.execute.due import left
@@ -38,12 +39,17 @@ class Assignment:
 def jobs(assignment: Assignment, ended: Set[int]) -> Iterator[Job]:
     """What is still to do, job by job; trials that have `ended` meanwhile are passed over."""
     shares = _shares(assignment.plan)
+    recorded = {
+        trial.index: recorded_repetitions(trial) for trial in assignment.plan.trials if trial.is_recorded
+    }
     for trial, process in _order(assignment.plan):
         if trial.index in ended:
             continue
         job = _job(assignment, trial, process)
         if trial.agent_use is not None:
-            job = _asking(assignment, trial, process, job, shares)
+            job = _without_unrecorded(
+                _asking(assignment, trial, process, job, shares), recorded.get(trial.index)
+            )
         elif trial.suite:
             job = _of_suite(assignment, trial, process, job)
         if checkout := assignment.plan.checkouts.get(trial.index):
@@ -157,6 +163,27 @@ def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job, shares:
             *_profiled(trial, round_, stored),
         ),
     )
+
+
+def recorded_repetitions(trial: Trial) -> dict[str, int]:
+    """Case to how many of its repetitions were recorded."""
+    assert trial.agent_use is not None
+    agent = make_agent(trial.agent_use)
+    return {case: agent.count_repetitions(case) for case in trial.cases}  # type: ignore[attr-defined]
+
+
+def _without_unrecorded(job: Job, recorded: Mapping[str, int] | None) -> Job:
+    """A repetition that was not recorded is not made up from another one's answer: it does not take place."""
+    if recorded is None:
+        return job
+    missing = {
+        number
+        for stretch in job.stretches
+        if stretch.phase == Phase.MEASURED
+        for number in range(stretch.first, stretch.end)
+        if number // len(job.cases) >= recorded[job.cases[number % len(job.cases)].id]
+    }
+    return replace(job, done=job.done | missing)
 
 
 def _profiled(trial: Trial, round_: int, stored: Set[tuple[str, str, int]]) -> Iterator[Stretch]:

@@ -18,6 +18,8 @@ class Kind(StrEnum):
     MEASURED = "measured"
     DERIVED = "derived"
     SIMULATED = "simulated"
+    RECORDED = "recorded"
+    """Measured earlier, by somebody else: neither the machine nor the moment is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,10 @@ class InstrumentUse:
     options: Mapping[str, object] = field(default_factory=dict)
 
 
+RECORDED = "recorded"
+"""The type of agents whose answers were made earlier."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One point: agent × benchmark × params."""
@@ -168,6 +172,11 @@ class Trial:
     concurrency: int = 1
     """Cases put to the agent at a time."""
     cleanup: Cleanup | None = None
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether its agent's answers were recorded earlier: then its times are recorded, and no others are known."""
+        return self.agent_use is not None and self.agent_use.type == RECORDED
 
     @property
     def most_executions(self) -> int:
@@ -227,6 +236,8 @@ class Plan:
     """What the user calls this run; lists and reports show it beside the name."""
     checkouts: Mapping[int, Checkout] = field(default_factory=dict)
     """Trials, by index, that take their code from another commit; gone with the run, so not stored."""
+    remarks: Mapping[int, str] = field(default_factory=dict)
+    """Index of a trial to what was found while planning it; shown beside its figures."""
 
     @property
     def most_executions(self) -> int:

@@ -62,6 +62,8 @@ class CaseTable:
     """Whether outputs are scored at all; code that is not can still fail."""
     has_cases: bool = True
     """Whether `cases` are cases; of code without any, processes stand there."""
+    is_recorded: bool = False
+    """Whether its times were recorded earlier rather than measured here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,8 @@ class Ratings:
     """The overall rating that the suite's `baseline_scores` hold this trial against."""
     rounds: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False)
     """Of what the machine has a part in: dimension to the number of rounds, and by how much a round's rating varies."""
+    is_recorded: bool = field(default=False, compare=False)
+    """Whether its times were recorded earlier: they have no rounds, and are not compared with times measured here."""
     expects_scores: bool = field(default=True, compare=False)
     """False for a benchmark without expected outputs and without a scorer of its own: there is nothing to score."""
 

@@ -144,6 +144,11 @@ class TrialReport:
         looked_at = islice(self.executions, _LOOKED_AT)
         return any(one.detail and one.detail.get("simulated") for one in looked_at)
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether its answers and times were recorded earlier, so that nothing was measured here."""
+        return self.stored.trial.is_recorded
+
 
 @dataclass(frozen=True, slots=True)
 class Report:

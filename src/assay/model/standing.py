@@ -29,6 +29,11 @@ class Contender:
     """Benchmarks that were done in an older definition than the suite has now."""
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether any of its times were recorded earlier rather than measured here."""
+        return any(ratings.is_recorded for ratings in self.ratings.values())
+
+    @property
     def unscored(self) -> list[str]:
         """Benchmarks of which not one output could be scored; an agent that has any is not ranked overall."""
         return [benchmark for benchmark, ratings in self.ratings.items() if ratings.is_unscored]

@@ -34,7 +34,9 @@ def rated_table(store: Store, stored: StoredTrial, further: Iterable[str] = ()) 
     from assay.analysis.tally import code_table
 
     table = store.case_table(stored.id, further)
-    return table if stored.trial.agent_use is not None else code_table(table, stored.trial)
+    if stored.trial.agent_use is None:
+        return code_table(table, stored.trial)
+    return replace(table, is_recorded=True) if stored.trial.is_recorded else table
 
 
 def state_of(store: Store, run: Run, counts: Sequence[Mapping[str, int]]) -> RunState:

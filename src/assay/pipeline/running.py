@@ -39,6 +39,7 @@ from assay.model import (
     Suite,
     Trial,
 )
+from assay.model.plan import RECORDED
 from assay.model.run import RERUN_TAG
 from assay.model.suite import SUITE_ITERATIONS
 from assay.pipeline.ownership import is_alive, owner
@@ -84,10 +85,40 @@ def prepare(request: Request | str, settings: Settings, store: Store | None = No
     plan = plan_target(asked, settings, replace(registry_of(store), default_warmup=default_warmup))
     plan = replace(_with_load_targets(plan, settings, store), label=asked.label)
     _check_makeable(plan)
+    plan = _with_recorded_repetitions(plan)
     _log.info(
         "planned %s: %d trials in %.1f ms", plan.name, len(plan.trials), 1000 * (perf_counter() - start)
     )
     return plan
+
+
+def _with_recorded_repetitions(plan: Plan) -> Plan:
+    """Recorded agents have at most as many repetitions as answers, and a remark where that is fewer than asked for."""
+    if not any(trial.is_recorded for trial in plan.trials):
+        return plan
+    from assay.execute.jobs import recorded_repetitions
+
+    trials, remarks = list(plan.trials), {}
+    for place, trial in enumerate(trials):
+        counts = recorded_repetitions(trial) if trial.is_recorded and trial.cases else {}
+        asked = trial.iterations.measured
+        if counts and min(counts.values()) < asked:
+            most = min(asked, max(counts.values()))
+            trials[place] = replace(trial, iterations=replace(trial.iterations, measured=most))
+            remarks[trial.index] = _few_recorded(counts, asked)
+    return replace(plan, trials=tuple(trials), remarks=remarks)
+
+
+def _few_recorded(counts: Mapping[str, int], asked: int) -> str:
+    short = [number for number in counts.values() if number < asked]
+    fewest, most = min(short), max(short)
+    many = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    of_cases = "each case" if len(short) == len(counts) else f"{len(short)} of {len(counts)} cases"
+    answers = "answer" if fewest == most == 1 else "answers"
+    return (
+        f"{many} recorded {answers} for {of_cases}, fewer than the {asked} repetitions asked for: "
+        "a case is repeated only as often as answers are recorded"
+    )
 
 
 def _with_load_targets(plan: Plan, settings: Settings, store: Store | None) -> Plan:
@@ -115,7 +146,7 @@ def default_warmup(use: AgentUse) -> int:
         agent = make_agent(use)
     except AssayError:
         return 0  # whoever makes the agents to check them says what is wrong
-    is_remote = bool(getattr(agent, "is_remote", False))
+    is_remote = use.type == RECORDED or bool(getattr(agent, "is_remote", False))
     return 0 if is_remote or Price(use, agent).is_priced else SUITE_ITERATIONS.warmup
 
 
@@ -192,6 +223,11 @@ def run_plan(plan: Plan, store: Store, watch: Watch = unwatched) -> Run:
     """Carry out a plan from the beginning."""
     now = datetime.now(UTC)
     begun = store.begin(plan, environment(_code_folder(plan)), secrets.token_hex(5), now, owner())
+    if plan.remarks:
+        remarks = (
+            Artifact(index, "recorded.txt", "remark", text.encode()) for index, text in plan.remarks.items()
+        )
+        store.add(begun.id, Batch(artifacts=tuple(remarks)))
     return _carried_out(begun, plan, store, {}, watch, Spending(plan.budget))
 
 

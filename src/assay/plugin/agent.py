@@ -9,7 +9,14 @@ from assay.model import Answer, Request
 
 
 class AgentError(Exception):
-    """The agent, or the way to it, failed: recorded as a failed execution with this text."""
+    """The agent, or the way to it, failed: recorded as a failed execution with this text.
+
+    `answer` is what is known of the failed answer all the same, such as its tokens and cost.
+    """
+
+    def __init__(self, message: str = "", answer: Answer | None = None) -> None:
+        super().__init__(message)
+        self.answer = answer
 
 
 class InvalidAnswer(AgentError):

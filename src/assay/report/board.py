@@ -179,7 +179,8 @@ def _cells(row: Standing, metric: str, is_wide: bool, *, is_alone: bool) -> list
 
 def _named(contender: Contender, is_wide: bool) -> Text:
     version = f" {contender.version[:12]}" if is_wide and contender.version else ""
-    marks = [*(["partial"] if contender.partial else []), *(["stale"] if contender.stale else [])]
+    kinds = {"recorded": contender.is_recorded, "partial": contender.partial, "stale": contender.stale}
+    marks = [name for name, holds in kinds.items() if holds]
     marked = literal(f" ({', '.join(marks)})" if marks else "", "yellow")
     return joined(literal(contender.agent), literal(version, "dim"), marked)
 

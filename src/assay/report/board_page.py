@@ -91,6 +91,7 @@ def _standings(rows: Sequence[Standing], metric: str) -> Table:
 def _agent(contender: Contender, mark: str = "") -> Cell:
     marks = [
         contender.version[:24],
+        *(["recorded"] if contender.is_recorded else []),
         *(["partial"] if contender.partial else []),
         *(["stale"] if contender.stale else []),
     ]

@@ -19,6 +19,7 @@ from assay.report.contests import (
     listed,
     outcome_names,
     outcome_numbers,
+    provenance_mark,
     reference_texts,
     solved_name,
     solved_text,
@@ -86,8 +87,7 @@ def _agents(*, tight: bool) -> Table:
 
 
 def _agent(contest: Contest, entry: Entry) -> Text:
-    mark = literal(" (simulated)", "yellow") if contest.is_simulated else literal("")
-    return joined(literal(entry.label), mark)
+    return joined(literal(entry.label), literal(provenance_mark(entry, contest), "yellow"))
 
 
 def _ratings(contest: Contest, width: int) -> Table:

@@ -167,7 +167,16 @@ def pass_mark_of(report: Report, name: str) -> float:
 
 
 def marked(entry: Entry, contest: Contest) -> str:
-    return f"{entry.label} (simulated)" if contest.is_simulated else entry.label
+    return f"{entry.label}{provenance_mark(entry, contest)}"
+
+
+def provenance_mark(entry: Entry, contest: Contest) -> str:
+    """What is told beside an agent whose figures are not measured here."""
+    marks = [
+        *(["simulated"] if contest.is_simulated else []),
+        *(["recorded"] if entry.trial.is_recorded else []),
+    ]
+    return f" ({', '.join(marks)})" if marks else ""
 
 
 def heading(contest: Contest) -> str:

@@ -66,7 +66,7 @@ class _Columns:
     def names(self) -> Iterator[str]:
         yield from _FIXED
         if self.of_suite:
-            yield from ("suite", "simulated")
+            yield from ("suite", "simulated", "recorded")
         yield from (f"params.{name}" for name in self.params)
         yield from _EXECUTION
         if self.of_suite:
@@ -99,7 +99,7 @@ def _fixed(report: Report, trial: TrialReport, columns: _Columns) -> Iterator[ob
     yield from (report.run.id, trial.stored.id, point.name, point.agent.name, point.agent.version)
     yield from (point.benchmark, point.experiment)
     if columns.of_suite:
-        yield from (point.suite, trial.is_simulated)
+        yield from (point.suite, trial.is_simulated, trial.is_recorded)
     yield from (point.params.get(name) for name in columns.params)
 
 

@@ -201,6 +201,7 @@ def _trial(run: Report, report: TrialReport) -> dict[str, Any]:
 def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
     return {
         "simulated": trial.is_simulated,
+        "recorded": trial.is_recorded,
         "concurrency": trial.stored.trial.concurrency,
         "ratings": {name: _rating(rating) for name, rating in ratings.dimensions.items()},
         "overall": _rating(ratings.overall),

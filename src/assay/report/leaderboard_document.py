@@ -94,6 +94,7 @@ def _row(row: Standing) -> dict[str, Any]:
     return {
         "agent": row.contender.agent,
         "version": row.contender.version,
+        "recorded": row.contender.is_recorded,
         "tier": row.tier,
         "rank": [row.best_rank, row.worst_rank],
         "score": row.score.value,
@@ -131,6 +132,7 @@ def _matrix_row(row: MatrixRow, simulated: bool, of: Matrix) -> dict[str, Any]:
         "overall_rank": _rank(row.places.get("overall")),
         "suite_id": of.suite,
         "simulated": simulated,
+        "recorded": row.contender.is_recorded,
         "benchmarks_completed": row.contender.completed,
         "benchmarks_total": len(of.benchmarks),
         "last_benchmark_date": row.contender.latest,

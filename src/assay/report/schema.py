@@ -70,7 +70,9 @@ class Estimate(BaseModel):
 
     unit: str = Field(description="Base unit: `s`, `bytes`, `usd`, `1/s`, `%`; empty for a bare number")
     better: Literal["lower", "higher", "unknown"] = Field(description="Which way is good")
-    kind: Literal["measured", "derived", "simulated"] = Field(description="How the number came about")
+    kind: Literal["measured", "derived", "simulated", "recorded"] = Field(
+        description="How the number came about"
+    )
     n: int = Field(description="Executions behind it")
     units: int = Field(description="Independent observations behind the interval")
     mean: float | None = Field(description="Mean")
@@ -249,6 +251,9 @@ class Trial(BaseModel):
     stopped: str | None = Field(description="Why it ended before its plan was done")
     applied: Plain = Field(description="Settings as read back from the thing under test")
     simulated: bool | None = Field(None, description="Of a suite: whether the agent's figures are made up")
+    recorded: bool | None = Field(
+        None, description="Of a suite: whether the agent's answers and times were recorded earlier"
+    )
     concurrency: int | None = Field(None, description="Of a suite: cases put to the agent at a time")
     ratings: dict[str, Rating] | None = Field(
         None, description="Of a suite: `accuracy`, `speed`, `efficiency`, `cost`, `reliability`"

@@ -20,7 +20,9 @@ def side_lines(refs: Sequence[str], reports: Sequence[Report]) -> list[str]:
     runs = {run.id: run for report in reports for run in report.runs}
     are_agents = all(not run.id.startswith(ref) for ref in refs for run in runs.values())
     if len(runs) == 1 and are_agents and len(set(refs)) > 1:
-        turns = " and took turns in it" if next(iter(runs.values())).order == "interleaved" else ""
+        is_recorded = any(trial.is_recorded for report in reports for trial in report.trials)
+        is_interleaved = next(iter(runs.values())).order == "interleaved"
+        turns = " and took turns in it" if is_interleaved and not is_recorded else ""
         lines.append(f"   {'Both' if len(refs) == 2 else 'All'} are from this run{turns}.")
     return lines
 
@@ -38,6 +40,8 @@ def _letter(number: int) -> str:
 def _side(ref: str, report: Report) -> str:
     """What was asked for, and which runs that is; of several runs, with the benchmarks that each stands for."""
     simulated = ", simulated" if report.trials and all(one.is_simulated for one in report.trials) else ""
+    if report.trials and all(one.is_recorded for one in report.trials):
+        simulated += ", recorded"
     first, *others = report.runs
     if not others:
         asked = "" if first.id.startswith(ref) else f"{ref}, "

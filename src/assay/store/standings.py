@@ -30,6 +30,7 @@ _SUMMED = (
     "unpriced",
     "completion",
     "rounds",
+    "is_recorded",
 )
 
 

@@ -166,7 +166,7 @@ def answer_of(document: Mapping[str, Any], pieces: Pieces | None = None, log: st
         pieces.first_seconds if pieces else None,
         tuple(map(_span, _items(document, "spans"))),
         _text(document.get("model"), "model"),
-        {str(name): _seconds(value, name) for name, value in _mapping(document, "durations").items()},
+        {str(name): seconds_of(value, name) for name, value in _mapping(document, "durations").items()},
         is_simulated=document.get("simulated") is True,
         log=log if log is not None else _text(document.get("log"), "log"),
     )
@@ -231,12 +231,12 @@ def _span(span: Any) -> Span:
     return Span(
         span["name"],
         kind,
-        _seconds(span.get("start", 0.0), "start"),
-        _seconds(span.get("seconds"), "seconds"),
+        seconds_of(span.get("start", 0.0), "start"),
+        seconds_of(span.get("seconds"), "seconds"),
     )
 
 
-def _seconds(value: object, name: object) -> float:
+def seconds_of(value: object, name: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidAnswer(f"'{name}' must be a number of seconds, not {excerpt(repr(value))}")
     if not 0 <= value < _LONGEST_SECONDS:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from assay.builtin.agents.protocol import answer_of, decoded, parsed
+from assay.builtin.agents.protocol import answer_of, decoded, parsed, seconds_of
 from assay.builtin.agents.version import version_of
 from assay.model import Answer, Request
 from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
 
 _TOLD = 20
+_TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "api_calls")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Recorded:
     """Answers that were made earlier, by any program.
 
-    Each line of the file is {"id", "output", "seconds"?, "usage"?, "error"?, "usd"?, "model"?, "tool_calls"?}. The recorded
-    time is kept as a duration called `recorded`; the time measured now is that of reading the answer.
+    Each line of the file is {"id", "output", "seconds"?, "usage"?, "error"?, "usd"?, "model"?, "tool_calls"?, "turn"?}. The
+    recorded `seconds` are the agent's times, marked as recorded; without them its speed is unrated. Nothing is measured: how
+    long it takes to look an answer up says nothing about the agent. Several lines with one id are its repetitions, in their
+    order; a case has no more repetitions than answers. In a conversation, `turn` (from 1) says which turn a line answers. A
+    file that ends in .csv has these names as columns, with the keys of `usage` (`input_tokens`, `output_tokens`, …) as
+    columns of their own.
 
     Args:
-        answers: File of JSON lines, each with the id of a case and its output.
+        answers: File of JSON lines, or a .csv file, with the id of a case and its output in each line.
 
     Example:
         - {name: past, type: recorded, answers: answers.jsonl}
@@ -42,47 +52,131 @@ class Recorded:
     def found_version(self) -> str:
         return version_of([self._file])
 
+    def count_repetitions(self, case: str) -> int:
+        """How many repetitions of a case can be answered; 1 where none is recorded, which is a failure to be seen."""
+        return max(1, len(self._answers.get((case, 1), ())))
+
     def answer(self, request: Request) -> Answer:
-        found = self._answers.get(request.id)
-        if found is None:
-            raise AgentError("no recorded answer")
-        if isinstance(found, str):
-            raise AgentError(found)
-        return found
+        turn = len(request.history) // 2 + 1
+        recorded = self._answers.get((request.id, turn), [])
+        if request.repetition >= len(recorded):
+            which = f" to turn {turn}" if turn > 1 else ""
+            missing = f" for repetition {request.repetition + 1}" if recorded else ""
+            raise AgentError(f"no recorded answer{which}{missing}")
+        found = recorded[request.repetition]
+        if found.error is not None:
+            raise AgentError(found.error, found.answer)
+        return found.answer
 
 
-def _read(file: Path, name: str) -> dict[str, Answer | str]:
-    """Answers by id, errors as their text; every bad line is told at once."""
+@dataclass(frozen=True, slots=True)
+class _Line:
+    answer: Answer
+    error: str | None = None
+
+
+Answers = dict[tuple[str, int], list[_Line]]
+"""By id and turn, a line for each repetition."""
+
+
+def _read(file: Path, name: str) -> Answers:
+    """Every bad line is reported at once."""
     try:
-        lines = file.read_bytes().split(b"\n")
+        content = file.read_bytes().removeprefix(_BYTE_ORDER_MARK)
     except OSError as error:
         raise BadAgent(f"the answers '{name}' cannot be read: {error.strerror}.") from None
-    answers: dict[str, Answer | str] = {}
+    answers: Answers = {}
     faults: list[str] = []
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                _take(parsed(decoded(line)), answers)
-            except InvalidAnswer as fault:
-                faults.append(f"line {number}: {fault}")
+    documents = _csv_documents(content) if file.suffix.lower() == ".csv" else _json_documents(content)
+    for number, document in documents:
+        try:
+            if isinstance(document, InvalidAnswer):
+                raise document
+            _take(document, answers)
+        except InvalidAnswer as fault:
+            faults.append(f"line {number}: {fault}")
     if faults:
         more = [f"and {len(faults) - _TOLD} more"] if len(faults) > _TOLD else []
-        raise BadAgent("\n  ".join([f"'{name}' has lines that are no answers:", *faults[:_TOLD], *more]))
+        raise BadAgent("\n  ".join([f"'{name}' has lines that are not answers:", *faults[:_TOLD], *more]))
     return answers
 
 
-def _take(document: Any, answers: dict[str, Answer | str]) -> None:
-    if not isinstance(document, dict) or not isinstance(document.get("id"), (str, int)):
+def _json_documents(content: bytes) -> Iterator[tuple[int, Any]]:
+    """With their line numbers; a line that cannot be read is the fault that says why."""
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if line.strip():
+            try:
+                yield number, parsed(decoded(line))
+            except InvalidAnswer as fault:
+                yield number, fault
+
+
+def _csv_documents(content: bytes) -> Iterator[tuple[int, Any]]:
+    """An empty cell is a key that is not there, except for an output, which may be empty."""
+    try:
+        rows = csv.DictReader(io.StringIO(decoded(content), newline=""), strict=True)
+        for row in rows:
+            if None in row or None in row.values():
+                yield (
+                    rows.line_num,
+                    InvalidAnswer(f"has not {len(rows.fieldnames or ())} columns, as the first line"),
+                )
+                continue
+            yield rows.line_num, _csv_document({name.strip(): cell for name, cell in row.items()})
+    except InvalidAnswer as fault:
+        yield 1, fault
+    except csv.Error as error:
+        yield rows.line_num, InvalidAnswer(f"this is not CSV: {error}")
+
+
+def _csv_document(cells: Mapping[str, str]) -> Any:
+    document: dict[str, Any] = {
+        name: cell for name, cell in cells.items() if cell.strip() and name not in _TOKENS
+    }
+    if "output" in cells and "error" not in document:
+        document["output"] = cells["output"]
+    usage = {name: cells[name] for name in _TOKENS if cells.get(name, "").strip()}
+    try:
+        for name in ("seconds", "usd"):
+            if name in document:
+                document[name] = _csv_number(document[name], name, float)
+        if "turn" in document:
+            document["turn"] = _csv_number(document["turn"], "turn", int)
+        if usage:
+            document["usage"] = {name: _csv_number(cell, name, int) for name, cell in usage.items()}
+    except InvalidAnswer as fault:
+        return fault
+    return document
+
+
+def _csv_number(cell: str, name: str, kind: type[float] | type[int]) -> float:
+    try:
+        return kind(cell)
+    except ValueError:
+        raise InvalidAnswer(f"'{name}' must be a {'whole ' * (kind is int)}number, not {cell!r}") from None
+
+
+def _take(document: Any, answers: Answers) -> None:
+    key = document.get("id") if isinstance(document, dict) else None
+    if not isinstance(key, (str, int)) or isinstance(key, bool) or key == "":
         raise InvalidAnswer("needs an 'id'")
-    key = str(document["id"])
-    if key in answers:
-        raise InvalidAnswer(f"the id '{key}' was there before")
-    if document.get("error") is not None:
-        answers[key] = str(document["error"])
-        return
-    if not document.keys() & {"output", "tool_calls"}:
+    turn = document.get("turn", 1)
+    if type(turn) is not int or turn < 1:
+        raise InvalidAnswer(f"'turn' must be a whole number from 1, not {turn!r}")
+    error = document.get("error")
+    if error is None and not document.keys() & {"output", "tool_calls"}:
         raise InvalidAnswer(f"the answer to '{key}' has neither 'output' nor 'error'")
+    answer = _answer(document)
+    answers.setdefault((str(key), turn), []).append(_Line(answer, None if error is None else str(error)))
+
+
+def _answer(document: Mapping[str, Any]) -> Answer:
+    answer = answer_of({**document, "error": None})
+    for name in _TOKENS:
+        count = getattr(answer.usage, name)
+        if count is not None and (type(count) is not int or count < 0):
+            raise InvalidAnswer(f"'usage' says {name} is {count!r}, which is not a whole number from 0")
+    if answer.usd is not None and not 0 <= answer.usd < float("inf"):
+        raise InvalidAnswer(f"'usd' is {answer.usd!r}, which cannot be a cost")
     seconds = document.get("seconds")
-    answers[key] = answer_of(
-        document if seconds is None else {**document, "durations": {"recorded": seconds}}
-    )
+    return answer if seconds is None else replace(answer, seconds=seconds_of(seconds, "seconds"))
