@@ -236,6 +236,34 @@ def test_what_the_machines_own_pace_explains_does_not_fail_a_gate(
     assert assay_inline("gate").code == 1
 
 
+def seen(chunk: float, spread: float = 0.05) -> dict[str, object]:
+    """Facts of a machine that was looked at while the run went on."""
+    during = {"samples": 16, "chunk_seconds": chunk, "spread": spread, "lost": 0.0}
+    return {**FACTS, "noise_during": during}
+
+
+@pytest.mark.parametrize(
+    ("after", "slower", "code"),
+    [
+        (seen(0.001), 1.5, 1),
+        (seen(0.0014), 1.4, 0),
+        (seen(0.001, spread=0.8), 1.4, 0),
+        (seen(0.001, spread=0.8), 3.0, 1),
+        (seen(0.0007), 1.4, 1),
+    ],
+    ids=["steady", "slower", "varied", "varied less than this", "faster"],
+)
+def test_a_claim_that_the_machine_may_explain_by_what_it_did_during_the_runs_is_unsure(
+    assay_inline: AssayInline, past: Past, after: dict[str, object], slower: float, code: int
+) -> None:
+    past.store.set_baseline("seen", past.run("1", facts=seen(0.001)).id)
+    past.run("2", slower=slower, facts=after)
+    done = assay_inline("gate", "--baseline", "seen", "--json")
+    seconds = next(one for one in json.loads(done.out)["comparisons"] if one["metric"] == "seconds")
+    assert (done.code, seconds["verdict"]) == (code, "worse" if code else "unsure")
+    assert ("machine" in seconds["reason"]) == (code == 0)
+
+
 def test_baselines_are_set_listed_and_deleted(assay_inline: AssayInline, past: Past) -> None:
     past.run("2")
     assert assay_inline("baseline", "set", "next", "last", "--json").json == {

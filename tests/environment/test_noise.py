@@ -4,14 +4,17 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from itertools import count
+from typing import Any
 
 import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.command import AssayInline
 
-from assay.execute.noise import clock_facts, noise_of, probe
+from assay.execute.noise import PaceSampler, clock_facts, noise_of, probe
 
 MS = 1_000_000
 
@@ -90,3 +93,60 @@ def test_the_step_of_a_coarse_clock_is_found():
 
 def test_a_clock_that_stands_still_has_no_step():
     assert clock_facts(lambda: 7, readings=10)["step_s"] is None
+
+
+class Ticking:
+    """An executor whose jobs take as long as they say, on a clock of our own."""
+
+    def __init__(self) -> None:
+        self.now, self.worked = 0, 0
+
+    def clock(self) -> int:
+        self.now += 1_000_000
+        return self.now
+
+    def map(self, attempt: Any, jobs: Iterable[int], stop: Any) -> Iterator[int]:
+        for job in jobs:
+            self.now += job
+            yield job
+
+
+def test_the_pace_is_looked_at_between_jobs_and_after_the_last() -> None:
+    ticking = Ticking()
+    sampler: Any = PaceSampler(ticking, ticking.clock, lambda: 0)  # type: ignore[arg-type]
+    assert list(sampler.map(None, [10**9] * 5, None)) == [10**9] * 5
+    found = sampler.summary()
+    assert found is not None
+    assert found.samples == 6
+    assert found.chunk_seconds == pytest.approx(0.00025)
+    assert found.spread == pytest.approx(0)
+    assert found.is_noisy  # this thread was on no processor at all
+
+
+def test_looking_at_the_pace_takes_at_most_a_hundredth_of_a_run() -> None:
+    ticking = Ticking()
+    sampler: Any = PaceSampler(ticking, ticking.clock, lambda: 0)  # type: ignore[arg-type]
+    list(sampler.map(None, [10**7] * 100, None))
+    found = sampler.summary()
+    assert found is not None
+    assert 2 <= found.samples <= 1 + ticking.now / 100 / 2_000_000
+
+
+def test_one_look_says_nothing() -> None:
+    ticking = Ticking()
+    sampler: Any = PaceSampler(ticking, ticking.clock, lambda: 0)  # type: ignore[arg-type]
+    list(sampler.map(None, [], None))
+    assert sampler.summary() is None
+
+
+def test_a_run_says_how_fast_the_machine_was_meanwhile(assay_inline: AssayInline) -> None:
+    assay_inline.write(
+        "naps.py",
+        "import time\nfrom assay import benchmark\n\n\n@benchmark\ndef nap():\n    time.sleep(0.7)\n",
+    )
+    words = ("--processes", "4", "--repetitions", "1", "--warmup", "0")
+    assert assay_inline("run", "naps.py::nap", *words).code == 0
+    shown = assay_inline("show", "last", "--json").json
+    seen = shown["environment"]["noise_during"]
+    assert seen["samples"] >= 2
+    assert seen["chunk_seconds"] > 0

@@ -17,6 +17,7 @@ import numpy as np
 
 from assay.analysis.compare import matching_trials
 from assay.analysis.losses import depends_on_machine, in_points, loss_of
+from assay.analysis.pace import MachineShift
 from assay.analysis.rounds import half_widths, of_rounds
 from assay.analysis.verdict import Floors, tolerance_of
 from assay.model import Comparison, Report, Series, TrialReport, Verdict
@@ -27,6 +28,7 @@ from assay.units import percent
 FEWEST = 6
 """Runs before it is known."""
 _CLAIMS = (Verdict.WORSE, Verdict.BETTER)
+_LEAST_LOSS = -0.999
 _SIGMA = 1.4826 / math.sqrt(2)
 """From the median distance of neighbours to the standard deviation of one, where they are normal."""
 
@@ -91,26 +93,29 @@ def steadied(comparisons: tuple[Comparison, ...], floors: Floors) -> tuple[Compa
     return tuple(_steadied(one, floors.get((one.trial_b, one.metric.name))) for one in comparisons)
 
 
-def excused(comparisons: tuple[Comparison, ...], pace: float | None) -> tuple[Comparison, ...]:
-    """Claims that the machine's own pace explains are unsure: it took `pace` times as long for a fixed piece of work."""
-    if pace is None:
+def excused(comparisons: tuple[Comparison, ...], shift: MachineShift | None) -> tuple[Comparison, ...]:
+    """Claims that the machine's own pace may explain are unsure: a fixed piece of work took longer, or varied as much."""
+    if shift is None:
         return comparisons
-    return tuple(_excused(one, pace) if is_explained(one, pace) else one for one in comparisons)
+    return tuple(_excused(one, shift) if is_explained(one, shift) else one for one in comparisons)
 
 
-def is_explained(one: Comparison, pace: float) -> bool:
-    """Whether the machine moved the same way, and as far."""
+def is_explained(one: Comparison, shift: MachineShift) -> bool:
+    """Whether the machine moved the same way, and may have moved as far."""
     loss = loss_of(one)
     if loss is None or not depends_on_machine(one.metric) or one.verdict not in _CLAIMS:
         return False
-    reach = abs(pace - 1) + one.tolerance
-    return (loss.value > 0) == (pace > 1) and abs(loss.value) <= reach
+    slower = math.log1p(max(loss.value, _LEAST_LOSS))
+    return abs(slower) <= math.log1p(one.tolerance) + shift.explains(slower)
 
 
-def _excused(one: Comparison, pace: float) -> Comparison:
-    told = f"{percent(abs(pace - 1))} {'slower' if pace > 1 else 'faster'}"
+def _excused(one: Comparison, shift: MachineShift) -> Comparison:
+    moved = percent(math.expm1(abs(shift.value)))
+    told = f"was {moved} {'slower' if shift.value > 0 else 'faster'} at a fixed piece of work"
+    if shift.error:
+        told += f", give or take {percent(math.expm1(shift.spread))},"
     reason = (
-        f"The machine itself was {told} at a fixed piece of work, which may be all; run both sides again."
+        f"The machine itself {told} which may explain this; run both sides again, or together in one run."
     )
     return replace(one, verdict=Verdict.UNSURE, reason=reason)
 

@@ -1,9 +1,10 @@
-"""How fast the machine itself was: a fixed piece of work is timed before every run, so a slower machine shows."""
+"""How fast the machine itself was: a fixed piece of work is timed before and during every run, so a slower machine shows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 from assay.model.regression import Pace
@@ -21,6 +22,54 @@ def pace_of(facts: Mapping[str, object]) -> Pace | None:
         seconds = noise["seconds"] / noise["chunks"] * (1 - noise["lost"])
         return Pace(float(seconds), float(noise["spread"])) if seconds > 0 else None
     except (KeyError, TypeError, ZeroDivisionError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineShift:
+    """By how much the machine itself was slower in one run than in another, as a logarithm."""
+
+    value: float
+    error: float = 0.0
+
+    def explains(self, slower: float) -> float:
+        """How much of a time that is `slower` (a logarithm; below 0: faster) may be the machine's, in that direction."""
+        toward = self.value if slower > 0 else -self.value
+        return max(0.0, toward + self.spread)
+
+    @property
+    def spread(self) -> float:
+        return _ERRORS * self.error
+
+
+_ERRORS = 2.0
+_FEWEST_SAMPLES = 3
+
+
+def shift_between(before: Mapping[str, object], after: Mapping[str, object]) -> MachineShift | None:
+    """From the facts of two runs: by what was seen while they went on, else by the probes before them.
+
+    None where nobody looked, and where the probes alone do not differ by more than they vary within themselves.
+    """
+    seen = [_seen_during(facts) for facts in (before, after)]
+    if seen[0] is not None and seen[1] is not None:
+        (first, error), (second, other) = seen[0], seen[1]
+        return MachineShift(second - first, math.hypot(error, other))
+    factor = moved_by([pace_of(before)], [pace_of(after)])
+    return None if factor is None else MachineShift(math.log(factor))
+
+
+def _seen_during(facts: Mapping[str, object]) -> tuple[float, float] | None:
+    """Mean logarithm of the pace and its standard error."""
+    seen = facts.get("noise_during")
+    if not isinstance(seen, Mapping):
+        return None
+    try:
+        samples, spread = int(seen["samples"]), float(seen["spread"])
+        if samples < _FEWEST_SAMPLES:
+            return None
+        return math.log(seen["chunk_seconds"]), spread / math.sqrt(samples)
+    except (KeyError, TypeError, ValueError):
         return None
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from assay.analysis.floor import is_explained
 from assay.analysis.impact import impact_of, per_1000
 from assay.analysis.losses import COMPLETED, is_broken, loss_of, severity_of
+from assay.analysis.pace import MachineShift
 from assay.model import Better, Comparison, Kind, Metric, Rubric, Status, TrialReport, Verdict
 from assay.model.regression import Impact, Loss, Regression, Severity, Shift
 
@@ -63,7 +65,7 @@ def _compared(one: Comparison, benchmark: str, loss: Loss, sides: Sides) -> Regr
         found_by=("baseline",),
         p=one.p_corrected,
         impact=impact_of(one, first, second, rubric),
-        is_suspect=sides.pace is not None and is_explained(one, sides.pace),
+        is_suspect=sides.pace is not None and is_explained(one, MachineShift(math.log(sides.pace))),
     )
 
 

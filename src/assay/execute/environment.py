@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from assay import __version__
-from assay.execute.noise import LOST_WHEN_NOISY, SPREAD_WHEN_NOISY, clock_facts, probe
+from assay.execute.noise import LOST_WHEN_NOISY, SPREAD_WHEN_NOISY, PaceSummary, clock_facts, probe
 from assay.model import Environment
 from assay.units import percent, significant
 
@@ -49,6 +49,18 @@ def environment(folder: Path, *, packages: bool = True) -> Environment:
         sources["packages"] = _packages
     facts = {name: _or_none(source) for name, source in sources.items()}
     return Environment(facts=facts, vcs=read_vcs(folder), doubts=doubts_about(facts))
+
+
+def facts_after(environment: Environment, pace: PaceSummary) -> Environment:
+    """The environment of a run with what was seen of the machine while the run went on."""
+    doubts = list(environment.doubts)
+    if pace.is_noisy and _noise(environment.facts) is None:
+        doubts.append(
+            f"The machine was noisy during the run: {percent(pace.lost)} of the time went to other programs "
+            f"(noisy above {percent(LOST_WHEN_NOISY)}). Close other programs, or use more repetitions."
+        )
+    facts = {**environment.facts, "noise_during": asdict(pace)}
+    return Environment(facts, environment.vcs, tuple(doubts))
 
 
 def machine_class(environment: Environment) -> str:

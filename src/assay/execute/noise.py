@@ -13,9 +13,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, repeat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.model import Batch, Job
+    from assay.plugin.executor import Attempt, Executor
 
 LOST_WHEN_NOISY = 0.2
 SPREAD_WHEN_NOISY = 1.5
@@ -77,6 +82,78 @@ def noise_of(times: Sequence[int], worked: int) -> Noise:
         chunks=n,
         seconds=total / 1e9,
     )
+
+
+_SAMPLE = 4
+"""Chunks of one look at the pace, between jobs; a few milliseconds."""
+_MOST_OF_TIME = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class PaceSummary:
+    """How fast the machine was while a run went on, by the same piece of work as the probe's."""
+
+    samples: int
+    chunk_seconds: float
+    """What a chunk took, waiting for a processor included; geometric mean over the samples."""
+    spread: float
+    """Standard deviation of the samples' logarithms."""
+    lost: float
+    """Share of the time in which the runner was not on a processor, mean over the samples."""
+
+    @property
+    def is_noisy(self) -> bool:
+        return self.lost > LOST_WHEN_NOISY
+
+
+class PaceSampler:
+    """Looks at the machine's pace whenever an executor asks for its next job: then no worker is busy, or one fewer.
+
+    It takes at most a hundredth of the run's time, so jobs of less than half a second are not all preceded by a look.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        clock: Clock = time.perf_counter_ns,
+        on_processor: Clock = time.thread_time_ns,
+    ) -> None:
+        self._executor, self._clock, self._on_processor = executor, clock, on_processor
+        self._began, self._spent = clock(), 0
+        self._logs: list[float] = []
+        self._lost: list[float] = []
+
+    def map(self, attempt: Attempt, jobs: Iterable[Job], stop: Callable[[], bool]) -> Iterator[Batch]:
+        yield from self._executor.map(attempt, self._sampled(jobs), stop)
+        self._look()
+
+    def _sampled(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        for job in jobs:
+            self._look()
+            yield job
+
+    def _look(self) -> None:
+        begin = self._clock()
+        if self._spent > _MOST_OF_TIME * (begin - self._began):
+            return
+        sum(_CHUNK)  # what another process left in the caches is gone by then
+        worked, before = self._on_processor(), self._clock()
+        for _ in repeat(None, _SAMPLE):
+            sum(_CHUNK)
+        now = self._clock()
+        taken = max(1, now - before)
+        self._logs.append(math.log(taken / _SAMPLE / 1e9))
+        self._lost.append(max(0.0, 1 - (self._on_processor() - worked) / taken))
+        self._spent += now - begin
+
+    def summary(self) -> PaceSummary | None:
+        """None before two looks."""
+        n = len(self._logs)
+        if n < 2:
+            return None
+        mean = sum(self._logs) / n
+        spread = math.sqrt(sum((value - mean) ** 2 for value in self._logs) / (n - 1))
+        return PaceSummary(n, math.exp(mean), spread, sum(self._lost) / n)
 
 
 def clock_facts(clock: Clock = time.perf_counter_ns, readings: int = 1000) -> dict[str, object]:

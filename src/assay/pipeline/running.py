@@ -20,8 +20,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import AssayError, Mistake, PlanError
-from assay.execute.environment import environment
+from assay.execute.environment import environment, facts_after
 from assay.execute.jobs import Assignment
+from assay.execute.noise import PaceSampler
 from assay.execute.runner import carry_out, interruptible
 from assay.execute.spending import Spending
 from assay.model import (
@@ -305,7 +306,7 @@ def _carried_out(
 ) -> Run:
     _log.info("run %s begins: seed %d, executor %s", begun.id, plan.seed, plan.executor)
     start = perf_counter()
-    executor = lookup.find("executors", plan.executor)(plan.parallelism)
+    executor = PaceSampler(lookup.find("executors", plan.executor)(plan.parallelism))
     deciding = _deciding(begun, plan, store)
     places = _Folders(begun, plan)
     with interruptible() as interrupt, places as folders, _ended_by_hand(store, begun.id):
@@ -331,6 +332,8 @@ def _carried_out(
         if deciding is not None and deciding.is_over and not interrupt():
             begun = _ruled(begun, plan, store, deciding)
         state = _final_state(store, begun, interrupt(), spending)
+        if (pace := executor.summary()) is not None:
+            store.set_environment(begun.id, facts_after(begun.environment, pace))
         if plan.suite is not None:
             _rate(store, begun, plan.suite, state)
         store.finish(begun.id, state, datetime.now(UTC))

@@ -9,7 +9,7 @@ from assay.analysis.compare import matching_trials
 from assay.analysis.floor import excused, noise_floor, replicated, steadied
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.noise import noise_floors
-from assay.analysis.pace import moved_by, pace_of
+from assay.analysis.pace import MachineShift, shift_between
 from assay.analysis.same import same_value
 from assay.analysis.verdict import Floors
 from assay.execute.environment import machine_class
@@ -117,9 +117,8 @@ def history_floors(store: Store, b: Report) -> Floors:
     }
 
 
-def pace_between(a: Report, b: Report) -> float | None:
-    before, after = (pace_of(report.run.environment.facts) for report in (a, b))
-    return moved_by([before], [after])
+def pace_between(a: Report, b: Report) -> MachineShift | None:
+    return shift_between(a.run.environment.facts, b.run.environment.facts)
 
 
 def about_hours(comparisons: Sequence[Comparison], a: Report, b: Report) -> Iterator[Doubt]:

@@ -198,6 +198,12 @@ class Store:
             refs.require(connection, run_id)
             writing.point_to_version(connection, run_id, trial, version)
 
+    def set_environment(self, run_id: str, environment: Environment) -> None:
+        """For facts that are known only once the run has ended."""
+        with self._writer.begin() as connection:
+            refs.require(connection, run_id)
+            writing.write_environment(connection, run_id, environment)
+
     def rule(self, run_id: str, question: Question, made: Mapping[int, Trial]) -> None:
         """Keeps how the question of a run was decided; from then on its plan is what was made of each trial by then."""
         with self._writer.begin() as connection:

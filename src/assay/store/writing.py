@@ -45,12 +45,20 @@ class Span:
     last: float
 
 
+def write_environment(connection: sa.Connection, run_id: str, environment: Environment) -> None:
+    own = sa.select(runs.c.environment_id).where(runs.c.id == run_id).scalar_subquery()
+    connection.execute(environments.update().where(environments.c.id == own).values(_recorded(environment)))
+
+
+def _recorded(environment: Environment) -> dict[str, object]:
+    return {"facts": environment.facts, "vcs": environment.vcs, "doubts": environment.doubts}
+
+
 def insert_run(
     connection: sa.Connection, plan: Plan, environment: Environment, begun: Mapping[str, Any]
 ) -> None:
     """A run that begins, with its trials; `begun` holds its id, when it started and who carries it out."""
-    recorded = {"facts": environment.facts, "vcs": environment.vcs, "doubts": environment.doubts}
-    key = connection.execute(environments.insert().values(recorded)).inserted_primary_key
+    key = connection.execute(environments.insert().values(_recorded(environment))).inserted_primary_key
     assert key is not None
     place = {
         "workspace_id": DEFAULT_WORKSPACE,
