@@ -43,10 +43,14 @@ OPENING = """\
 
 Simulations with fixed seeds, in which the right answer is known, put to the code that `assay compare`, `assay gate`, `assay detect` and
 `assay leaderboard` run. In brackets the 95 % interval that the number of repetitions leaves. The method is told in [method.md](method.md).
+
+The last rows use real clocks instead: eight names for one function, timed by `assay run`, while another program keeps one core busy in random phases.
+Their verdicts are those of the commands. The promise is that of all kinds of run together; the remarks below the table list each.
 """
 REPRODUCE = """\
     make bench-stats                                          # everything, some minutes; exit code 1 when a promise is missed
     PYTHONPATH=benchmarks python -m stats.run --only power    # one part: comparisons, power, estimates, stopping, families, …
+    PYTHONPATH=benchmarks python -m stats.run --only clocks --quick   # real clocks, two boards of each kind; stores nothing
 """
 
 

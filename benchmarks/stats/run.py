@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -207,6 +208,40 @@ def leaderboards(quick: bool) -> list[Result]:
     )  # fmt: skip
 
 
+_CLOCK_CLAIMS = {
+    "board overall": "Boards that tell identical agents apart overall",
+    "board speed": "The same by speed",
+    "compare": "Comparisons of identical agents that claim something",
+    "gate": "Gates that fail without a change, two runs in a fresh database",
+    "gate with a history": "The same after seven runs and more",
+    "gate --rerun-baseline": "The same with `--rerun-baseline`",
+}
+
+
+def clocks(quick: bool) -> list[Result]:
+    """Through the command line, with real clocks, on a machine that is busy by turns."""
+    from stats.clocks import measure
+
+    measured = measure(quick)
+    results = []
+    for kind, claim in _CLOCK_CLAIMS.items():
+        cells = {name: tallies[kind] for name, tallies in measured.false.items()}
+        n, claims = sum(one.n for one in cells.values()), sum(one.claims for one in cells.values())
+        told = "; ".join(f"{name}: {one.claims} of {one.n}" for name, one in cells.items())
+        results.append(_rate(f"clocks-{_slug(kind)}", claim, "at most", 0.05, claims / n, n, f"{told}."))
+    for planted, tallies in measured.found.items():
+        for kind, one in tallies.items():
+            name = f"clocks-{_slug(planted)}-{_slug(kind)}"
+            results.append(
+                _rate(name, f"{planted}: found by {kind}", "at least", 0.8, one.claims / one.n, one.n)
+            )
+    return results
+
+
+def _slug(text: str) -> str:
+    return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
 PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "comparisons": comparisons,
     "power": power,
@@ -215,6 +250,7 @@ PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "families": families,
     "change-points": change_points,
     "leaderboards": leaderboards,
+    "clocks": clocks,
 }
 
 
