@@ -278,3 +278,26 @@ def test_another_unit_moves_no_change(seed: int, exponent: int) -> None:
     values = steps(100, 112, 100, length=25, seed=seed)
 
     assert indexes([value * 2.0**exponent for value in values]) == indexes(values)
+
+
+def test_a_step_of_three_sigma_is_found_beside_one_of_thirty() -> None:
+    assert indexes(steps(100, 105, 150, 158, 225, 236, length=28)) == [28, 56, 84, 112, 140]
+
+
+def test_noise_that_strays_slowly_is_seldom_taken_for_changes() -> None:
+    flagged = 0
+    for seed in range(40):
+        chance = np.random.default_rng(seed)
+        strayed = np.zeros(200)
+        for place in range(1, 200):
+            strayed[place] = 0.97 * strayed[place - 1] + 0.0017 * chance.standard_normal()
+        flagged += bool(indexes((100 * np.exp(strayed + 0.015 * chance.standard_normal(200))).tolist()))
+
+    assert flagged <= 5
+
+
+def test_a_burst_at_the_beginning_is_no_change() -> None:
+    values = steps(100, 100)
+    values[:5] = [value * 1.05 for value in values[:5]]
+
+    assert indexes(values) == []

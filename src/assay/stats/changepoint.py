@@ -1,8 +1,9 @@
 """Where a history shifts: one value a version in, the change points that stand, and a slow drift, out.
 
-The recipe: logarithms where all values are positive; optimal partitioning with a Gaussian kernel; each cut put in its
-place by the levels around it; backward elimination by rank tests, with an effect worth a word; steps that a ramp
-explains better become a drift.
+The recipe: logarithms where all values are positive; optimal partitioning with a Gaussian kernel, as wide as the noise
+within segments; each cut put in its place by the levels around it; backward elimination of cuts that a rank test, or
+autoregressive noise without any shift, explains as well, and of shifts too small to matter; steps that a ramp explains
+better become a drift.
 """
 
 from __future__ import annotations

@@ -9,24 +9,36 @@ from itertools import pairwise
 import numpy as np
 
 from assay.stats.change.evidence import WINDOW, Evidence, evidence, inflation, likeness, residuals
-from assay.stats.change.kernel import SHORTEST, Partition
+from assay.stats.change.kernel import SHORTEST, Partition, bandwidth
 from assay.stats.sample import Array
 
 PENALTY = 0.8
 """Of a cut, times ln n."""
 LIKE = 0.3
 """Lag-1 correlation above which a cut must cost more."""
-LEAST_Z = 3.3
+LEAST_Z = 3.35
 LEAST_SHARE = 0.005
 """Smallest change of a level that is worth a word."""
-LEAST_SIGMAS = 1.0
+LEAST_SIGMAS = 1.25
+"""Of noise; quiet histories stray by one."""
 
+_LEAST_GAIN = 3.3
+"""Times ln n, and at least a sixth of n: what autoregression alone rarely gains at its best cut."""
+_POINTS_PER_GAIN = 6.0
+_FAR_SIGMAS = 2.5
+_FAR_DEMAND = 2 / 3
+"""Autoregression seldom strays by so many sigma, so a shift as large that lasts needs only that share of the gain."""
+_EXCURSION_DEMAND = 1.3
+_LOOSE_DEMAND = 1.5
+"""A shift that comes back, and one that the kernel finds only while cuts are cheap, need more."""
+_LASTING_SHARE = 0.5
+_NARROWER = 0.8
+_SHARPEST = 100.0
 _REACH = 5
-_PLAIN_DISTANCE = 5.0
-_PLAIN_POINTS = 8
+_FEW_POINTS = 8
 _KNOWN_POINTS = 20
-_YOUNG_DISTANCE = 12.0
-"""Asked of a change so young that only four points speak for it: about six sigma."""
+_FAR_DISTANCE = 12.0
+"""Asked of a change so near to an end that only four points speak for it: about six sigma."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +55,12 @@ class Cut:
     place: int
     evidence: Evidence
     z: float
-    """Of the evidence it was kept for, corrected for autocorrelation unless the shift is plain without it."""
+    """The smaller of what the ranks and the gain in likelihood say."""
 
 
 def propose(series: Array) -> Proposal:
-    partition = Partition(series)
     price = PENALTY * math.log(max(2, series.size))
+    partition = _sharpened(series, price)
     cuts = partition.cuts(price)
     alike = likeness(residuals(series, cuts))
     if not cuts or alike <= LIKE:
@@ -57,6 +69,14 @@ def propose(series: Array) -> Proposal:
     loose = [cut for cut in cuts if all(abs(cut - other) >= SHORTEST for other in firm)]
     alike = likeness(residuals(series, firm))
     return Proposal(tuple(sorted([*firm, *loose])), frozenset(firm), inflation(alike))
+
+
+def _sharpened(series: Array, price: float) -> Partition:
+    """With the bandwidth of the noise within segments: large steps widen that of the whole series, and hide small ones."""
+    width = bandwidth(series)
+    partition = Partition(series, width)
+    narrower = max(bandwidth(residuals(series, partition.cuts(price))), width / _SHARPEST)
+    return Partition(series, narrower) if narrower < _NARROWER * width else partition
 
 
 def refined(series: Array, proposal: Proposal) -> Proposal:
@@ -110,17 +130,27 @@ class Sieve:
         share = LEAST_SHARE if self._is_log else LEAST_SHARE * found.level
         if found.shift == 0 or abs(found.shift) < max(share, LEAST_SIGMAS * found.sigma):
             return 0.0
-        z = abs(found.z) / math.sqrt(self._proposal.inflation)
-        if place in self._proposal.firm and z >= LEAST_Z:
-            return z
-        return abs(found.z) if self._is_plain(place, found) else 0.0
+        if min(place, self._series.size - place) < _FEW_POINTS:
+            return abs(found.z) if self._is_far_beyond_noise(found) else 0.0
+        z, points = abs(found.z), found.before + found.after
+        demand = max(_LEAST_GAIN * math.log(points), points / _POINTS_PER_GAIN)
+        lasts = self._lasts(place, found)
+        if lasts and abs(found.shift) >= _FAR_SIGMAS * found.sigma:
+            demand *= _FAR_DEMAND
+        elif place not in self._proposal.firm:
+            demand *= _LOOSE_DEMAND
+        elif not lasts:
+            demand *= _EXCURSION_DEMAND
+        return min(z, math.sqrt(found.gain)) if z >= LEAST_Z and found.gain >= demand else 0.0
 
-    def _is_plain(self, place: int, found: Evidence) -> bool:
-        """Ranks of short sides cannot outweigh autocorrelation, a shift far beyond the noise can, if it lasts."""
-        distance = found.distance / math.sqrt(self._proposal.inflation)
-        if self._series.size - place < _PLAIN_POINTS:
-            return found.before >= _KNOWN_POINTS and distance >= _YOUNG_DISTANCE and found.is_apart
-        if min(found.before, found.after) < _PLAIN_POINTS or distance < _PLAIN_DISTANCE:
-            return False
+    def _lasts(self, place: int, found: Evidence) -> bool:
+        """Whether most of the shift remains when other cuts are disregarded, so that it is no excursion."""
         wide = self._evidence(0, place, self._series.size)
-        return wide.shift / found.shift >= 0.5 and min(abs(found.z), abs(wide.z)) >= LEAST_Z
+        return wide.shift / found.shift >= _LASTING_SHARE and abs(wide.z) >= LEAST_Z
+
+    def _is_far_beyond_noise(self, found: Evidence) -> bool:
+        """Whether a change near an end, with too few points for ranks, is so large that it needs no other proof."""
+        distance = found.distance / math.sqrt(self._proposal.inflation)
+        return (
+            max(found.before, found.after) >= _KNOWN_POINTS and distance >= _FAR_DISTANCE and found.is_apart
+        )

@@ -28,6 +28,8 @@ class Evidence:
     """Median of the differences of a later point and an earlier one (Hodges and Lehmann 1963)."""
     sigma: float
     """Noise around the two levels, from the median absolute deviation."""
+    gain: float
+    """Twice the gain in log likelihood of a shift over none, where neighbours may be alike in both."""
     level: float
     """The larger of the two levels in size."""
     before: int
@@ -50,15 +52,43 @@ def evidence(series: Array, start: int, cut: int, stop: int) -> Evidence:
     """For a cut between the segments that begin at `start` and end before `stop`."""
     before, after = series[max(start, cut - WINDOW) : cut], series[cut : min(stop, cut + WINDOW)]
     levels = [float(np.median(side)) for side in (before, after)]
-    distances = np.concatenate((np.abs(before - levels[0]), np.abs(after - levels[1])))
+    rest = np.concatenate((before - levels[0], after - levels[1]))
+    sigma = _SIGMA * float(np.median(np.abs(rest)))
     return Evidence(
         z=rank_sum_z(before, after),
         shift=float(np.median(np.subtract.outer(after, before))),
-        sigma=_SIGMA * float(np.median(distances)),
+        sigma=sigma,
+        gain=_gain(np.clip(rest, -_TAME * sigma, _TAME * sigma), before.size, levels[1] - levels[0]),
         level=max(map(abs, levels)),
         before=before.size,
         after=after.size,
     )
+
+
+def _gain(rest: Array, size: int, step: float) -> float:
+    """Of two first-order autoregressive models, one around two levels and one around none; `size` points come first.
+
+    Noise whose neighbours are alike strays from its level, so that a rank test finds two levels in it. The straying is part
+    of the model without a shift here, and what speaks for a shift is only what it cannot explain: the sharp edge.
+    """
+    around = rest.copy()
+    around[:size] -= around[:size].mean()
+    around[size:] -= around[size:].mean()
+    whole = around.copy()
+    whole[size:] += step
+    with_shift, without = _innovations(around), _innovations(whole - whole.mean())
+    if with_shift <= 0:
+        return math.inf if without > 0 else 0.0
+    return (rest.size - 1) * math.log(without / with_shift)
+
+
+def _innovations(values: Array) -> float:
+    """Sum of squares of what the value before does not predict."""
+    past, present = values[:-1], values[1:]
+    squares = float(past @ past)
+    memory = min(0.99, max(0.0, float(past @ present) / squares)) if squares > 0 else 0.0
+    left = present - memory * past
+    return float(left @ left)
 
 
 def rank_sum_z(x: Array, y: Array) -> float:

@@ -87,8 +87,6 @@ def _replace_staircase(series: Array, edges: list[int]) -> Ramp | None:
     """The ramp that explains these points better than the steps between them, fewer parameters counted in its favour."""
     first, last = edges[0], edges[-1]
     span, cuts = series[first:last], [edge - first for edge in edges[1:-1]]
-    if not _rises_within(span, cuts):
-        return None
     steps = residuals(span, cuts)
     price = math.log(span.size) * inflation(likeness(steps))
     gains = [
@@ -97,7 +95,7 @@ def _replace_staircase(series: Array, edges: list[int]) -> Ramp | None:
         for demand in [_PRICE + _CORNER_PRICE * fit.corners - _STEP_PRICE * len(cuts)]
     ]
     best, fit = max(gains, key=lambda gain: gain[0], default=(-math.inf, None))
-    if fit is None or best < 0:
+    if fit is None or best < 0 or not _rises_within(span, cuts, fit):
         return None
     ramp = _with_certainty(span, fit, first, tuple(edges[1:-1]))
     return ramp if ramp.p <= _LARGEST_P else None
@@ -110,11 +108,11 @@ def _log_likelihood_gain(steps: float, ramp: float, n: int) -> float:
     return n * (steps / ramp - 1)
 
 
-def _rises_within(span: Array, cuts: list[int]) -> bool:
-    """Whether the segments themselves go the way of the steps between them."""
-    found = trend(span, np.searchsorted(cuts, np.arange(span.size), "right"))
-    way = float(np.median(span[cuts[-1] :]) - np.median(span[: cuts[0]]))
-    return found is not None and found.p <= _LARGEST_P_WITHIN and found.rho * way > 0
+def _rises_within(span: Array, cuts: list[int], fit: _Fit) -> bool:
+    """Whether the segments themselves go the way of the steps between them, as far as they are part of the ramp."""
+    places = np.arange(fit.start, fit.end + 1)
+    found = trend(span[places], np.searchsorted(cuts, places, "right"))
+    return found is not None and found.p <= _LARGEST_P_WITHIN and found.rho * (fit.after - fit.before) > 0
 
 
 def _fits(span: Array, cuts: list[int], n: int) -> Iterator[_Fit]:
