@@ -28,6 +28,14 @@ def test_an_agent_that_only_a_suite_defines_can_be_loaded(desk, given):
     assert done.json["trials"][0]["counts"] == {"ok": 1}
 
 
+@pytest.mark.parametrize("command", ["load", "stress"])
+def test_recorded_answers_cannot_be_load_tested(desk, command):
+    desk.write("answers.jsonl", '{"id": "c", "output": "a"}')
+    desk.write("agents.yaml", "agents:\n  - {name: past, type: recorded, answers: answers.jsonl}\n")
+    desk("agent", "add", "agents.yaml")
+    assert "'past' gives recorded answers" in desk(command, "past").refusal
+
+
 @pytest.mark.parametrize("name", ["--agent", "--set"])
 def test_a_registered_agent_can_be_loaded(desk, name):
     desk("agent", "add", str(desk.write("agents.yaml", AGENTS)))

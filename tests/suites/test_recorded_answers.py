@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 from typing import Any
 
 import pytest
@@ -93,6 +94,18 @@ def test_the_recorded_seconds_are_the_times_and_nothing_is_measured(recordings: 
     assert found["fast"]["metrics"].keys() == {"seconds", "score", "score.exact"}
     assert found["fast"]["ratings"]["speed"]["value"] > found["slow"]["ratings"]["speed"]["value"]
     assert "(recorded)" in recordings.assay("show", "last").out
+
+
+def test_in_older_runs_the_recorded_seconds_count_instead_of_those_of_looking_up(
+    recordings: Recordings,
+) -> None:
+    recordings.add("past", seconds=0.5)
+    recordings.add("untimed")
+    recordings.run()
+    with sqlite3.connect(recordings.assay.folder / ".assay" / "assay.db") as database:
+        database.execute("UPDATE measurements SET value = 5e-7 WHERE metric = 'seconds'")
+    shown = recordings.assay("show", "last", "--json").json["trials"]
+    assert [trial["metrics"].get("seconds", {}).get("median") for trial in shown] == [3.25, None]
 
 
 def test_recorded_times_are_compared_over_cases_with_a_doubt_beside_them(recordings: Recordings) -> None:

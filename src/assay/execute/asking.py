@@ -45,6 +45,7 @@ from assay.model import (
     Usage,
 )
 from assay.model.execution import JobUsage
+from assay.model.metric import RECORDED_SECONDS
 from assay.model.plan import RECORDED
 from assay.plugin.agent import Agent, AgentError, InvalidAnswer
 from assay.plugin.experiment import ExperimentContext
@@ -439,7 +440,8 @@ def _measurements(talk: Talk, costs: Sequence[Cost | None], *, is_recorded: bool
     """Of a recorded answer, what was recorded: the time and memory that looking it up takes are not the agent's."""
     found: dict[str, float] = {}
     if is_recorded:
-        _add(found, "seconds", [answer.seconds for answer in talk.answers])
+        for name in ("seconds", RECORDED_SECONDS):
+            _add(found, name, [answer.seconds for answer in talk.answers])
     else:
         found = _measured_here(talk)
     if talk.answers and (first := talk.answers[0].first_token_seconds) is not None:

@@ -32,6 +32,9 @@ class Metric:
     kind: Kind = Kind.MEASURED
 
 
+RECORDED_SECONDS = "recorded_seconds"
+"""The time of a recorded answer, also stored as its `seconds`, which in older runs are those of looking the answer up."""
+
 JUDGING = ("judge_calls", "judge_tokens", "judge_usd")
 """What the judges of an execution used up: spending of the harness, apart from the agent's."""
 

@@ -17,7 +17,7 @@ from assay.model import (
     StoredTrial,
     Suite,
 )
-from assay.model.metric import JUDGING
+from assay.model.metric import JUDGING, RECORDED_SECONDS
 from assay.model.rating import Judging, is_mostly_unscored, is_pass
 from assay.plugin import lookup
 from assay.store.store import Store
@@ -33,10 +33,13 @@ def rated_table(store: Store, stored: StoredTrial, further: Iterable[str] = ()) 
     """What a trial of a suite is rated by, whether it asked an agent or ran code."""
     from assay.analysis.tally import code_table
 
+    if stored.trial.is_recorded:
+        table = store.case_table(stored.id, {*further, RECORDED_SECONDS})
+        metrics = dict(table.metrics)
+        metrics["seconds"] = metrics.pop(RECORDED_SECONDS)
+        return replace(table, metrics=metrics, is_recorded=True)
     table = store.case_table(stored.id, further)
-    if stored.trial.agent_use is None:
-        return code_table(table, stored.trial)
-    return replace(table, is_recorded=True) if stored.trial.is_recorded else table
+    return table if stored.trial.agent_use is not None else code_table(table, stored.trial)
 
 
 def state_of(store: Store, run: Run, counts: Sequence[Mapping[str, int]]) -> RunState:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from assay.errors import LookupFailed, PlanError, did_you_mean
 from assay.model import AgentUse, Benchmark, Case
+from assay.model.plan import RECORDED
 from assay.plan.suite import function_agent
 from assay.plan.suite_agents import DOCUMENTS, SuiteAgents, shown_path, suite_files
 from assay.plan.target import Registry, checked_suite, known_agents, load_files, load_project_files
@@ -57,6 +58,15 @@ def find_agent(
     """
     if target.startswith(_URLS):
         return None
+    found = _defined_agent(target, settings, registered)
+    if found.use.type == RECORDED:
+        raise PlanError(
+            f"Agent '{found.use.name}' gives recorded answers: it cannot be load-tested, only put through a suite."
+        )
+    return found
+
+
+def _defined_agent(target: str, settings: Settings, registered: Mapping[str, AgentUse] | None) -> FoundAgent:
     files = tuple(load_project_files(settings))
     known = known_agents(settings, Registry(registered or {}))
     if target in known:

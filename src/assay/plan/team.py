@@ -10,6 +10,7 @@ from typing import Any
 
 from assay.errors import Mistake, PlanError, SpecError, did_you_mean
 from assay.model import Agent, AgentUse, Case, Iterations, Limits, Plan, Trial
+from assay.model.plan import RECORDED
 from assay.model.team import Leg
 from assay.plan.suite import Agents, Written, given_problems, laid_over
 from assay.plan.sweep import Point, points
@@ -105,6 +106,14 @@ def _members(
             found.append(agents.named(name, Written(document, (*place, index))))
     mistakes += agents.mistakes
     uses = [use for use in found if use is not None]
+    mistakes += [
+        read.origin.mistake(
+            ("agents",),
+            f"Agent '{use.name}' gives recorded answers: there is no work of it to time in a team.",
+        )
+        for use in uses
+        if use.type == RECORDED
+    ]
     counts, seen = Counter(use.name for use in uses), Counter[str]()
     numbered = []
     for use in uses:

@@ -119,7 +119,7 @@ def _csv_documents(content: bytes) -> Iterator[tuple[int, Any]]:
             if None in row or None in row.values():
                 yield (
                     rows.line_num,
-                    InvalidAnswer(f"has not {len(rows.fieldnames or ())} columns, as the first line"),
+                    InvalidAnswer(f"does not have {len(rows.fieldnames or ())} columns like the first line"),
                 )
                 continue
             yield rows.line_num, _csv_document({name.strip(): cell for name, cell in row.items()})
