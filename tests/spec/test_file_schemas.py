@@ -89,6 +89,9 @@ def test_every_snippet_of_the_documentation_is_valid(place: str) -> None:
     elif value.keys() == {"benchmarks"}:
         value = {"suite": "s", **value}
 
+    elif kind is None and value.keys() == {"require"}:
+        kind, value = "suite", {"suite": "s", "benchmarks": [{"id": "b", "cases": "c.jsonl"}], **value}
+
     assert kind is not None, "neither a file of ours nor a part of one"
     assert faults(kind, value) == []
 

@@ -136,6 +136,7 @@ def elaborate_suite() -> Suite:
         description="of everything",
         baseline_scores={"gpt": {"sums": 0.75}, "other": {}},
         schedule="0 3 * * *",
+        require=("accuracy>=0.9",),
         hash="s1",
         title="An elaborate suite",
         created_at="2026-01-31",

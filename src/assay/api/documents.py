@@ -15,6 +15,7 @@ from assay.errors import PlanError
 from assay.model.regression import Gate
 from assay.pipeline import comparing, standing
 from assay.pipeline.gating import gate_sides, gated
+from assay.pipeline.requirements import gate_with_requirements
 from assay.report.board import print_all_pairs, print_boards
 from assay.report.comparison_document import comparison_document, gate_document, history_document
 from assay.report.console_showdown import print_comparison, print_courses
@@ -92,7 +93,7 @@ def gate(run: str | Path = "last", **options: Unpack[GateOptions]) -> GateResult
     """Hold a run against a baseline; `passed` says whether the evidence shows nothing worse.
 
     The document of `assay gate --json`. `tolerance` is a share for all metrics, or a mapping of metrics to shares.
-    `max_lost` is the number of cases that may be lost.
+    `max_lost` is the number of cases that may be lost, `require` the limits that every trial has to keep.
     With `rerun_baseline`, both sides are run again, interleaved in one new run, and that is judged.
     """
     given = check_options("gate", GateOptions, options)
@@ -114,16 +115,28 @@ def _gate(run: str, given: Mapping[str, Any]) -> Gate:
         "tolerances": tolerances,
         "max_lost": given.get("max_lost"),
     }
-    baseline = given.get("baseline", "main")
     with _opened(given) as store:
-        if not given.get("rerun_baseline"):
-            return gated(store, run, baseline, **asked)
-        from assay.pipeline.rerun import rerun_gate
-
-        judge = partial(gate_sides, **asked)
-        return rerun_gate(
-            store, run, baseline, judge, lambda plan: watching(plan, given), given.get("repetitions")
+        return gate_with_requirements(
+            store,
+            run,
+            given.get("baseline"),
+            given.get("require", ()),
+            lambda baseline: _compare_with(store, run, baseline, asked, given),
+            needs_baseline=bool({"metrics", "tolerance", "max_lost", "rerun_baseline"} & given.keys()),
         )
+
+
+def _compare_with(
+    store: Store, run: str, baseline: str, asked: Mapping[str, Any], given: Mapping[str, Any]
+) -> Gate:
+    if not given.get("rerun_baseline"):
+        return gated(store, run, baseline, **asked)
+    from assay.pipeline.rerun import rerun_gate
+
+    judge = partial(gate_sides, **asked)
+    return rerun_gate(
+        store, run, baseline, judge, lambda plan: watching(plan, given), given.get("repetitions")
+    )
 
 
 def leaderboard(**options: Unpack[LeaderboardOptions]) -> LeaderboardResult:

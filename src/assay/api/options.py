@@ -119,6 +119,9 @@ class GateOptions(TypedDict, total=False):
     tolerance: Share | Mapping[str, Share]
     """What may be worse by no more than this share passes; for all metrics, or by metric."""
     max_lost: int
+    """Fail when more cases than this are lost: passed in every repetition before and in none now."""
+    require: str | Sequence[str]
+    """Limits that every trial has to keep, as in "accuracy>=0.9,p95_seconds<2"; they need no baseline."""
     metrics: str | Sequence[str]
     """Judge only these metrics."""
     rerun_baseline: bool

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 @click.option(
     "--baseline",
     metavar="NAME",
-    default="main",
-    show_default=True,
+    show_default="main",
     help="Name of the baseline, or a result file.",
 )
 @click.option(
@@ -45,6 +44,13 @@ if TYPE_CHECKING:
     type=click.IntRange(min=0),
     metavar="N",
     help="Fail when more than N cases are lost: passed in every repetition before and in none now.",
+)
+@click.option(
+    "--require",
+    "required",
+    metavar="NAME>=X,…",
+    multiple=True,
+    help="Fail unless every trial keeps these limits, as in accuracy>=0.9,p95_seconds<2; needs no baseline.",
 )
 @click.option(
     "--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write JUnit XML."
@@ -71,24 +77,34 @@ if TYPE_CHECKING:
 def gate(
     session: Session,
     ref: str,
-    baseline: str,
+    baseline: str | None,
     widths: tuple[str, ...],
     junit: Path | None,
     markdown: Path | None,
     **options: Any,
 ) -> int:
-    """Check RUN against a baseline. Exit 1 if the evidence says it got worse, else 0.
+    """Check RUN against a baseline. Exit 1 if the evidence says it got worse or a requirement is not met, else 0.
 
     RUN is an id, a prefix of one, `last`, @BASELINE or a result file. Differences that may be noise
     pass; the output says how much more to run to settle them. Exit 2 means that the two runs are not comparable.
     """
+    from assay.pipeline.requirements import gate_with_requirements
     from assay.report.gate_junit import gate_junit
     from assay.report.gate_markdown import gate_markdown
 
     if options["repetitions"] is not None and not options["is_rerun"]:
         raise click.UsageError("--repetitions belongs to --rerun-baseline; without it nothing is run.")
+    tolerances = tolerances_of(widths)
+    asked = (widths, options["metrics"], options["max_lost"] is not None, options["is_rerun"])
     with session.store() as store:
-        found = _judged(session, store, ref, baseline, tolerances_of(widths), options)
+        found = gate_with_requirements(
+            store,
+            ref,
+            baseline,
+            options["required"],
+            lambda name: _judged(session, store, ref, name, tolerances, options),
+            needs_baseline=any(asked),
+        )
     for path, write in ((junit, gate_junit), (markdown, gate_markdown)):
         if path is not None:
             _write(path, write(found))
@@ -146,6 +162,9 @@ def _print(session: Session, found: Gate) -> None:
     from assay.report.gate import print_gate
 
     print_gate(found, session.console())
+    if not found.has_baseline:
+        session.next(f"assay show {found.b.run.id}")
+        return
     compare = f"assay compare {found.a.run.id} {found.b.run.id}"
     if found.rerun is not None:
         judged = found.rerun.judged
@@ -160,9 +179,11 @@ def _print(session: Session, found: Gate) -> None:
 
 
 def _guilty(found: Gate) -> list[str]:
-    """The agent of the first trial that got worse, or lost cases."""
+    """The agent of the first trial that got worse, lost cases or does not meet a requirement."""
     from assay.model import Verdict
 
     lost = (flips.trial for flips in found.flips if flips.lost)
-    worse = {*found.broken, *found.unscored, *(one.trial_b for one in found.judged(Verdict.WORSE)), *lost}
+    unmet = (one.trial for one in found.unmet)
+    judged = (one.trial_b for one in found.judged(Verdict.WORSE))
+    worse = {*found.broken, *found.unscored, *judged, *lost, *unmet}
     return [trial.stored.trial.agent.name for trial in found.b.trials if trial.name in worse][:1]

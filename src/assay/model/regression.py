@@ -8,6 +8,7 @@ from enum import StrEnum
 from assay.model.estimate import Comparison, Verdict
 from assay.model.metric import Metric, is_score
 from assay.model.report import Doubt, Report
+from assay.model.requirement import CheckedRequirement
 from assay.model.showdown import Flips
 
 
@@ -244,6 +245,17 @@ class Gate:
     """It fails when more cases than this are lost; None: however many are."""
     rerun: Rerun | None = None
     """Set where both sides were run again; then `a` and `b` are the two halves of that run."""
+    requirements: tuple[CheckedRequirement, ...] = ()
+    """What the suite and the caller require of every trial of B."""
+
+    @property
+    def has_baseline(self) -> bool:
+        """False for a gate by requirements alone; then A is B."""
+        return bool(self.baseline)
+
+    @property
+    def unmet(self) -> tuple[CheckedRequirement, ...]:
+        return tuple(one for one in self.requirements if not one.is_met)
 
     @property
     def lost(self) -> int:
@@ -275,4 +287,5 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        return not (self.broken or self.unscored or self.judged(Verdict.WORSE) or self.has_lost_too_many)
+        worse = self.broken or self.unscored or self.judged(Verdict.WORSE)
+        return not (worse or self.has_lost_too_many or self.unmet)

@@ -139,6 +139,8 @@ class Suite:
     title: str = ""
     """A longer name, for people."""
     created_at: str = ""
+    require: tuple[str, ...] = ()
+    """Requirements that `assay gate` checks, as they are written; no part of the hash, for they change no result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from assay.model import Verdict
 
 if TYPE_CHECKING:
     from assay.model.regression import Gate
+    from assay.model.requirement import CheckedRequirement
     from assay.model.showdown import Course, Flips, Showdown
     from assay.pipeline.comparing import Compared
 
@@ -115,13 +116,33 @@ def flips_document(flips: Flips) -> dict[str, Any]:
     }
 
 
-def gate_document(found: Gate) -> dict[str, Any]:
+def _requirement(one: CheckedRequirement) -> dict[str, Any]:
     return {
-        **metrics_document(found),
+        "requirement": str(one.requirement),
+        "trial": one.trial,
+        "name": one.requirement.name,
+        "sign": one.requirement.sign,
+        "limit": one.requirement.limit,
+        "value": one.value,
+        "interval": None if one.low is None else [one.low, one.high],
+        "unit": one.unit,
+        "met": one.is_met,
+        "interval_includes_limit": one.is_close,
+        "note": one.note,
+    }
+
+
+def gate_document(found: Gate) -> dict[str, Any]:
+    """Without a baseline there is no side A."""
+    sides = metrics_document(found)
+    if not found.has_baseline:
+        sides |= {"a": None, "runs": {**sides["runs"], "a": []}}
+    return {
+        **sides,
         "schema": "assay.gate/1",
         "passed": found.passed,
-        "baseline": found.baseline,
-        "baseline_run_id": found.a.run.id,
+        "baseline": found.baseline or None,
+        "baseline_run_id": found.a.run.id if found.has_baseline else None,
         "run_id": found.b.run.id,
         "counts": {verdict.value: len(found.judged(verdict)) for verdict in Verdict},
         "broken": list(found.broken),
@@ -129,6 +150,7 @@ def gate_document(found: Gate) -> dict[str, Any]:
         "flips": [flips_document(flips) for flips in found.flips],
         "lost": found.lost,
         "max_lost": found.max_lost,
+        "requirements": [_requirement(one) for one in found.requirements],
         "unjudged": list(found.unjudged),
         "rerun": None
         if found.rerun is None

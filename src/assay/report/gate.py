@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.model import Comparison, Verdict
 from assay.model.regression import Gate
+from assay.model.requirement import CheckedRequirement
 from assay.model.showdown import Flips
 from assay.report.change import change_text, sides_name
 from assay.report.figures import NOTHING
@@ -37,6 +38,11 @@ def print_gate(gate: Gate, console: Console) -> None:
     )
     console.print(literal(sides_text(gate), "dim"))
     console.print()
+    for requirement in gate.requirements:
+        is_met = requirement.is_met
+        console.print(
+            bullet("✓" if is_met else "✗", requirement_text(requirement), "green" if is_met else "red")
+        )
     for name in gate.broken:
         console.print(bullet("✗", broken_text(name), "red"))
     for name in gate.unscored:
@@ -72,10 +78,30 @@ def _verdict(gate: Gate) -> str:
         parts += [f"{len(gate.broken)} no longer work{'s' * (len(gate.broken) == 1)}"] if gate.broken else []
         parts += [f"scoring failed in {counted(len(gate.unscored), 'trial')}"] if gate.unscored else []
         parts += [f"at most {gate.max_lost} may be lost"] if gate.has_lost_too_many else []
+        parts += [f"{len(gate.unmet)} of {_requirements(gate)} not met"] if gate.unmet else []
         return f"Gate failed: {', '.join(parts)}"
+    met = f"{_requirements(gate)} met" if gate.requirements else ""
+    if not gate.has_baseline:
+        return f"Gate passed: {met}"
+    also = f", {met}" if met else ""
     if unsure:
-        return f"Gate passed: nothing is proved to be worse; {unsure} of {_comparisons(gate)} unsure"
-    return f"Gate passed: none of {_comparisons(gate)} got worse"
+        return f"Gate passed: nothing is proved to be worse; {unsure} of {_comparisons(gate)} unsure{also}"
+    return f"Gate passed: none of {_comparisons(gate)} got worse{also}"
+
+
+def _requirements(gate: Gate) -> str:
+    return counted(len(gate.requirements), "requirement")
+
+
+def requirement_text(one: CheckedRequirement) -> str:
+    """The value, the limit, and whether that holds."""
+    value = "unknown" if one.value is None else show(one.value, one.unit)
+    if one.low is not None and one.high is not None:
+        value += f" [{show(one.low, one.unit)}, {show(one.high, one.unit)}]"
+    notes = [one.note, "the interval includes the limit" if one.is_close else ""]
+    note = "; ".join(part for part in notes if part)
+    met = "met" if one.is_met else "not met"
+    return f"{one.trial}: {one.requirement} is {met}: {value}{f' ({note})' if note else ''}"
 
 
 def case_lines(gate: Gate) -> list[tuple[str, str]]:
@@ -126,6 +152,8 @@ def _comparisons(gate: Gate) -> str:
 
 
 def sides_text(gate: Gate) -> str:
+    if not gate.has_baseline:
+        return f"{gate.b.run.name} · run {gate.b.run.id}, without a baseline"
     if gate.rerun is not None:
         commits = sorted({commit[:10] for commit in gate.rerun.commits.values()})
         code = f", code of commit {' and '.join(commits)} checked out" if commits else ""

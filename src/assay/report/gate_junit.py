@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 
 from assay.model import Comparison, Verdict
 from assay.model.regression import Gate
+from assay.model.requirement import CheckedRequirement
 from assay.report.change import change_text, sides_name, tolerance_text
-from assay.report.gate import broken_text, case_lines, headline, unscored_text
+from assay.report.gate import broken_text, case_lines, headline, requirement_text, unscored_text
 from assay.units import counted, show
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -18,6 +19,7 @@ def gate_junit(gate: Gate) -> str:
     cases = [
         *(_failure(name, "executions", broken_text(name), "broken") for name in gate.broken),
         *(_failure(name, "scoring", unscored_text(name), "unscored") for name in gate.unscored),
+        *(_requirement(one) for one in gate.requirements),
         *_lost_cases(gate),
         *(_case(one) for one in gate.verdicts),
     ]
@@ -27,8 +29,10 @@ def gate_junit(gate: Gate) -> str:
         "skipped": sum(case.find("skipped") is not None for case in cases),
         "errors": 0,
     }
-    suite = _element("testsuite", "", name=f"gate {gate.baseline}", **_texts(counts))
-    facts = {"run_id": gate.b.run.id, "baseline_run_id": gate.a.run.id, "verdict": headline(gate)}
+    suite = _element("testsuite", "", name=f"gate {gate.baseline}".strip(), **_texts(counts))
+    facts = {"run_id": gate.b.run.id, "verdict": headline(gate)}
+    if gate.has_baseline:
+        facts["baseline_run_id"] = gate.a.run.id
     facts |= {f"warning.{n}": str(doubt) for n, doubt in enumerate(gate.doubts, 1)}
     properties = _element("properties", "")
     properties.extend(_element("property", "", name=name, value=value) for name, value in facts.items())
@@ -47,6 +51,14 @@ def _texts(counts: dict[str, int]) -> dict[str, str]:
 def _failure(trial: str, name: str, message: str, kind: str) -> ElementTree.Element:
     case = _element("testcase", "", classname=trial, name=name, time="0")
     case.append(_element("failure", "", message=message, type=kind))
+    return case
+
+
+def _requirement(one: CheckedRequirement) -> ElementTree.Element:
+    case = _element("testcase", "", classname=one.trial, name=f"require {one.requirement}", time="0")
+    if not one.is_met:
+        case.append(_element("failure", "", message=requirement_text(one), type="requirement"))
+    case.append(_element("system-out", requirement_text(one)))
     return case
 
 

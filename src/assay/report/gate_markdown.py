@@ -14,6 +14,7 @@ from assay.report.gate import (
     case_lines,
     headline,
     open_questions,
+    requirement_text,
     rest_text,
     sides_text,
     unscored_text,
@@ -32,6 +33,9 @@ def gate_markdown(gate: Gate) -> str:
     parts = [
         f"## {'✅' if gate.passed else '❌'} {text(headline(gate))}",
         text(sides_text(gate)),
+        "\n".join(
+            f"- {'✅' if one.is_met else '❌'} {text(requirement_text(one))}" for one in gate.requirements
+        ),
         "\n".join(f"- ❌ {text(broken_text(name))}" for name in gate.broken),
         "\n".join(f"- ❌ {text(unscored_text(name))}" for name in gate.unscored),
         "\n".join(f"- {'❌' if sign == '✗' else '🎉'} {text(line)}" for sign, line in case_lines(gate)),
@@ -93,11 +97,19 @@ def _recipe(gate: Gate) -> str:
     lines = [
         *([f"git checkout {commit}"] if commit else []),
         _run_command(run),
-        f"assay gate last --baseline {shlex.quote(gate.baseline)}",
+        _gate_command(gate),
     ]
     note = "p values are corrected over all comparisons (Holm); a change counts only beyond its tolerance."
     told = [text(environment_line(run.environment)), text(rest_text(gate)), text(note)]
     return "\n\n".join([fenced("\n".join(lines)), *filter(None, told)])
+
+
+def _gate_command(gate: Gate) -> str:
+    words = ["assay", "gate", "last"]
+    words += ["--baseline", gate.baseline] if gate.has_baseline else []
+    words += ["--max-lost", str(gate.max_lost)] if gate.max_lost is not None else []
+    limits = ",".join(dict.fromkeys(str(one.requirement) for one in gate.requirements))
+    return shlex.join([*words, *(["--require", limits] if limits else [])])
 
 
 def _run_command(run: Run) -> str:

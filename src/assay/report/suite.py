@@ -45,6 +45,7 @@ def suite_document(suite: Suite, now: datetime | None = None) -> dict[str, Any]:
         "created_at": suite.created_at or None,
         "schedule": suite.schedule,
         "next_due": due.isoformat() if due else None,
+        "require": list(suite.require),
         "baseline_scores": [
             {"agent_id": agent, "scores": dict(scores)} for agent, scores in suite.baseline_scores.items()
         ],
@@ -102,6 +103,7 @@ def facts(suite: Suite, now: datetime | None = None) -> list[tuple[str, str]]:
         ("Category", suite.category),
         ("Description", suite.description),
         ("Created", suite.created_at),
+        ("Requires", ", ".join(suite.require)),
         ("Schedule", f"{suite.schedule} (next: {when(due)})" if due else suite.schedule or ""),
         *(
             (f"Baseline {agent}", ", ".join(f"{name} {value:g}" for name, value in scores.items()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -30,6 +30,7 @@ from assay.spec.cron import Schedule
 from assay.spec.document import Document, Place, read_document
 from assay.spec.files import rooted
 from assay.spec.load import validated
+from assay.spec.requirements import parse_requirements, unknown_benchmark, unknown_name
 from assay.spec.schema import (
     Command,
     Count,
@@ -286,6 +287,12 @@ class SuiteFile(Section):
         "Assay starts no run by itself.",
         examples=["0 3 * * 1"],
     )
+    require: Names = Field(
+        default_factory=list,
+        description="Requirements that `assay gate` checks for every trial, with or without a baseline: "
+        "NAME>=NUMBER, also with <=, > or <, and with BENCHMARK: before it for one benchmark.",
+        examples=[["accuracy>=0.9", "p95_seconds<2"]],
+    )
     created_at: str | None = Field(
         None, description="Date of the suite, for readers.", examples=["2026-01-31"]
     )
@@ -422,6 +429,7 @@ def suite_of(document: Document, folder: Path) -> ReadSuite:
     }
     mistakes += _duplicates(found, document)
     mistakes += _baseline_mistakes(file, found.values(), document)
+    mistakes += _requirement_mistakes(file, list(found.values()), document)
     suite = Suite(
         name=file.suite,
         version=file.version,
@@ -432,6 +440,7 @@ def suite_of(document: Document, folder: Path) -> ReadSuite:
         created_at=file.created_at or "",
         baseline_scores={known.agent_id: known.scores for known in file.baseline_scores},
         schedule=file.schedule,
+        require=tuple(file.require),
         hash=_hash([benchmark.hash for benchmark in found.values()]),
     )
     return ReadSuite(suite, file, document, folder, tuple(found), tuple(mistakes))
@@ -487,6 +496,27 @@ def _baseline_mistakes(
             if name not in ids:
                 problem = f"There is no benchmark '{name}' in this suite ({', '.join(ids)})."
                 yield document.mistake((*place, "scores", name), problem, did_you_mean(name, ids))
+
+
+def _requirement_mistakes(
+    file: SuiteFile, benchmarks: Sequence[Benchmark], document: Document
+) -> Iterator[Mistake]:
+    """Metrics that only this suite knows are those of its experiments and of `metrics_measured`."""
+    metrics = {name for benchmark in benchmarks for name in benchmark.metrics_measured}
+    has_code = any(not benchmark.asks_agents for benchmark in benchmarks)
+    is_list = isinstance(document.value.get("require"), list)
+    for index, text in enumerate(file.require):
+        place: Place = ("require", index) if is_list else ("require",)
+        try:
+            requirements = parse_requirements(text)
+        except ValueError as error:
+            yield document.mistake(place, str(error))
+            continue
+        for one in requirements:
+            if not has_code and (problem := unknown_name(one.name, metrics)):
+                yield document.mistake(place, problem)
+        if problem := unknown_benchmark(requirements, [benchmark.id for benchmark in benchmarks]):
+            yield document.mistake(place, problem)
 
 
 def _duplicates(found: dict[Place, Benchmark], document: Document) -> Iterator[Mistake]:

@@ -40,11 +40,22 @@ def agent_use_from(written: Mapping[str, Any]) -> AgentUse:
 
 
 def suite_to_plain(suite: Suite) -> Plain:
-    return {**_shallow(suite), "benchmarks": [_benchmark_to_plain(one) for one in suite.benchmarks]}
+    fields = _shallow(suite)
+    # Left out where there is none, so that suites stored before there were any keep their digest.
+    require = fields.pop("require")
+    return {
+        **fields,
+        **({"require": list(require)} if require else {}),
+        "benchmarks": [_benchmark_to_plain(one) for one in suite.benchmarks],
+    }
 
 
 def suite_from(written: Mapping[str, Any]) -> Suite:
-    return Suite(**{**written, "benchmarks": tuple(map(_benchmark_from, written["benchmarks"]))})
+    rebuilt = {
+        "benchmarks": tuple(map(_benchmark_from, written["benchmarks"])),
+        "require": tuple(written.get("require", ())),
+    }
+    return Suite(**{**written, **rebuilt})
 
 
 def iterations_from(written: Mapping[str, Any]) -> Iterations:

@@ -1,0 +1,79 @@
+"""Requirements of a gate: those of the suite and those that were asked for, with or without a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from assay.analysis.requirements import check_requirements
+from assay.errors import AssayError, LookupFailed
+from assay.model import Report
+from assay.model.regression import Gate
+from assay.model.requirement import Requirement
+from assay.pipeline.comparing import side
+from assay.spec.requirements import (
+    parse_requirements,
+    split_name,
+    unknown_benchmark,
+    unknown_name,
+)
+from assay.store.store import Store
+
+DEFAULT_BASELINE = "main"
+
+
+def gate_with_requirements(
+    store: Store,
+    ref: str,
+    baseline: str | None,
+    written: str | Sequence[str],
+    compare: Callable[[str], Gate],
+    *,
+    needs_baseline: bool = False,
+) -> Gate:
+    """`compare` judges the run against the baseline of that name; what is required is checked as well.
+
+    Without a name it is `main`; where there is none of that suite, requirements alone are a gate, unless the caller
+    `needs_baseline` for what else was asked for.
+    """
+    if baseline is None and not needs_baseline and not _has_baseline(store, ref):
+        report = side(store, ref)
+        if requirements := _all_of(report, written):
+            return _with(Gate(baseline="", a=report, b=report, comparisons=()), requirements)
+    found = compare(baseline or DEFAULT_BASELINE)
+    return _with(found, _all_of(found.b, written))
+
+
+def _with(gate: Gate, requirements: Sequence[Requirement]) -> Gate:
+    return replace(gate, requirements=check_requirements(requirements, gate.b.trials))
+
+
+def _has_baseline(store: Store, ref: str) -> bool:
+    """Whether there is a default baseline, and not of another suite."""
+    known = store.baselines().get(DEFAULT_BASELINE)
+    if known is None:
+        return False
+    runs = side(store, ref).run if ref.endswith(".json") else store.run(ref), store.run(known)
+    return len({run.suite.name for run in runs if run.suite}) < 2
+
+
+def _all_of(report: Report, written: str | Sequence[str]) -> list[Requirement]:
+    own = report.suite.require if report.suite is not None else ()
+    try:
+        asked = parse_requirements(written)
+    except ValueError as error:
+        raise AssayError(f"--require: {error}") from None
+    _refuse_unknown(asked, report)
+    return list(dict.fromkeys((*parse_requirements(own), *asked)))
+
+
+def _refuse_unknown(asked: Sequence[Requirement], report: Report) -> None:
+    benchmarks = {trial.stored.trial.benchmark for trial in report.trials}
+    metrics = {estimate.metric.name for trial in report.trials for estimate in trial.estimates}
+    for one in asked:
+        if {one.name, split_name(one.name)[1]} & metrics:
+            continue
+        if problem := unknown_name(one.name, metrics):
+            raise LookupFailed(f"--require: {problem}")
+    if problem := unknown_benchmark(asked, benchmarks):
+        raise LookupFailed(f"--require: {problem}")

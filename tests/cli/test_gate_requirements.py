@@ -1,0 +1,173 @@
+"""`assay gate --require` and `require:` in suites: limits that a run keeps or not, with or without a baseline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from tests.command import AssayInline
+from tests.past import Past, suite_of
+from tests.suites.project import numbers, suite
+
+import assay
+from assay.spec.requirements import parse_requirements
+from assay.store.store import Store
+
+
+@pytest.fixture
+def past(assay_inline: AssayInline) -> Iterator[Past]:
+    with Store.open(f"sqlite:///{assay_inline.folder}/.assay/assay.db") as store:
+        yield Past(store, repetitions=3)
+
+
+def requirements(assay_inline: AssayInline, *texts: str) -> list[Any]:
+    """By the JSON of a gate that may fail."""
+    options = [word for text in texts for word in ("--require", text)]
+    found: list[Any] = json.loads(assay_inline("gate", *options, "--json").out)["requirements"]
+    return found
+
+
+def test_a_run_is_checked_without_a_baseline(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1", wrong=6)
+    assert assay_inline("gate", "--require", "accuracy>=0.7,p95_seconds<10").code == 0
+    done = assay_inline("gate", "--require", "accuracy>=0.9", "--require", "median_seconds<1s")
+    assert done.code == 1
+    assert "2 of 2 requirements not met" in " ".join(done.out.split())
+
+
+def test_every_output_shows_value_limit_and_result(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1", wrong=6)
+    written = ("--markdown", "m.md", "--junit", "j.xml")
+    assert assay_inline("gate", "--require", "accuracy>=0.95,completion>=99%", *written).code == 1
+    comment = (assay_inline.folder / "m.md").read_text()
+    assert "0.95 is not met: 0.8" in comment
+    assert "0.99 is met: 1" in comment
+    cases = ElementTree.parse(assay_inline.folder / "j.xml").findall(".//testcase")
+    failed = {case.get("name"): case.find("failure") is not None for case in cases}
+    assert failed == {"require accuracy>=0.95": True, "require completion>=0.99": False}
+    accuracy, completion = requirements(assay_inline, "accuracy>=0.95,completion>=99%")
+    assert (accuracy["value"], accuracy["limit"], accuracy["met"]) == (pytest.approx(0.8), 0.95, False)
+    assert accuracy["interval"][0] < 0.8 < accuracy["interval"][1]
+    assert (completion["value"], completion["met"]) == (1.0, True)
+
+
+def test_an_interval_that_includes_the_limit_is_noted(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1", wrong=6)
+    close, clear = requirements(assay_inline, "accuracy>=0.78", "accuracy>=0.2")
+    assert (close["met"], close["interval_includes_limit"]) == (True, True)
+    assert (clear["met"], clear["interval_includes_limit"]) == (True, False)
+
+
+def test_what_is_unknown_is_not_met_and_says_why(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1")
+    (cost,) = requirements(assay_inline, "cost_per_solved<0.01")
+    assert (cost["value"], cost["met"]) == (None, False)
+    assert cost["note"]
+    (ttft,) = requirements(assay_inline, "p95_ttft<1")
+    assert (ttft["met"], ttft["value"]) == (False, None)
+    past.run("1", usd=0.004)
+    (cost,) = requirements(assay_inline, "cost_per_solved<0.01")
+    assert (cost["value"], cost["met"]) == (pytest.approx(0.004), True)
+
+
+def test_a_requirement_may_be_about_one_benchmark(assay_inline: AssayInline, past: Past) -> None:
+    past.suite = suite_of("refunds", "orders")
+    past.run("1", wrong={"orders": 10})
+    assert assay_inline("gate", "--require", "refunds:accuracy>=0.9").code == 0
+    assert assay_inline("gate", "--require", "orders:accuracy>=0.9").code == 1
+    assert len(requirements(assay_inline, "accuracy>=0.9")) == 2
+    unknown = assay_inline("gate", "--require", "order:accuracy>=0.9")
+    assert (unknown.code, "Did you mean 'orders'?" in unknown.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("acuracy>=0.9", "'accuracy'"), ("p95_secnds<2", "'p95_seconds'"), ("accuracy", "number")],
+)
+def test_a_mistake_on_the_command_line_is_told_with_the_nearest_name(
+    assay_inline: AssayInline, past: Past, text: str, told: str
+) -> None:
+    past.run("1")
+    done = assay_inline("gate", "--require", text)
+    assert done.code == 2
+    assert told in done.err
+
+
+def test_requirements_come_on_top_of_the_comparison_with_a_baseline(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.store.set_baseline("main", past.run("1").id)
+    past.run("2", wrong=5)
+    done = assay_inline("gate", "--require", "accuracy>=0.1")
+    assert done.code == 1
+    assert "got worse" in done.out
+    past.run("3")
+    assert assay_inline("gate", "--metric", "score", "--require", "accuracy>=0.99").code == 0
+    assert assay_inline("gate", "--metric", "score", "--require", "median_seconds<0.1").code == 1
+
+
+def test_the_suite_itself_may_require_and_the_command_adds_to_it(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.suite = replace(past.suite, require=("accuracy>=0.9",))
+    past.run("1", wrong=6)
+    done = assay_inline("gate", "--json")
+    assert done.code == 1
+    both = requirements(assay_inline, "completion>=0.5")
+    assert [(one["requirement"], one["met"]) for one in both] == [
+        ("accuracy>=0.9", False),
+        ("completion>=0.5", True),
+    ]
+
+
+def test_require_does_not_change_what_a_suite_asks(assay_inline: AssayInline, past: Past) -> None:
+    """The definition is the same, so a run with new requirements is still held against the baseline."""
+    past.store.set_baseline("main", past.run("1").id)
+    past.suite = replace(past.suite, require=("accuracy>=0.5",))
+    past.run("2")
+    assert assay_inline("gate", "--metric", "score").code == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        (["accuracy>=0.9", "p95_secnds<2"], "require.1"),
+        ("accuracy=0.9", "require"),
+        (["x:accuracy>1"], "require.0"),
+    ],
+)
+def test_a_suite_file_with_a_wrong_requirement_is_refused_with_line_and_key(
+    assay_inline: AssayInline, written: Any, key: str
+) -> None:
+    (assay_inline.folder / "suite.yaml").write_text(suite(numbers(3), require=written))
+    done = assay_inline("suite", "check", "suite.yaml")
+    assert done.code == 2
+    assert f"suite.yaml:1: {key}: " in done.out + done.err
+
+
+def test_python_takes_them_too(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1", wrong=6)
+    url = f"sqlite:///{assay_inline.folder}/.assay/assay.db"
+    assert assay.gate(require="accuracy>=0.7", db=url).passed
+    found = assay.gate(require=["accuracy>=0.7", "accuracy>=0.9"], db=url)
+    assert not found.passed
+    assert [one["met"] for one in found["requirements"]] == [True, False]
+
+
+def test_without_a_baseline_and_requirements_the_missing_baseline_is_told(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("1")
+    assert assay_inline("gate").code == 2
+    assert assay_inline("gate", "--require", "accuracy>=0.1", "--max-lost", "0").code == 2
+
+
+def test_limits_are_read_with_their_units() -> None:
+    limits = [
+        one.limit for one in parse_requirements("a>=90%, seconds<200ms, b:usd<=1e-3 , max_seconds < 2 s")
+    ]
+    assert limits == pytest.approx([0.9, 0.2, 0.001, 2.0])
