@@ -301,3 +301,39 @@ def test_a_burst_at_the_beginning_is_no_change() -> None:
     values[:5] = [value * 1.05 for value in values[:5]]
 
     assert indexes(values) == []
+
+
+@pytest.mark.parametrize("shift", [0, 60, 120])
+def test_steps_of_a_long_history_are_found_once_wherever_blocks_meet(shift: int) -> None:
+    places = [640 + shift, 896 + shift, 1664 + shift, 3000 + shift, 4990 + shift]
+    level = sum(0.1 * (-1) ** i * (np.arange(6000) >= place) for i, place in enumerate(places))
+    shares: list[float] = []
+
+    found = detect((100 * np.exp(noise(6000) + level)).tolist(), shares.append)
+
+    assert [point.index for point in found.change_points] == pytest.approx(places, abs=3)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_a_long_history_without_change_has_none() -> None:
+    assert indexes((100 * np.exp(noise(20_000))).tolist()) == []
+
+
+def test_a_long_constant_has_no_change() -> None:
+    assert indexes([3.0] * 10_000) == []
+
+
+def test_points_appended_to_a_long_history_do_not_move_settled_changes() -> None:
+    level = 0.1 * (np.arange(7000) >= 900) - 0.1 * (np.arange(7000) >= 4200)
+    values = (100 * np.exp(noise(7000) + level)).tolist()
+
+    assert {tuple(indexes(values[:n])) for n in (5000, 5001, 5700, 6400, 7000)} == {(900, 4200)}
+
+
+def test_a_drift_over_a_long_history_is_a_drift() -> None:
+    found = detect((100 * np.exp(noise(10_000) + np.linspace(0, math.log(1.3), 10_000))).tolist())
+
+    assert found.change_points == ()
+    assert found.drift is not None
+    assert found.drift.change == pytest.approx(0.3, abs=0.02)

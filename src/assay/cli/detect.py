@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from assay.stats.changepoint import ChangePoint, Drift, History
 
 _STDIN = "-"
+_PATIENCE = 1.0
 _REMEDY = "Leave out points that were not measured."
 
 
@@ -36,7 +39,8 @@ def detect(session: Session, file: str, lines: bool) -> int:
     if lines:
         return _detect_lines(file)
     values = read_series(_text(file))
-    found = changepoint.detect(values)
+    with _show_progress(session) as report:
+        found = changepoint.detect(values, report)
     if session.is_json:
         session.emit(document(found))
         return 0
@@ -45,6 +49,26 @@ def detect(session: Session, file: str, lines: bool) -> int:
     print_history(values, found, session.console())
     session.next(f"assay detect {file} --json", "assay regressions AGENT")
     return 0
+
+
+@contextlib.contextmanager
+def _show_progress(session: Session) -> Iterator[Callable[[float], None]]:
+    """A bar on a terminal, once the search has taken a second."""
+    if session.is_quiet or not sys.stderr.isatty():
+        yield lambda share: None
+        return
+    from rich.progress import Progress
+
+    started = time.monotonic()
+    with Progress(console=session.error_console(), transient=True) as bar:
+
+        def report(share: float) -> None:
+            if time.monotonic() - started > _PATIENCE and not bar.tasks:
+                bar.add_task("Searching for changes", total=1.0)
+            for task in bar.task_ids:
+                bar.update(task, completed=share)
+
+        yield report
 
 
 def _detect_lines(file: str) -> int:

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from assay.stats.change.cuts import Cut, Sieve, propose, refined
+from assay.stats.change.cuts import Cut, Progress, Sieve, ignore_progress, propose, refined
 from assay.stats.change.evidence import selected_p
 from assay.stats.change.kernel import SHORTEST
 from assay.stats.change.ramp import Ramp, find_ramp
@@ -79,7 +79,7 @@ class History:
         return f"Steps and drifts can be found from {FEWEST_FOR_STEPS} points on."
 
 
-def detect(values: Sequence[float]) -> History:
+def detect(values: Sequence[float], report: Progress = ignore_progress) -> History:
     """Change points and slow drift of a history; raises ValueError at the first value that is not a finite number.
 
     >>> found = detect([10.0, 10.2, 9.9, 10.1, 10.0, 9.8, 10.1, 9.9, 10.0, 10.1] + [12.0, 12.1, 11.9, 12.2, 12.0] * 2)
@@ -92,7 +92,7 @@ def detect(values: Sequence[float]) -> History:
     scaled = comparable_scale(series)
     (points,) = scaled.samples
     is_log = scaled.scale is Scale.RATIO
-    cuts = Sieve(points, refined(points, propose(points)), is_log=is_log).sift()
+    cuts = Sieve(points, refined(points, propose(points, report)), is_log=is_log).sift()
     ramp = find_ramp(points, [cut.place for cut in cuts], is_log=is_log)
     steps = [cut for cut in cuts if ramp is None or cut.place not in ramp.replaces]
     return History(_change_points(series, steps), _drift(ramp, scaled), series.size)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -32,6 +34,11 @@ _EXCURSION_DEMAND = 1.3
 _LOOSE_DEMAND = 1.5
 """A shift that comes back, and one that the kernel finds only while cuts are cheap, need more."""
 _LASTING_SHARE = 0.5
+LONGEST_WHOLE = 4096
+"""Points of the longest series that is partitioned as a whole."""
+_BLOCK = 1024
+_MARGIN = 128
+_APART = 7
 _NARROWER = 0.8
 _SHARPEST = 100.0
 _REACH = 5
@@ -39,6 +46,14 @@ _FEW_POINTS = 8
 _KNOWN_POINTS = 20
 _FAR_DISTANCE = 12.0
 """Asked of a change so near to an end that only four points speak for it: about six sigma."""
+
+
+Progress = Callable[[float], None]
+"""Called now and then with the share of the work that is done."""
+
+
+def ignore_progress(share: float) -> None:
+    """For callers that do not wait long enough to show anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +73,41 @@ class Cut:
     """The smaller of what the ranks and the gain in likelihood say."""
 
 
-def propose(series: Array) -> Proposal:
+def propose(series: Array, report: Progress = ignore_progress) -> Proposal:
+    """A long series is cut block by block, so that the time grows with its length and not with the square of it."""
     price = PENALTY * math.log(max(2, series.size))
-    partition = _sharpened(series, price)
+    if series.size <= LONGEST_WHOLE:
+        return _propose(series, _sharpened(series, price), price)
+    return _propose_by_blocks(series, price, report)
+
+
+def _propose_by_blocks(series: Array, price: float, report: Progress) -> Proposal:
+    """Each block answers for its middle only. What lies beyond its ends matters little for a cut that far inside: a shift
+    that 60 points a side do not show is not reported anyway."""
+    cuts: list[int] = []
+    firm: set[int] = set()
+    starts = range(0, series.size - 2 * _MARGIN, _BLOCK - 2 * _MARGIN)
+    for number, start in enumerate(starts):
+        block = series[start : start + _BLOCK]
+        found = _propose(block, Partition(block, _noise_width(block)), price)
+        low = 0 if start == 0 else start + _MARGIN - _REACH
+        high = series.size if start == starts[-1] else start + _BLOCK - _MARGIN + _REACH
+        kept = [start + cut for cut in found.cuts if low <= start + cut < high]
+        # Two blocks see a cut at their border; it counts once.
+        kept = [cut for cut in kept if not cuts or cut - cuts[-1] >= SHORTEST]
+        cuts += kept
+        firm |= {cut for cut in kept if cut - start in found.firm}
+        report((number + 1) / len(starts))
+    return Proposal(tuple(cuts), frozenset(firm), inflation(likeness(residuals(series, cuts))))
+
+
+def _noise_width(block: Array) -> float:
+    """The bandwidth of the noise without steps, from points a few places apart, which few steps come between."""
+    width = float(np.median(np.abs(block[_APART:] - block[:-_APART])))
+    return width if width > 0 else bandwidth(block)
+
+
+def _propose(series: Array, partition: Partition, price: float) -> Proposal:
     cuts = partition.cuts(price)
     alike = likeness(residuals(series, cuts))
     if not cuts or alike <= LIKE:
@@ -109,15 +156,29 @@ class Sieve:
         self._seen: dict[tuple[int, int, int], Evidence] = {}
 
     def sift(self) -> list[Cut]:
-        places = list(self._proposal.cuts)
-        while True:
-            edges = [0, *places, self._series.size]
-            found = [self._evidence(*edges[i : i + 3]) for i in range(len(places))]
-            weights = [self._weight(place, one) for place, one in zip(places, found, strict=True)]
-            fallen = [i for i, weight in enumerate(weights) if weight == 0]
-            if not fallen:
-                return [Cut(*kept) for kept in zip(places, found, weights, strict=True)]
-            del places[min(fallen, key=lambda i: abs(found[i].z))]
+        places = [0, *self._proposal.cuts, self._series.size]
+        before, after = list(range(-1, len(places) - 1)), list(range(1, len(places) + 1))
+        judged: dict[int, Cut] = {}
+        fallen: list[tuple[float, int]] = []
+
+        def judge(i: int) -> None:
+            found = self._evidence(places[before[i]], places[i], places[after[i]])
+            judged[i] = Cut(places[i], found, self._weight(places[i], found))
+            if judged[i].z == 0:
+                heapq.heappush(fallen, (abs(found.z), i))
+
+        for i in range(1, len(places) - 1):
+            judge(i)
+        while fallen:
+            z, i = heapq.heappop(fallen)
+            if i not in judged or judged[i].z > 0 or abs(judged[i].evidence.z) != z:
+                continue
+            del judged[i]
+            before[after[i]], after[before[i]] = before[i], after[i]
+            for neighbour in (before[i], after[i]):
+                if neighbour in judged:
+                    judge(neighbour)
+        return [judged[i] for i in sorted(judged)]
 
     def _evidence(self, start: int, cut: int, stop: int) -> Evidence:
         key = max(start, cut - WINDOW), cut, min(stop, cut + WINDOW)

@@ -25,6 +25,7 @@ _LARGEST_P = 1e-4
 _LARGEST_P_WITHIN = 0.5
 _ROUNDS = 8
 _MOST_STEPS = 12
+_MOST_STAIRCASES = 128
 _BLOCKS = 256
 _PRICE = 1.25
 _CORNER_PRICE = 0.75
@@ -61,14 +62,14 @@ class _Fit:
 
 
 def find_ramp(series: Array, cuts: Sequence[int], *, is_log: bool) -> Ramp | None:
-    """The drift that gains most over the steps it replaces; without steps, that of the whole series."""
+    """The drift that replaces most steps; without steps, that of the whole series."""
     if series.size < FEWEST_FOR_DRIFT:
         return None
     if not cuts:
         return _fit_whole(series, is_log=is_log)
-    staircases = (_replace_staircase(series, list(edges)) for edges in _staircases(series, cuts))
-    ramps = [ramp for ramp in staircases if ramp is not None]
-    return max(ramps, key=lambda ramp: len(ramp.replaces), default=None)
+    longest_first = sorted(_staircases(series, cuts), key=len, reverse=True)[:_MOST_STAIRCASES]
+    ramps = (_replace_staircase(series, list(edges)) for edges in longest_first)
+    return next((ramp for ramp in ramps if ramp is not None), None)
 
 
 def _staircases(series: Array, cuts: Sequence[int]) -> Iterator[Sequence[int]]:
