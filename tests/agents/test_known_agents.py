@@ -167,6 +167,17 @@ def test_every_bad_row_of_a_table_is_reported_with_its_line(tmp_path: Path) -> N
     assert [f"line {number}:" in str(caught.value) for number in range(2, 8)] == [True] * 5 + [False]
 
 
+@pytest.mark.parametrize(
+    ("header", "said"), [("name,output", "no column 'id'"), ("id,output,output", "'output' twice")]
+)
+def test_a_table_without_ids_or_with_a_column_twice_is_refused(
+    tmp_path: Path, header: str, said: str
+) -> None:
+    (tmp_path / "answers.csv").write_text(f"{header}\n1,2,3\n")
+    with pytest.raises(BadAgent, match=f"line 1: has .*{said}"):
+        Recorded("answers.csv", folder=str(tmp_path))
+
+
 def test_every_bad_line_of_a_recording_is_told_at_once(tmp_path: Path) -> None:
     bad = ['{"id": "a", "output": 1}', "nonsense", '{"output": 1}', '{"id": "a", "output": 2, "usage": {"output_tokens": -2}}', '{"id": "b"}',
            '{"id": "c", "output": 1, "usage": 3}', '{"id": "d", "output": 1, "seconds": "long"}']  # fmt: skip

@@ -108,6 +108,14 @@ def test_in_older_runs_the_recorded_seconds_count_instead_of_those_of_looking_up
     assert [trial["metrics"].get("seconds", {}).get("median") for trial in shown] == [3.25, None]
 
 
+def test_recorded_seconds_are_not_waited_for_and_not_forecast(recordings: Recordings) -> None:
+    recordings.add("past", seconds=100.0)
+    recordings.run()
+    planned = recordings.assay("run", "s.yaml", "--dry-run", "--json").json
+    assert planned["trials"][0]["expected_basis"]["seconds"]["basis"] == "recorded"
+    assert planned["trials"][0]["expected_seconds"] == 0.0
+
+
 def test_recorded_times_are_compared_over_cases_with_a_doubt_beside_them(recordings: Recordings) -> None:
     recordings.add("fast", seconds=0.5)
     recordings.add("slow", seconds=1.0)

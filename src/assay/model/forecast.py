@@ -18,6 +18,8 @@ class Basis(StrEnum):
     """Upper bound: the limit of one execution, times the executions."""
     FREE = "free"
     """The agent costs nothing."""
+    RECORDED = "recorded"
+    """Recorded answers take no time to wait for."""
     MIXED = "mixed"
     """Of a sum: its parts have different bases."""
     UNKNOWN = "unknown"

@@ -36,9 +36,15 @@ def _forecast_trial(trial: Trial, store: Store | None) -> TrialForecast:
     return TrialForecast(
         trial.name,
         executions,
-        _of_history(seconds, executions / in_flight, run) or _seconds_by_limit(trial, executions / in_flight),
+        _NO_TIME
+        if trial.is_recorded
+        else _of_history(seconds, executions / in_flight, run)
+        or _seconds_by_limit(trial, executions / in_flight),
         _of_history(usd, executions, run) or _usd_without_history(trial, agent, executions),
     )
+
+
+_NO_TIME = Expected(0.0, Basis.RECORDED, "recorded answers are not waited for")
 
 
 def _answers_concurrently(agent: Agent) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Case, Execution, Report, Status
-from assay.model.metric import JUDGING
+from assay.model.metric import JUDGING, RECORDED_SECONDS
 from assay.model.rating import Judging
 from assay.report.cases import answers_to, expected_text, input_text, outcome_of
 from assay.report.contests import OUTCOMES, as_text, heading, judging_text, source_text, sources_in
@@ -58,7 +58,7 @@ def _headline(label: str, execution: Execution, outcome: str) -> Text:
     facts = [
         f"repetition {execution.repetition}" if execution.phase == "measured" else execution.phase.value,
         *([f"score {measured['score']:.2f}"] if "score" in measured else []),
-        *([seconds(measured["seconds"])] if "seconds" in measured else []),
+        *_time(measured),
         *([f"first token {seconds(measured['ttft'])}"] if "ttft" in measured else []),
         *([f"{count(measured['tokens'])} tokens"] if "tokens" in measured else []),
         *_cost(execution),
@@ -68,6 +68,12 @@ def _headline(label: str, execution: Execution, outcome: str) -> Text:
     return joined(
         literal(label, "bold"), literal(f"  {told}", style), literal(f"  {' · '.join(facts)}", "dim")
     )
+
+
+def _time(measured: Mapping[str, float]) -> list[str]:
+    if RECORDED_SECONDS in measured:
+        return [f"{seconds(measured[RECORDED_SECONDS])} recorded"]
+    return [seconds(measured["seconds"])] if "seconds" in measured else []
 
 
 def _cost(execution: Execution) -> list[str]:

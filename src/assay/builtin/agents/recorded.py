@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -115,18 +115,23 @@ def _csv_documents(content: bytes) -> Iterator[tuple[int, Any]]:
     """An empty cell is a key that is not there, except for an output, which may be empty."""
     try:
         rows = csv.DictReader(io.StringIO(decoded(content), newline=""), strict=True)
+        rows.fieldnames = [name.strip() for name in rows.fieldnames or ()]
+        _check_columns(rows.fieldnames)
         for row in rows:
-            if None in row or None in row.values():
-                yield (
-                    rows.line_num,
-                    InvalidAnswer(f"does not have {len(rows.fieldnames or ())} columns like the first line"),
-                )
-                continue
-            yield rows.line_num, _csv_document({name.strip(): cell for name, cell in row.items()})
+            is_whole = None not in row and None not in row.values()
+            uneven = InvalidAnswer(f"does not have {len(rows.fieldnames)} columns like the first line")
+            yield rows.line_num, _csv_document(row) if is_whole else uneven
     except InvalidAnswer as fault:
         yield 1, fault
     except csv.Error as error:
         yield rows.line_num, InvalidAnswer(f"this is not CSV: {error}")
+
+
+def _check_columns(names: Sequence[str]) -> None:
+    if repeated := {name for name in names if names.count(name) > 1}:
+        raise InvalidAnswer(f"has the column '{min(repeated)}' twice")
+    if names and "id" not in names:
+        raise InvalidAnswer("has no column 'id'")
 
 
 def _csv_document(cells: Mapping[str, str]) -> Any:
