@@ -52,6 +52,14 @@ def test_the_probe_sees_what_is_loaded(tmp_path: Path) -> None:
     assert "pydantic" in loaded(tmp_path, "schema", "spec")
 
 
+@pytest.mark.parametrize("module", ["standing", "comparing"])
+def test_leaderboards_and_comparisons_load_nothing_that_reads_specs(module: str) -> None:
+    unwanted = ("pydantic", "yaml", "assay.plan", "assay.spec", "jinja2", "alembic")
+    code = f"import sys, assay.pipeline.{module}; print([name for name in {unwanted} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_a_worker_of_code_loads_neither_heavy_packages_nor_ratings() -> None:
     unwanted = (*HEAVY, "datetime", "logging", "assay.model.rating")
     modules = "assay.execute.worker, assay.execute.attempt"

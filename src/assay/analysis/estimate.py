@@ -17,11 +17,17 @@ from assay.stats.tails import is_enough, tail_intervals
 from assay.stats.verdicts import effective_n, wilson
 
 
-def estimate(metric: Metric, series: Series, *, level: float = 0.95) -> Estimate:
-    """Median and interval are over the units of replication, the other figures over all executions."""
+def estimate(metric: Metric, series: Series, *, level: float = 0.95, is_brief: bool = False) -> Estimate:
+    """Median and interval are over the units of replication, the other figures over all executions.
+
+    A brief one has no intervals of percentiles and no doubts, which take longer than all the rest.
+    """
     seen = observed(series)
     plain = _figures(metric, seen, level)
-    return replace(plain, doubts=doubts_about(plain, seen))
+    if is_brief:
+        return plain
+    with_tails = replace(plain, tails=_tails(seen, level))
+    return replace(with_tails, doubts=doubts_about(with_tails, seen))
 
 
 def _figures(metric: Metric, seen: Observed, level: float) -> Estimate:
@@ -47,7 +53,6 @@ def _figures(metric: Metric, seen: Observed, level: float) -> Estimate:
         outliers=int(np.count_nonzero(labelled)),
         median_without_outliers=percentile(seen.only(~labelled).units, 50),
         insufficient=tuple(f"p{q}" for q in (90, 95, 99) if not is_enough(summary.n, q)),
-        tails=_tails(seen, level),
         mean_low=mean_low,
         mean_high=mean_high,
     )

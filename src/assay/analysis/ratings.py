@@ -29,7 +29,7 @@ from assay.model.rating import (
 )
 from assay.stats.means import t_quantile
 from assay.stats.order import median_interval
-from assay.stats.resample import Resample
+from assay.stats.resample import Resample, resample
 from assay.stats.verdicts import effective_n, pass_at, pass_hat, wilson, worth_of
 
 DRAWS = 2000
@@ -61,14 +61,14 @@ def rate(
 ) -> Ratings:
     """Ratings of one trial; `kept` are the stored references of its benchmark's definition, by quantity."""
     tally, outcomes = tally_of(table, rubric.pass_mark), outcomes_of(table, rubric.pass_mark)
-    resample = Resample(tally.names, DRAWS)
+    draws = resample(tuple(tally.names), DRAWS)
     reference = references_of(rubric, limits, kept)
     found = {
-        "accuracy": _accuracy(tally, resample),
-        "speed": _speed(tally, reference, resample),
-        "efficiency": _efficiency(tally, reference, resample),
-        "cost": _cost(tally, reference, resample),
-        "reliability": _reliability(tally, resample),
+        "accuracy": _accuracy(tally, draws),
+        "speed": _speed(tally, reference, draws),
+        "efficiency": _efficiency(tally, reference, draws),
+        "cost": _cost(tally, reference, draws),
+        "reliability": _reliability(tally, draws),
     }
     weights = {**WEIGHTS, **rubric.weights}
     marks = marks_of(tally, {name: one.value for name, one in reference.items()})

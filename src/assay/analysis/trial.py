@@ -6,28 +6,25 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from assay.analysis.estimate import estimate
-from assay.model import Estimate, Kind, Metric, Series, TrialReport, metric_named
+from assay.model import Estimate, Kind, Metric, TrialReport, metric_named
 
 
-def estimated(report: TrialReport, metrics: Mapping[str, Metric]) -> TrialReport:
+def estimated(report: TrialReport, metrics: Mapping[str, Metric], *, is_brief: bool = False) -> TrialReport:
     """With estimates of all its series; `metrics` tells unit and direction where a name does not."""
     series, watched = report.series, report.watched
     measured = (name for name in series if len(series[name].values))
     names = sorted(measured, key=lambda name: _place(name, report.leads, watched))
+    estimates = (
+        estimate(metrics.get(name) or metric_named(name), series[name], is_brief=is_brief) for name in names
+    )
+    # Doubts are kept to what was asked about: an instrument's figures come along, nobody decides by them.
     found = replace(
-        report, estimates=tuple(_estimated(name, series[name], metrics, watched) for name in names)
+        report,
+        estimates=tuple(replace(e, doubts=()) if e.metric.name in watched else e for e in estimates),
     )
     if found.is_recorded:
         found = replace(found, estimates=tuple(map(_mark_recorded, found.estimates)))
     return replace(found, estimates=tuple(map(_made_up, found.estimates))) if found.is_simulated else found
-
-
-def _estimated(
-    name: str, series: Series, metrics: Mapping[str, Metric], watched: Collection[str]
-) -> Estimate:
-    """Doubts are kept to what was asked about: an instrument's figures come along, nobody decides by them."""
-    found = estimate(metrics.get(name) or metric_named(name), series)
-    return replace(found, doubts=()) if name in watched else found
 
 
 def _mark_recorded(estimate: Estimate) -> Estimate:

@@ -168,7 +168,7 @@ def side(store: Store, ref: str, suite: str | None = None) -> Report:
 
 def _run_side(store: Store, ref: str, suite: str | None) -> Report:
     try:
-        return report_of(store, ref)
+        return report_of(store, ref, is_brief=True)
     except RunNotFound:
         if ref == "last" or ref.startswith("@"):
             raise

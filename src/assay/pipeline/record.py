@@ -96,7 +96,7 @@ def machine_of(trial: AgentTrial) -> str:
 
 
 def report_on(store: Store, trials: Iterable[AgentTrial]) -> Report:
-    """Trials of one or several runs as one report; `run` is the newest of them, `sources` has the run of each trial."""
+    """Trials of one or several runs as one brief report; `run` is the newest of them, `sources` has the run of each trial."""
     chosen = sorted(trials, key=lambda trial: trial.started)
     runs = {run_id: store.run(run_id) for run_id in dict.fromkeys(trial.run_id for trial in chosen)}
     suites = {run_id: store.suite_of(run_id) for run_id in runs}
@@ -107,7 +107,7 @@ def report_on(store: Store, trials: Iterable[AgentTrial]) -> Report:
     reports = []
     for trial in chosen:
         stored = next(one for one in runs[trial.run_id].trials if one.id == trial.trial_id)
-        reports.append(trial_report_of(store, stored, suites[trial.run_id]))
+        reports.append(trial_report_of(store, stored, suites[trial.run_id], is_brief=True))
     newest = chosen[-1].run_id
     sources = {trial.trial_id: runs[trial.run_id] for trial in chosen}
     return replace(findings(runs[newest], reports, suites[newest]), sources=sources)

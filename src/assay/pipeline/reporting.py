@@ -23,25 +23,31 @@ from assay.model import (
 )
 from assay.model.rating import RATED_BY, ScorerFailure
 from assay.pipeline.rating import benchmark_of, rated_table, ratings_of
-from assay.plan.case_warnings import case_doubts
 from assay.plugin import lookup
 from assay.report.document import seed_result
 from assay.store.store import Store
 
 
-def report_of(store: Store, ref: str) -> Report:
-    """A stored run with its findings."""
+def report_of(store: Store, ref: str, *, is_brief: bool = False) -> Report:
+    """A stored run with its findings; a brief one has estimates to compare with, not to show."""
     found = store.run(ref)
     suite = store.suite_of(found.id)
     for file in found.load:
         # Units and directions that an experiment declares are in its file; a report is fine without.
         with contextlib.suppress(LookupFailed, MissingExtra):
             lookup.load_file(Path(file))
-    report = findings(found, [trial_report_of(store, stored, suite) for stored in found.trials], suite)
+    trials = [trial_report_of(store, stored, suite, is_brief=is_brief) for stored in found.trials]
+    report = findings(found, trials, suite)
+    if suite is None:
+        return report
+    from assay.plan.case_warnings import case_doubts
+
     return replace(report, doubts=(*report.doubts, *case_doubts(suite)))
 
 
-def trial_report_of(store: Store, stored: StoredTrial, suite: Suite | None) -> TrialReport:
+def trial_report_of(
+    store: Store, stored: StoredTrial, suite: Suite | None, *, is_brief: bool = False
+) -> TrialReport:
     watched = watched_metrics(stored)
     leads = _leads(stored, suite)
     is_rated = suite is not None and stored.trial.suite == suite.name
@@ -68,7 +74,7 @@ def trial_report_of(store: Store, stored: StoredTrial, suite: Suite | None) -> T
     )
     if report.ratings is not None and suite is not None:
         report = replace(report, scorer_failures=_scorer_failures(report, suite))
-    return estimated(report, declared_metrics(stored))
+    return estimated(report, declared_metrics(stored), is_brief=is_brief)
 
 
 def _leads(stored: StoredTrial, suite: Suite | None) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from assay.analysis.across import across
 from assay.analysis.health import SuiteHealth, suite_health
@@ -13,12 +14,11 @@ from assay.analysis.matrix import matrix
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model import DIMENSIONS, CaseTable, Contender, Leaderboard, Ratings
 from assay.model.standing import Across, Matrix
-from assay.pipeline.rating import ratings_of
-from assay.pipeline.running import prepare, registry_of
-from assay.plan.target import Request, find_suite
-from assay.spec.settings import Settings
 from assay.store.standings import Entry, Filter
 from assay.store.store import Store
+
+if TYPE_CHECKING:
+    from assay.spec.settings import Settings
 
 METRICS = ("overall", *DIMENSIONS)
 
@@ -26,6 +26,8 @@ METRICS = ("overall", *DIMENSIONS)
 def check_suite(target: str, settings: Settings, store: Store) -> SuiteHealth:
     """Put right answers and empty ones to the scorers of a suite, and look at what real agents made of it."""
     from assay.execute.soundness import check_benchmark
+    from assay.pipeline.running import prepare, registry_of
+    from assay.plan.target import Request, find_suite
 
     find_suite(target, settings, registry_of(store))
     plan = prepare(Request(target, agents=("oracle",)), settings, store)
@@ -231,6 +233,8 @@ def _ratings(store: Store, entries: Sequence[Entry]) -> dict[int, Ratings]:
 
 def _rated_again(store: Store, entry: Entry, like: Entry) -> Ratings:
     """By the rubric that another trial was asked with, if the benchmark is the same."""
+    from assay.pipeline.rating import ratings_of
+
     source = like if entry.benchmark_hash == like.benchmark_hash else entry
     suite = store.suite_of(source.run_id)
     assert suite is not None

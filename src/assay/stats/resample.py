@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import sha256
 
 import numpy as np
@@ -16,6 +17,12 @@ MOST_ROWS = 500
 """Where there are more, groups of them drawn by lot are resampled instead: sums of those spread as widely."""
 
 _STRIDE = 16
+
+
+@lru_cache(maxsize=4)
+def resample(names: tuple[str, ...], draws: int) -> Resample:
+    """Drawn once for tables of the same names, such as those of several agents on one benchmark."""
+    return Resample(names, draws)
 
 
 class Resample:
