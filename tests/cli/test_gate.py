@@ -426,6 +426,17 @@ def test_versions_of_one_agent_are_compared_over_the_same_cases(
     text = " ".join(done.out.split())
     assert "c00 (3 of 3 → 0 of 3)" in text
     assert "easier to keep" not in text
+    assert "baseline set" not in done.err
     found = assay_inline("compare", "@main", "last", "--json").json
     (score,) = (one for one in found["comparisons"] if one["metric"] == "score")
     assert score["method"] == "exact permutation of repetitions within cases"
+
+
+def test_the_version_with_fewer_lost_cases_is_better_in_accuracy(
+    assay_inline: AssayInline, thrice: Past
+) -> None:
+    """Over cases as a sample, two of thirty would prove nothing."""
+    thrice.run("2", wrong=2)
+    (showdown,) = assay_inline("compare", "@main", "last", "--json").json["agents"]
+    assert showdown["winners"]["accuracy"] == showdown["a"]
+    assert showdown["flips"][0]["lost"] == ["c00", "c01"]

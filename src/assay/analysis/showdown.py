@@ -47,6 +47,8 @@ def _showdown(
     names = {x.name for x, _ in pairs}
     own = [one for one in comparisons if one.trial_a in names]
     winners = _held_back(winners, own, (first.agent, second.agent))
+    if pairs[0][0].stored.trial.agent.name == pairs[0][1].stored.trial.agent.name:
+        winners = _with_verdict_on_scores(winners, own, (first.agent, second.agent))
     mixed = _mixed(pairs) or ("" if alike else redefined(*pairs[0])) or _unscored((first, second))
     mixed = mixed or _disjoint(pairs, (first.agent, second.agent))
     known = {name for one in (first, second) for name in shared_dimensions([one])}
@@ -143,6 +145,17 @@ def _held_back(
     judged = [one for one in comparisons if one.verdict]
     is_borne_out = best in others and (not judged or best in _favoured(judged, sides))
     return {**kept, "overall": best if is_borne_out else None}
+
+
+def _with_verdict_on_scores(
+    winners: Mapping[str, str | None], comparisons: Sequence[Comparison], sides: Sides
+) -> Mapping[str, str | None]:
+    """Versions of one agent: ratings take cases as a sample, while the verdict is about these very cases and so surer."""
+    scores = [one for one in comparisons if one.verdict and dimension_of(one.metric) == "accuracy"]
+    favoured = _favoured(scores, sides)
+    return (
+        {**winners, "accuracy": favoured.pop()} if "accuracy" in winners and len(favoured) == 1 else winners
+    )
 
 
 def _favoured(comparisons: Sequence[Comparison], sides: Sides) -> set[str]:

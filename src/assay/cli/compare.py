@@ -94,6 +94,7 @@ class CompareRequest:
 
 def _compare_two(session: Session, request: CompareRequest) -> int:
     from assay.model import Verdict
+    from assay.model.estimate import have_scores_fallen
     from assay.pipeline import comparing
 
     first, second = request.sides
@@ -120,7 +121,10 @@ def _compare_two(session: Session, request: CompareRequest) -> int:
 
         # Who asks for single metrics is not shown the ratings, which rest on all of them.
         print_comparison(found, request.sides, session.console(), has_ratings=not request.metrics)
-        then = f"assay show {found.b.run.id}" if got_worse else f"assay baseline set main {found.b.run.id}"
+        has_lost = any(flips.lost for showdown in found.showdowns for flips in showdown.flips)
+        may_be_worse = got_worse or has_lost or have_scores_fallen(found.comparisons)
+        show, keep = f"assay show {found.b.run.id}", f"assay baseline set main {found.b.run.id}"
+        then = show if may_be_worse else keep
         session.next(f"assay report {found.b.run.id} --format html", then)
     return 1 if request.fails_on_worse and got_worse else 0
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from assay.model.metric import Metric
+from assay.model.metric import Metric, is_score
 
 
 class Verdict(StrEnum):
@@ -84,3 +84,12 @@ class Comparison:
     """Chance that B is above A less the chance that it is below: −1 to 1, 0 where neither side leads."""
     reason: str = ""
     """For *unsure*: what is missing, and what would settle it."""
+
+
+def have_scores_fallen(comparisons: Iterable[Comparison]) -> bool:
+    """Whether a mean score, or the share of executions that completed, is lower in B and not proved to be the same."""
+    return any(
+        one.value_b < one.value_a and one.verdict is not Verdict.SAME
+        for one in comparisons
+        if one.verdict is not None and (is_score(one.metric) or one.metric.name == "completed")
+    )

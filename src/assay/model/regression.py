@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from assay.model.estimate import Comparison, Verdict
-from assay.model.metric import Metric, is_score
+from assay.model.estimate import Comparison, Verdict, have_scores_fallen
+from assay.model.metric import Metric
 from assay.model.report import Doubt, Report
 from assay.model.requirement import CheckedRequirement
 from assay.model.showdown import Flips
@@ -265,13 +265,7 @@ class Gate:
     @property
     def is_no_worse(self) -> bool:
         """Whether the run could be the next baseline: it passed, and no case and no mean score fell."""
-        unsettled = (one for one in self.verdicts if one.verdict is not Verdict.SAME)
-        fell = any(
-            one.value_b < one.value_a
-            for one in unsettled
-            if is_score(one.metric) or one.metric.name == "completed"
-        )
-        return self.passed and not self.lost and not fell
+        return self.passed and not self.lost and not have_scores_fallen(self.verdicts)
 
     @property
     def has_lost_too_many(self) -> bool:
