@@ -69,8 +69,8 @@ def test_power_of_a_run_names_what_can_be_run(assay_inline: AssayInline) -> None
     assert "small --repetitions" in (told := assay_inline("power", "last", "--effect", "90%").err), told
     assay_inline.write("s.yaml", "experiment: noop\nprocesses: 3\n")
     assay_inline("run", "s.yaml", "-q")
-    assert "Next: assay run SPEC --processes" in assay_inline("power", "last").err
-    assert "Next: assay run s.yaml --processes" in assay_inline("power", "s.yaml").err
+    assert "Next: assay run SPEC --processes" in assay_inline("power", "last", "--effect", "90%").err
+    assert "Next: assay run s.yaml --processes" in assay_inline("power", "s.yaml", "--effect", "90%").err
 
 
 def test_the_points_of_a_sweep_are_all_counted(assay_inline: AssayInline) -> None:
@@ -85,7 +85,7 @@ def test_the_points_of_a_sweep_are_all_counted(assay_inline: AssayInline) -> Non
             f"experiment: bench.py::work\nsweep: {{size: {sizes}}}\nprocesses: 3\niterations: {{measured: 4}}\n",
         )
         assert assay_inline("run", "s.yaml", "-q").code == 0
-        (need,) = assay_inline("power", "last", "--json").json["needs"]
+        (need,) = assay_inline("power", "last", "--effect", "90%", "--json").json["needs"]
         found.append(need["executions"] / need["units_needed"])
     assert found == [2 * 4, 2 * 4 * 3]
 
@@ -93,3 +93,28 @@ def test_the_points_of_a_sweep_are_all_counted(assay_inline: AssayInline) -> Non
 def test_an_agent_nobody_knows_is_told_by_the_flag_that_named_it(assay_inline: AssayInline) -> None:
     refusal = assay_inline("noise", _suite(assay_inline), "--agent", "nobody").refusal
     assert "Error: --agent: There is no 'nobody'" in refusal
+
+
+def test_power_names_the_agents_there_are_instead_of_one_that_is_not(assay_inline: AssayInline) -> None:
+    suite = _suite(assay_inline)
+    assay_inline("run", suite, "--repetitions", "2", "-q")
+    refusal = assay_inline("power", suite, "--agent", "nobody").refusal
+    assert "--agent: There is no 'nobody'" in refusal
+    assert "coin" in refusal
+
+
+def test_power_names_the_metrics_there_are_instead_of_one_that_is_not(assay_inline: AssayInline) -> None:
+    suite = _suite(assay_inline)
+    assay_inline("run", suite, "--repetitions", "2", "-q")
+    assert "score" in assay_inline("power", suite, "--metric", "skore").refusal
+
+
+def test_power_says_what_its_forecast_rests_on(assay_inline: AssayInline) -> None:
+    suite = _suite(assay_inline)
+    assay_inline("run", suite, "--repetitions", "3", "-q")
+    (need,) = assay_inline("power", suite, "--effect", "30%", "--metric", "score", "--json").json["needs"]
+    assert need["family"] == 1
+    power = need["power_with_units_needed"]
+    assert power["low"] < power["share"] < power["high"]
+    assert power["share"] > 0.77
+    assert power["simulations"] == 400

@@ -74,6 +74,13 @@ def compare_trials(
     return judged(_all_contrasts([(a, b)], [interleaved], _Asked(metrics)), tolerance, noise_floor)
 
 
+def find_contrasts(
+    a: TrialReport, b: TrialReport, metrics: Sequence[str], *, interleaved: bool
+) -> list[Contrast]:
+    """Of two trials, metric by metric, before the correction for a family and the verdict (`judged`)."""
+    return _all_contrasts([(a, b)], [interleaved], _Asked(metrics))
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """Metrics to judge, or None for the default family, and metrics to show without a verdict."""

@@ -1,7 +1,10 @@
-"""`assay power`: before anything is spent, how much must be run."""
+"""`assay power`: how much must be run before a difference is found."""
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +14,8 @@ from assay.cli.session import Session, common
 from assay.cli.shares import share_of
 
 if TYPE_CHECKING:
-    from assay.model.precision import Need
+    from assay.analysis.need import Progress
+    from assay.model.precision import Need, SimulatedPower
     from assay.store.store import Store
 
 
@@ -27,23 +31,32 @@ if TYPE_CHECKING:
 @click.option(
     "--agent", "agents", metavar="A", multiple=True, help="Go by this agent's results only; several times."
 )
-@click.option("--metric", "metrics", metavar="M", multiple=True, help="Only this metric; several times.")
+@click.option(
+    "--metric",
+    "metrics",
+    metavar="M",
+    multiple=True,
+    help="Forecast `assay compare --metric M`; several times. Default: score, seconds and cost, judged together.",
+)
 @common
 def power(
     session: Session, target: str, effect: str, agents: tuple[str, ...], metrics: tuple[str, ...]
 ) -> int:
-    """Estimate how many cases, repetitions or processes detect a difference of a given size with 80 % power.
+    """Forecast how many cases, repetitions or processes `assay compare` needs to find a difference of a given size.
 
-    TARGET is a suite (name or file), a run or a spec. What it varies by is taken from its stored results, and so is what
-    an execution costs and lasts.
+    TARGET is a suite (name or file), a run or a spec. Assay models two agents by its stored results, plants the difference
+    in one metric of one benchmark, and simulates the comparison, correction for all its metrics and benchmarks included,
+    until it knows the smallest size at which 80 % of the comparisons find the difference.
     """
     from assay.pipeline.precision import needed
 
     size = share_of(effect, "--effect")
     if not size:
         raise click.UsageError("--effect must be above 0: no number of cases finds a difference of nothing.")
-    with session.store() as store:
-        found = needed(store, session.settings, target, size, agents=agents, metrics=metrics)
+    with session.store() as store, _progress(session) as progress:
+        found = needed(
+            store, session.settings, target, size, agents=agents, metrics=metrics, progress=progress
+        )
         runnable = _runnable(store, target)
     if session.is_json:
         session.emit(document(target, found))
@@ -53,6 +66,16 @@ def power(
     print_needs(found, session.console())
     session.next(*_next(runnable, found[0]))
     return 0
+
+
+@contextlib.contextmanager
+def _progress(session: Session) -> Iterator[Progress | None]:
+    """On a terminal, one line that says what is being simulated."""
+    if session.is_quiet or not sys.stderr.isatty():
+        yield None
+        return
+    with session.error_console().status("Reading stored results …") as status:
+        yield lambda done, total, name: status.update(f"Simulating {name} ({done + 1} of {total}) …")
 
 
 def _runnable(store: Store, target: str) -> str:
@@ -70,7 +93,9 @@ def _runnable(store: Store, target: str) -> str:
 
 def _next(target: str, need: Need) -> tuple[str, ...]:
     if need.unit == "process":
-        return (f"assay run {target} --processes {need.units}",)
+        return (
+            f"assay noise {target}" if need.units is None else f"assay run {target} --processes {need.units}",
+        )
     if need.more_repetitions is not None:
         return (f"assay run {target} --repetitions {need.more_repetitions}", f"assay noise {target}")
     return (f"assay suite check {target}", f"assay noise {target}")
@@ -96,7 +121,19 @@ def document(target: str, needs: list[Need]) -> dict[str, Any]:
                 "minutes": need.minutes,
                 "usd": need.usd,
                 "basis": need.basis,
+                "family": need.family,
+                "power_now": _simulated(need.power_now),
+                "power_with_units_needed": _simulated(need.power_units),
+                "power_with_repetitions_needed": _simulated(need.power_repetitions),
+                "why_not_units": need.why_not_units or None,
+                "why_not_repetitions": need.why_not_repetitions or None,
             }
             for need in needs
         ],
     }
+
+
+def _simulated(power: SimulatedPower | None) -> dict[str, float] | None:
+    if power is None:
+        return None
+    return {"share": power.share, "low": power.low, "high": power.high, "simulations": power.simulations}

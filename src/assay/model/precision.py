@@ -39,8 +39,18 @@ class NoiseFloor:
 
 
 @dataclass(frozen=True, slots=True)
+class SimulatedPower:
+    """The share of simulated comparisons that find the difference, with its 95 % Monte Carlo interval."""
+
+    share: float
+    low: float
+    high: float
+    simulations: int
+
+
+@dataclass(frozen=True, slots=True)
 class Need:
-    """What must be run, of each of two sides, before a difference of this size is found four times in five."""
+    """What must be run, of each of two sides, before `assay compare` finds a difference of this size four times in five."""
 
     benchmark: str
     metric: Metric
@@ -49,15 +59,26 @@ class Need:
     """`case` or `process`."""
     there: int
     """Cases that the benchmark has, or processes that were run."""
-    units: int
-    """Cases, or processes, needed with as many repetitions as were stored."""
+    units: int | None
+    """Cases, or processes, needed with as many repetitions as were stored; None where no number is enough."""
     repetitions: int
     """As stored: of each case, or in each process."""
     more_repetitions: int | None
     """Of each case that is there, where that is enough; None where more repetitions do not help."""
-    executions: int
-    """Of both sides together, by the cheaper way."""
+    executions: int | None
+    """Of both sides together, by the cheaper way; None where there is none."""
     minutes: float | None
     usd: float | None
     basis: str
     """What the variance was taken from."""
+    family: int = 1
+    """Comparisons that p values are corrected for (Holm), this one included."""
+    power_now: SimulatedPower | None = None
+    """With the cases, processes and repetitions that are there."""
+    power_units: SimulatedPower | None = None
+    """With `units`."""
+    power_repetitions: SimulatedPower | None = None
+    """With `more_repetitions`."""
+    why_not_units: str = ""
+    """Why no number of units is enough; empty where one is."""
+    why_not_repetitions: str = ""

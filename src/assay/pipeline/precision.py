@@ -7,19 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from assay.analysis.need import needs
+from assay.analysis.need import KnownNoise, Progress, needs
 from assay.analysis.noise import noise_floors
-from assay.errors import AssayError, PlanError, RunNotFound
-from assay.model import Plan, Report, TrialReport
+from assay.errors import AssayError, LookupFailed, PlanError, RunNotFound, no_such
+from assay.model import Plan, Report
 from assay.model.precision import Need, NoiseFloor
 from assay.pipeline.reporting import report_of, trial_report_of
 from assay.pipeline.running import prepare
-from assay.pipeline.tolerating import NOISE_TAG
+from assay.pipeline.tolerating import NOISE_TAG, history_floors, known_floors, shares_of
 from assay.plan.target import Request, find_suite
 from assay.spec.settings import Settings
 from assay.store.store import Store
-
-METRICS = ("score", "seconds", "usd")
 
 
 def repeated(request: Request, rounds: int, settings: Settings, store: Store) -> Plan:
@@ -56,12 +54,16 @@ def needed(
     *,
     agents: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> list[Need]:
     """From stored results of a suite by its name or file, or of a run."""
-    groups: dict[str, list[TrialReport]] = {}
-    for trial in _stored_trials(store, settings, target, agents):
-        groups.setdefault(trial.stored.trial.benchmark, []).append(trial)
-    found = [need for trials in groups.values() for need in needs(trials, effect, metrics or METRICS)]
+    report = _only_agents(_stored(store, settings, target), agents)
+    known = {one.metric.name for trial in report.trials for one in trial.estimates if one.n}
+    for name in metrics:
+        if name not in known:
+            raise LookupFailed(no_such(name, f"metrics of '{target}'", known))
+    noise = KnownNoise(shares_of(known_floors(store, report, report)), history_floors(store, report))
+    found = list(needs(report.trials, effect, metrics, noise=noise, progress=progress))
     if not found:
         raise PlanError(
             f"What is stored of '{target}' does not tell what it varies by: that takes two cases, or two processes. "
@@ -70,24 +72,34 @@ def needed(
     return found
 
 
-def _stored_trials(store: Store, settings: Settings, target: str, agents: Sequence[str]) -> list[TrialReport]:
+def _only_agents(report: Report, agents: Sequence[str]) -> Report:
+    there = dict.fromkeys(trial.stored.trial.agent.name for trial in report.trials)
+    for name in agents:
+        if name not in there:
+            raise LookupFailed(f"--agent: {no_such(name, 'agents with stored results', there)}")
+    trials = tuple(one for one in report.trials if not agents or one.stored.trial.agent.name in agents)
+    return replace(report, trials=trials)
+
+
+def _stored(store: Store, settings: Settings, target: str) -> Report:
+    """The latest results of each agent of a suite, or a run."""
     name = _suite_name(target, settings)
-    latest = (
-        [one for one in store.latest_trials(suite=name) if not agents or one.agent in agents] if name else []
-    )
+    latest = store.latest_trials(suite=name) if name else []
     if not latest:
-        return _of_run(store, settings, target, agents)
-    trials = []
+        return _of_run(store, settings, target)
+    runs = {run_id: store.run(run_id) for run_id in dict.fromkeys(one.run_id for one in latest)}
+    trials, sources = [], {}
     for one in latest:
-        stored = next(t for t in store.run(one.run_id).trials if t.id == one.trial_id)
+        stored = next(trial for trial in runs[one.run_id].trials if trial.id == one.trial_id)
         trials.append(trial_report_of(store, stored, store.suite_of(one.run_id)))
-    return trials
+        sources[stored.id] = runs[one.run_id]
+    return Report(next(iter(runs.values())), tuple(trials), (), (), sources=sources)
 
 
-def _of_run(store: Store, settings: Settings, target: str, agents: Sequence[str]) -> list[TrialReport]:
-    """Of a run, or of the newest run that is called like the target."""
+def _of_run(store: Store, settings: Settings, target: str) -> Report:
+    """A run, or the newest run that is called like the target."""
     try:
-        report = report_of(store, target)
+        return report_of(store, target)
     except RunNotFound:
         name = _run_name(target, settings, store)
         named = next((run.id for run in store.runs() if run.name == name), None)
@@ -95,8 +107,7 @@ def _of_run(store: Store, settings: Settings, target: str, agents: Sequence[str]
             raise PlanError(
                 f"Nothing is stored of '{target}', so what it varies by is not known. Run it first: assay run {target}"
             ) from None
-        report = report_of(store, named)
-    return [trial for trial in report.trials if not agents or trial.stored.trial.agent.name in agents]
+        return report_of(store, named)
 
 
 def _run_name(target: str, settings: Settings, store: Store) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from assay.model import Metric, Report
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-FEWEST_PAIRS = 6
-"""Below it no signed-rank test can reach five in a hundred."""
 _UNITS = {"case": "Cases", "process": "Processes"}
 _ALARMS = ("better", "worse")
 
@@ -97,41 +95,54 @@ def print_needs(needs: Sequence[Need], console: Console) -> None:
     for title in ("Effect", f"{unit} now", "Needed", "or repeats", done, "Time", "Cost"):
         table.add_column(title, justify="right")
     for need in needs:
+        is_enough = need.units is not None and need.units <= need.there
         table.add_row(
             literal(need.benchmark),
             literal(need.metric.name),
             literal(_size(need.metric, need.effect)),
             literal(count(need.there)),
-            literal(count(need.units), "green" if need.units <= need.there else "bold"),
-            literal(_repetitions(need)),
-            literal(count(need.executions)),
+            literal(_number(need.units), "green" if is_enough else "bold"),
+            literal(_number(need.more_repetitions)),
+            literal(_number(need.executions)),
             literal("unknown" if need.minutes is None else seconds(need.minutes * 60)),
             literal("unknown" if need.usd is None else usd(need.usd)),
         )
     console.print(table)
-    console.print(
-        literal(
-            "Executions, time and cost are those of both sides together; time is that of the executions alone",
-            "dim",
-        )
-    )
+    for text in _meaning(needs):
+        console.print(literal(text, "dim"))
     for need in needs:
-        console.print(
-            bullet("·", f"{need.benchmark}, {need.metric.name}: {need.basis}; {_said(need)}", "dim")
+        for text in _remarks_on(need):
+            console.print(bullet("·", f"{need.benchmark}, {need.metric.name}: {text}", "dim"))
+
+
+def _number(number: int | None) -> str:
+    return "–" if number is None else count(number)
+
+
+def _meaning(needs: Sequence[Need]) -> Iterator[str]:
+    family = needs[0].family
+    among = f"all {family} comparisons of that command" if family > 1 else "this one comparison"
+    yield (
+        "Needed: 80 % of simulated runs of this size end with better or worse in `assay compare`, corrected for "
+        f"{among}, when this metric alone differs by the effect."
+    )
+    made = [power for need in needs for power in (need.power_units, need.power_repetitions) if power]
+    if made:
+        widest = max(max(power.share - power.low, power.high - power.share) for power in made)
+        yield (
+            f"{made[0].simulations} simulations a figure: shares are exact to ± {widest:.0%}. "
+            "Executions, time and cost are those of both sides together, by the cheaper way."
         )
 
 
-def _repetitions(need: Need) -> str:
-    if need.unit != "case":
-        return "–"
-    return "–" if need.more_repetitions is None else count(need.more_repetitions)
-
-
-def _said(need: Need) -> str:
-    if need.units <= need.there:
-        return "what there is is enough"
-    if need.unit == "case" and need.there < FEWEST_PAIRS:
-        return f"fewer than {FEWEST_PAIRS} cases show nothing, however often they are repeated"
-    if need.unit == "case" and need.more_repetitions is None:
-        return "the cases themselves differ too much for repetitions to help: more cases are needed"
-    return f"{need.units / need.there:.1f} times as many as there are"
+def _remarks_on(need: Need) -> Iterator[str]:
+    now = (
+        ""
+        if need.power_now is None
+        else f"; a run of the size that is stored finds it in {need.power_now.share:.0%}"
+    )
+    yield f"modelled on {need.basis}{now}"
+    if need.why_not_units:
+        yield f"more {_UNITS[need.unit].lower()} do not help: {need.why_not_units}"
+    if need.why_not_repetitions:
+        yield f"more repetitions do not help: {need.why_not_repetitions}"

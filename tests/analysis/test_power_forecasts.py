@@ -1,0 +1,158 @@
+"""Forecasts held against comparisons of the forecast size, of agents whose true difference is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.analysis.test_precision import by_case
+
+from assay.analysis.compare import compare_reports
+from assay.analysis.need import needs
+from assay.model import AgentUse, TrialReport, Verdict
+
+Tables = tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
+Draw = Callable[[np.random.Generator, int, int], Tables]
+
+
+def _trials(lab, tables: Tables, benchmark: str = "asked") -> list[TrialReport]:
+    """Of two agents of a suite, which took turns."""
+    made = [
+        lab.trial(agent, more={name: by_case(table) for name, table in side.items()}, agent=agent, benchmark=benchmark)
+        for agent, side in zip("ab", tables, strict=True)
+    ]  # fmt: skip
+    return [_as_agent(trial) for trial in made]
+
+
+def _as_agent(trial: TrialReport) -> TrialReport:
+    planned = trial.stored.trial
+    use = AgentUse(planned.agent.name, "python")
+    return replace(trial, stored=replace(trial.stored, trial=replace(planned, agent_use=use)))
+
+
+def _share_found(lab, draw: Draw, metric: str, cases: int, repetitions: int, runs: int = 120) -> float:
+    found = 0
+    for _ in range(runs):
+        a, b = (lab.report(trial) for trial in _trials(lab, draw(lab.chance, cases, repetitions)))
+        verdicts = {one.metric.name: one.verdict for one in compare_reports(a, b)}
+        found += verdicts[metric] in (Verdict.BETTER, Verdict.WORSE)
+    return found / runs
+
+
+def _beside(scores: tuple[np.ndarray, np.ndarray], chance: np.random.Generator) -> Tables:
+    """With times and costs that do not differ."""
+    cases, repetitions = scores[0].shape
+    level = chance.lognormal(0, 0.5, (cases, 1))
+    first, second = (
+        {
+            "score": score,
+            "seconds": level * chance.lognormal(0, 0.1, (cases, repetitions)),
+            "usd": level * chance.lognormal(0, 0.1, (cases, repetitions)),
+        }
+        for score in scores
+    )
+    return first, second
+
+
+def _seventy_and_eighty(chance: np.random.Generator, cases: int, repetitions: int) -> Tables:
+    hard = chance.normal(0, 0.1, cases)
+    a, b = (
+        (chance.random((cases, repetitions)) < np.clip(mean + hard, 0, 1)[:, None]).astype(float)
+        for mean in (0.7, 0.8)
+    )
+    return _beside((a, b), chance)
+
+
+def _all_pass(chance: np.random.Generator, cases: int, repetitions: int) -> Tables:
+    return _beside((np.ones((cases, repetitions)), np.ones((cases, repetitions))), chance)
+
+
+def _tenth_lost(chance: np.random.Generator, cases: int, repetitions: int) -> Tables:
+    lost = np.repeat(chance.random((cases, 1)) >= 0.1, repetitions, axis=1).astype(float)
+    return _beside((np.ones((cases, repetitions)), lost), chance)
+
+
+def _need(lab, tables: Tables, effect: float, metric: str = "score"):
+    return next(need for need in needs(_trials(lab, tables), effect) if need.metric.name == metric)
+
+
+def test_accuracies_of_70_and_80_percent_are_told_apart_at_the_forecast_size(lab):
+    need = _need(lab, _seventy_and_eighty(lab.chance, 80, 3), 0.1)
+    assert need.family == 3
+    assert need.power_units.low <= 0.82
+    assert 0.7 <= _share_found(lab, _seventy_and_eighty, "score", need.units, 3) <= 0.95
+    assert 0.7 <= _share_found(lab, _seventy_and_eighty, "score", 80, need.more_repetitions) <= 0.97
+
+
+def test_agents_that_both_pass_everything_still_need_about_eighty_cases(lab):
+    need = _need(lab, _all_pass(lab.chance, 40, 3), 0.1)
+    assert 65 <= need.units <= 100
+    assert 0.7 <= _share_found(lab, _tenth_lost, "score", need.units, 3) <= 0.95
+    # Whole cases are lost, which repetitions of the others do not show.
+    assert need.more_repetitions is None
+    assert "100 repetitions" in need.why_not_repetitions
+
+
+def test_scores_between_0_and_1_are_told_apart_at_the_forecast_size(lab):
+    def draw(chance: np.random.Generator, cases: int, repetitions: int) -> Tables:
+        level = chance.normal(0.5, 0.1, (cases, 1))
+        a, b = (
+            level + more + chance.normal(0, 0.05, (cases, 1)) + chance.normal(0, 0.1, (cases, repetitions))
+            for more in (0.0, 0.05)
+        )
+        return _beside((a, b), chance)
+
+    need = _need(lab, draw(lab.chance, 60, 3), 0.05)
+    assert 0.7 <= _share_found(lab, draw, "score", need.units, 3) <= 0.95
+
+
+def _cases_needed(trials: list[TrialReport], metrics: list[str]) -> int:
+    need = next(one for one in needs(trials, 0.1, metrics) if one.metric.name == "score")
+    assert need.units is not None
+    return need.units
+
+
+def test_more_benchmarks_in_one_comparison_need_more_cases_each(lab):
+    tables = _seventy_and_eighty(lab.chance, 60, 3)
+    few = _trials(lab, tables)
+    many = [*few, *(trial for name in "xyz" for trial in _trials(lab, tables, name))]
+    assert 1.2 < _cases_needed(many, []) / _cases_needed(few, []) < 2
+
+
+def test_a_single_metric_is_not_corrected_for_the_others(lab):
+    trials = _trials(lab, _seventy_and_eighty(lab.chance, 60, 3))
+    assert next(needs(trials, 0.1, ["score"])).family == 1
+    assert _cases_needed(trials, ["score"]) < _cases_needed(trials, [])
+
+
+def test_one_stored_repetition_does_not_tell_what_repetitions_do(lab):
+    (need,) = needs(_trials(lab, _seventy_and_eighty(lab.chance, 60, 1)), 0.1, ["score"])
+    assert need.units is not None
+    assert need.units > 60
+    assert need.more_repetitions is None
+    assert "--repetitions" in need.why_not_repetitions
+
+
+def test_a_difference_within_the_tolerance_is_never_claimed(lab):
+    tables = _seventy_and_eighty(lab.chance, 30, 2)
+    (need,) = needs(_trials(lab, tables), 0.005, ["score"])
+    assert need.units is None
+    assert need.executions is None
+    assert "1 %" in need.why_not_units
+
+
+@pytest.mark.parametrize("effect", [0.05, 0.1])
+def test_two_versions_of_code_are_told_apart_with_the_forecast_processes(lab, effect):
+    (need,) = needs([lab.trial("parse", lab.times(processes=30, each=1, spread=0.03))], effect)
+    assert need.unit == "process"
+    found = 0
+    for _ in range(120):
+        sides = (
+            lab.trial("parse", lab.times(median, processes=need.units, each=1, spread=0.03))
+            for median in (1.0, 1 + effect)
+        )
+        a, b = (lab.report(side, run_id=name) for side, name in zip(sides, "ab", strict=True))
+        found += compare_reports(a, b)[0].verdict is Verdict.WORSE
+    assert 0.65 <= found / 120 <= 0.97
