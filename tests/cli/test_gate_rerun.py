@@ -307,6 +307,7 @@ def test_the_new_run_is_not_the_last_one_and_cannot_be_resumed(project: Project)
     assert project.assay("show", "last", "--json").json["run_id"] == after
     assert project.assay("run", "--resume", run).code == 2
     assert project.assay("gate", run, "--rerun-baseline").code == 2
+    assert project.assay("baseline", "set", "main", run).code == 2
 
 
 def test_code_that_escapes_the_checkout_is_told(project: Project) -> None:

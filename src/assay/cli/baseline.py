@@ -18,8 +18,16 @@ def baseline() -> None:
 @common
 def set_(session: Session, name: str, ref: str) -> None:
     """Name RUN NAME. Ratings do not depend on baselines."""
+    from assay.errors import PlanError
+    from assay.model.run import RERUN_TAG
+
     with session.store() as store:
         found = store.run(ref)
+        if RERUN_TAG in found.tags:
+            raise PlanError(
+                f"Run '{found.id}' has both sides of a gate that was run again, so it cannot be a baseline. "
+                "Name the run that was judged."
+            )
         store.set_baseline(name, found.id)
     if session.is_json:
         session.emit({"baseline": name, "run_id": found.id, "rated_again": 0})

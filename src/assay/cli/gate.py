@@ -129,9 +129,13 @@ def _judged(
     from assay.pipeline.rerun import rerun_gate
 
     judge = partial(gate_sides, **asked)
-    return rerun_gate(
-        store, ref, baseline, judge, lambda plan: watching(session, plan), options["repetitions"]
-    )
+    try:
+        return rerun_gate(
+            store, ref, baseline, judge, lambda plan: watching(session, plan), options["repetitions"]
+        )
+    except KeyboardInterrupt:
+        session.say("Interrupted before there was a verdict. Run the gate again.")
+        raise
 
 
 def tolerances_of(widths: tuple[str, ...]) -> Tolerances:
