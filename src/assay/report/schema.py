@@ -187,6 +187,7 @@ class Suite(BaseModel):
     baseline_scores: list[dict[str, Any]] = Field(
         default_factory=list, description="Known overall ratings: `agent_id`, and `scores` by benchmark"
     )
+    require: list[str] = Field(default_factory=list, description="What a gate requires, as written")
     benchmarks: list[dict[str, Any]] = Field(
         default_factory=list,
         description="Of each benchmark `id`, `name`, `description`, `test_type`, `experiment`, number of `cases`, `scorers`, "
