@@ -55,7 +55,7 @@ class Past:
     suite: Suite = field(default_factory=lambda: suite_of("refunds"))
     chance: np.random.Generator = field(default_factory=lambda: np.random.default_rng(5))
     made: int = 0
-    repetitions: int = 1
+    repetitions: int = 3
     """Of every case, in the runs to come."""
 
     def run(
@@ -137,7 +137,7 @@ class Past:
         ok = case >= failed
         return Execution(
             trial,
-            0,
+            repetition,
             Phase.MEASURED,
             repetition,
             Status.OK if ok else Status.FAILED,

@@ -10,7 +10,6 @@ import pytest
 
 from assay.analysis.completion import COMPLETION, with_completion
 from assay.analysis.family import judgeable
-from assay.analysis.floor import replicated, round_width
 from assay.analysis.gate import Tolerances, broken_trials, compare_within, shared_metrics
 from assay.errors import LookupFailed
 from assay.model import Better, Execution, Metric, Phase, Report, Series, Status, Verdict
@@ -143,43 +142,3 @@ def test_values_that_are_no_numbers_settle_nothing(lab) -> None:
         for value in (float("nan"), 1.0)
     )
     assert compare_within(a, b, judgeable(shared_metrics(a, b).values()), Tolerances()) == ()
-
-
-def in_rounds(lab, factor: float = 1.0, between: float = 0.2, rounds: int = 3) -> Series:
-    """Thirty cases, put in rounds that each have a pace of their own."""
-    pace = lab.chance.normal(0, between, rounds)
-    places = [(case, number) for number in range(rounds) for case in range(30)]
-    values = [
-        factor * (1 + case) * float(np.exp(pace[number] + lab.chance.normal(0, 0.02)))
-        for case, number in places
-    ]
-    return Series([case for case, _ in places], [number for _, number in places], values, unit="case")
-
-
-def claims(lab, factor: float, between: float) -> tuple[bool, bool]:
-    """Whether a change is claimed by a test over cases alone, and still when rounds have their say."""
-    a, b = (
-        lab.report(lab.trial(seconds=in_rounds(lab, by, between)), run_id=id)
-        for by, id in ((1.0, "a"), (factor, "b"))
-    )
-    found = compare_within(a, b, ["seconds"], Tolerances())
-    return tuple(
-        one.verdict in (Verdict.WORSE, Verdict.BETTER) for (one,) in (found, replicated(found, a, b))
-    )  # type: ignore[return-value]
-
-
-def test_a_pace_that_changes_from_round_to_round_is_not_taken_for_the_agents(lab) -> None:
-    found = [claims(lab, 1.0, between=0.2) for _ in range(100)]
-    assert sum(by_cases for by_cases, _ in found) > 70
-    assert sum(by_rounds for _, by_rounds in found) <= 8
-
-
-def test_where_rounds_agree_they_object_to_nothing(lab) -> None:
-    assert [claims(lab, 1.1, between=0.005) for _ in range(20)] == [(True, True)] * 20
-
-
-def test_one_round_says_nothing_about_rounds(lab) -> None:
-    single = in_rounds(lab, rounds=1)
-    assert round_width(single, single) is None
-    assert round_width(None, in_rounds(lab)) is None
-    assert round_width(lab.times(), lab.times()) is None

@@ -16,13 +16,13 @@ from assay.report.console_showdown import overall_text
 def rated(lab: Lab, seconds: float, skill: float, run_id: str) -> Report:
     """A trial whose 40 cases took so long and went so well."""
     chance = np.random.default_rng(1)
-    found = ratings(chance, np.zeros(40), skill, seconds)
+    found = ratings(chance, np.zeros(40), skill, seconds, repetitions=3)
     trial = lab.trial(seconds=lab.times(seconds))
     return lab.report(replace(trial, ratings=found), run_id=run_id)
 
 
-def test_ratings_of_two_runs_are_no_surer_than_their_times(lab: Lab) -> None:
-    a, b = rated(lab, 1.0, 0.5, "r1"), rated(lab, 3.0, 0.5, "r2")
+def test_ratings_are_no_surer_than_the_verdicts_on_times(lab: Lab) -> None:
+    a, b = rated(lab, 1.0, 0.5, "r1"), rated(lab, 3.0, 0.5, "r1")
     comparisons = compare_reports(a, b)
     (sure,) = showdowns(a, b, comparisons)
     assert sure.winners["speed"] is not None
@@ -30,6 +30,12 @@ def test_ratings_of_two_runs_are_no_surer_than_their_times(lab: Lab) -> None:
     (unsure,) = showdowns(a, b, [replace(one, verdict=Verdict.UNSURE) for one in comparisons])
     assert unsure.winners["speed"] is None
     assert unsure.winner is None
+
+
+def test_ratings_of_two_runs_name_no_winner_on_speed(lab: Lab) -> None:
+    a, b = rated(lab, 1.0, 0.5, "r1"), rated(lab, 3.0, 0.5, "r2")
+    (found,) = showdowns(a, b, compare_reports(a, b))
+    assert found.winners["speed"] is None
 
 
 def test_quality_decides_whatever_the_times_say(lab: Lab) -> None:

@@ -18,13 +18,25 @@ REFERENCE = {"seconds": 1.0, "usd": 0.01}
 
 
 def answers(
-    right: float, *, seconds: float = 1.0, usd: float = 0.01, cases: int = 100, first: int = 0, seed: int = 0
+    right: float,
+    *,
+    seconds: float = 1.0,
+    usd: float = 0.01,
+    cases: int = 100,
+    first: int = 0,
+    seed: int = 0,
+    rounds: int = 1,
 ) -> Ratings:
     """Right in that share of the cases, which are hard in one order for everybody; times vary a little."""
     chance = np.random.default_rng([seed, cases, first])
-    noise = chance.lognormal(0, 0.05, cases)
     rows = [
-        ok(f"c{first + n}", float(n % 10 < right * 10), seconds=seconds * float(noise[n]), usd=usd)
+        ok(
+            f"c{first + n}",
+            float(n % 10 < right * 10),
+            seconds=seconds * float(chance.lognormal(0, 0.05)),
+            usd=usd,
+        )
+        for _ in range(rounds)
         for n in range(cases)
     ]
     return rated(rows, REFERENCE)
@@ -112,9 +124,9 @@ def test_the_weights_of_the_rubric_decide_what_overall_is() -> None:
 
 def test_who_is_certainly_worse_in_one_and_better_in_nothing_is_dominated() -> None:
     found = board(
-        agent("good", answers(0.9, seconds=1.0)),
-        agent("slow", answers(0.9, seconds=5.0)),
-        agent("cheap", answers(0.9, seconds=5.0, usd=0.001)),
+        agent("good", answers(0.9, seconds=1.0, rounds=3)),
+        agent("slow", answers(0.9, seconds=5.0, rounds=3)),
+        agent("cheap", answers(0.9, seconds=5.0, usd=0.001, rounds=3)),
     )
     rows = {row.contender.agent: row for row in found.standings}
     assert rows["slow"].dominated_by == ("good", "cheap")
@@ -209,7 +221,11 @@ def test_what_is_unrated_has_no_place_in_the_matrix() -> None:
 
 
 def test_two_agents_head_to_head_win_lose_and_leave_open() -> None:
-    made = matrix("s", [agent("a", answers(0.9, seconds=3.0)), agent("b", answers(0.3, seconds=0.3))], ["b"])
+    made = matrix(
+        "s",
+        [agent("a", answers(0.9, seconds=3.0, rounds=3)), agent("b", answers(0.3, seconds=0.3, rounds=3))],
+        ["b"],
+    )
     [duel] = made.duels
     assert (duel.a, duel.b, duel.won, duel.lost) == ("a", "b", ("accuracy", "cost"), ("speed",))
     assert duel.undecided == ("efficiency", "reliability")

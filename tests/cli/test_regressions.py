@@ -65,6 +65,7 @@ def test_a_drift_over_versions_is_a_regression_with_its_severity(
 
 
 def test_the_impact_names_cases_share_of_the_score_and_price(assay_inline: AssayInline, past: Past) -> None:
+    past.repetitions = 1
     past.run("1", usd=0.01)
     past.run("2", usd=0.01, wrong=10)
     impact = one(assay_inline)["impact_analysis"]

@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from assay.stats.means import mean_difference
+from assay.stats.means import mean_difference, t_tail
 from assay.stats.pairs import paired_rows
+from assay.stats.random_effects import trimmed_mean
+from assay.stats.trimmed_rows import trimmed_rows
 
 _tables = arrays(np.float64, (4, 12), elements=st.floats(0, 1, width=32))
 
@@ -58,14 +60,31 @@ def test_rows_that_are_alike_are_not_apart() -> None:
     assert (found.p == 1).all()
 
 
-def test_a_straggler_hides_a_steady_difference_from_means_but_not_from_ranks() -> None:
+def test_a_straggler_hides_a_steady_difference_from_means_but_not_from_trimmed_means() -> None:
     slow = np.random.default_rng(2).random((1, 60)) * 0.01
     table = np.concatenate([slow, slow + 0.001])
     table[1, 7] = -5.0
     assert paired_rows([table]).p[0, 1] > 0.2
-    by_rank = paired_rows([table], by_rank=True)
-    assert by_rank.p[0, 1] < 1e-6
-    assert by_rank.gap[0, 1] < 0
+    table += np.random.default_rng(3).normal(0, 1e-5, table.shape)
+    trimmed = trimmed_rows([table])
+    assert trimmed.p[0, 1] < 1e-6
+    assert trimmed.gap[0, 1] == pytest.approx(-0.001, rel=0.05)
+
+
+def test_trimmed_means_of_rows_are_those_of_their_differences() -> None:
+    chance = np.random.default_rng(4)
+    first, second = chance.normal(0, 1, (3, 11)), chance.normal(0, 1, (3, 6))
+    first[0, 2] = np.nan
+    found = trimmed_rows([first, second])
+    each = [
+        trimmed_mean(table[0, known] - table[1, known])
+        for table, known in ((first, ~np.isnan(first[0])), (second, np.full(6, True)))
+    ]
+    assert found.gap[0, 1] == pytest.approx(sum(one.value for one in each) / 2)
+    error2 = [one.part.error**2 for one in each]
+    freedom = sum(error2) ** 2 / sum(e**2 / one.part.freedom for e, one in zip(error2, each, strict=True))
+    t = abs(sum(one.value for one in each)) / sum(error2) ** 0.5
+    assert found.p[0, 1] == pytest.approx(2 * t_tail(t, int(freedom))) or found.p[0, 1] == 1.0
 
 
 def test_no_tables_compare_nobody() -> None:
@@ -79,11 +98,8 @@ def test_so_many_pairs_that_they_are_taken_in_parts_come_out_the_same() -> None:
     assert whole.p[0, 1] == part.p[0, 1]
 
 
-def test_tied_differences_rank_alike_whatever_the_order_of_the_columns() -> None:
+def test_tied_differences_count_alike_whatever_the_order_of_the_columns() -> None:
     gaps = np.array([0.25, -0.25, 0.25, 0.25, 0.25, -0.25, 0.25, 0.5])
     table = np.stack((gaps + 0.5, np.full(8, 0.5)))
-    found = {
-        float(paired_rows([table[:, order]], by_rank=True).p[0, 1])
-        for order in (slice(None), slice(None, None, -1))
-    }
+    found = {float(trimmed_rows([table[:, order]]).p[0, 1]) for order in (slice(None), slice(None, None, -1))}
     assert len(found) == 1

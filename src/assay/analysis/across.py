@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from assay.analysis.pairing import Floats, certainly_better, places, shared_dimensions, shares, value_of
+from assay.analysis.pairing import (
+    Floats,
+    certainly_better,
+    mean_errors,
+    places,
+    round_deviations,
+    shared_dimensions,
+    shares,
+    value_of,
+    with_rounds,
+)
+from assay.analysis.rounds import errors_between
 from assay.model.rating import Rating, Ratings
 from assay.model.standing import Across, Contender, Overview
 from assay.stats.interquartile import interquartile_mean, stratified_draws
 from assay.stats.means import t_tail
 from assay.stats.pairs import PairedRows
+from assay.stats.random_effects import PairErrors
 
 FEWEST_BENCHMARKS = 3
 """Of fewer, no quarter can be left out, and the interquartile mean is the mean."""
@@ -48,6 +61,7 @@ class _Merged:
     is_simulated: bool
     ratings: Mapping[Task, Ratings]
     hashes: Mapping[Task, str]
+    runs: Mapping[Task, str]
 
 
 def _merged(suites: Mapping[str, Sequence[Contender]]) -> list[_Merged]:
@@ -57,11 +71,12 @@ def _merged(suites: Mapping[str, Sequence[Contender]]) -> list[_Merged]:
         for one in contenders:
             current = [name for name in one.ratings if name not in one.outdated]
             key = one.agent, one.is_simulated
-            known = found.get(key) or _Merged(one.agent, one.is_simulated, {}, {})
+            known = found.get(key) or _Merged(one.agent, one.is_simulated, {}, {}, {})
             found[key] = replace(
                 known,
                 ratings={**known.ratings, **{(suite, name): one.ratings[name] for name in current}},
                 hashes={**known.hashes, **{(suite, name): one.hashes.get(name, "") for name in current}},
+                runs={**known.runs, **{(suite, name): one.runs.get(name, "") for name in current}},
             )
     return list(found.values())
 
@@ -92,10 +107,9 @@ def _rows(agents: Sequence[_Merged], tasks: Sequence[Task], metric: str) -> tupl
         return ()
     values = np.array([found[n] for n in ranked], dtype=np.float64)
     middles = interquartile_mean(values)
-    tables = [_table([agents[n].ratings[task] for n in ranked], dimensions) for task in tasks]
-    draws = stratified_draws(values, [table.marks for table in tables], [table.names for table in tables])
-    freedom = max(1, sum(len(table.names) for table in tables) - len(tasks))
-    [better] = certainly_better([_paired(middles, draws, freedom)])
+    chosen = [agents[n] for n in ranked]
+    draws, freedom = _draws(chosen, tasks, dimensions, values)
+    [better] = certainly_better([_evidence(chosen, tasks, dimensions, _paired(middles, draws, freedom))])
     ends = np.quantile(draws, _LEVEL, axis=0)
     rows = [
         Overview(
@@ -109,6 +123,50 @@ def _rows(agents: Sequence[_Merged], tasks: Sequence[Task], metric: str) -> tupl
     return tuple(
         sorted(rows, key=lambda row: (row.place.best + row.place.worst, -(row.score.value or 0), row.agent))
     )
+
+
+def _draws(
+    agents: Sequence[_Merged], tasks: Sequence[Task], dimensions: Sequence[str], values: Floats
+) -> tuple[Floats, int]:
+    """The middle of each agent in every draw of the cases, and their degrees of freedom."""
+    tables = [_table([one.ratings[task] for one in agents], dimensions) for task in tasks]
+    draws = stratified_draws(values, [table.marks for table in tables], [table.names for table in tables])
+    return draws, max(1, sum(len(table.names) for table in tables) - len(tasks))
+
+
+def _evidence(
+    agents: Sequence[_Merged], tasks: Sequence[Task], dimensions: Sequence[str], found: PairedRows
+) -> PairedRows:
+    """With what rounds differ by, of dimensions that depend on the machine; else by the other dimensions alone."""
+    machine = {
+        name for one in agents for r in one.ratings.values() for name in dimensions if name in r.by_round
+    }
+    if not machine:
+        return found
+    p = with_rounds(found, _round_errors(agents, tasks, dimensions))
+    others = tuple(name for name in dimensions if name not in machine)
+    if others:
+        rated = [[value_of(one.ratings[task], others) or 0.0 for task in tasks] for one in agents]
+        values = np.array(rated, dtype=np.float64)
+        draws, freedom = _draws(agents, tasks, others, values)
+        alone = _paired(interquartile_mean(values), draws, freedom)
+        is_known = ~np.isnan(_round_errors(agents, tasks, dimensions).error)
+        p = np.where(is_known, p, np.where(alone.gap * found.gap > 0, alone.p, 1.0))
+    return PairedRows(found.gap, p)
+
+
+def _round_errors(agents: Sequence[_Merged], tasks: Sequence[Task], dimensions: Sequence[str]) -> PairErrors:
+    """Of the mean over benchmarks; the middle half of them has at most twice its variance."""
+    each = [
+        errors_between(
+            [round_deviations(one.ratings[task], dimensions) for one in agents],
+            [one.runs.get(task, "") for one in agents],
+        )
+        for task in tasks
+    ]
+    both = np.full((len(agents), len(agents)), True)
+    found = mean_errors(each, [both] * len(tasks))
+    return PairErrors(math.sqrt(2) * found.error, found.freedom)
 
 
 def _around(middle: float, low: float, high: float) -> tuple[float, float]:

@@ -8,6 +8,13 @@ from dataclasses import dataclass, replace
 
 from assay.analysis.family import default_family, lone_part
 from assay.analysis.replication import Observed, observed
+from assay.analysis.rounds import (
+    FEWEST_ROUNDS,
+    RoundEffect,
+    compare_round_percentiles,
+    compare_rounds,
+    is_by_round,
+)
 from assay.analysis.same import same_value
 from assay.analysis.treatment import redefined, treatment_failure
 from assay.analysis.verdict import (
@@ -18,6 +25,7 @@ from assay.analysis.verdict import (
     Floors,
     judged,
     no_effect,
+    too_few_rounds,
     without_rounding,
 )
 from assay.errors import LookupFailed, no_such
@@ -169,6 +177,11 @@ def _contrasts(a: TrialReport, b: TrialReport, interleaved: bool, asked: _Asked)
         if asked.is_wanted(metric.name, lone):
             if is_score(metric) and asked.are_cases_fixed(a, b, metric.name):
                 contrast = _score_contrast_of_fixed_cases(metric, a, b, refusal or _mixed_kinds(metric, b))
+            elif is_by_round(metric, a.series[metric.name]):
+                fixed = asked.are_cases_fixed(a, b, metric.name)
+                contrast = _round_contrast(
+                    metric, (a, b), interleaved, refusal or _mixed_kinds(metric, b), fixed
+                )
             else:
                 contrast = _contrast(metric, a, b, interleaved, refusal or _incomparable(metric, a, b))
             yield replace(contrast, is_judged=metric.name in judged_names)
@@ -276,6 +289,42 @@ def _fixed_cases(a: Observed, b: Observed) -> FixedCases:
     return FixedCases(fewest, lost, won)
 
 
+def _round_contrast(metric: Metric, pair: Pair, interleaved: bool, refusal: str, fixed: bool) -> Contrast:
+    """Of what depends on the machine: rounds are what is independent."""
+    a, b = pair
+    series = a.series[metric.name], b.series[metric.name]
+    found = compare_rounds(*series, are_interleaved=interleaved, are_cases_fixed=fixed)
+    first, second = (observed(side) for side in series)
+    value_a, value_b = percentile(first.units, 50), percentile(second.units, 50)
+    return _by_rounds(
+        Contrast(
+            metric=metric,
+            trial_a=a.name,
+            trial_b=b.name,
+            value_a=value_a,
+            value_b=value_b,
+            units_a=found.rounds_a,
+            units_b=found.rounds_b,
+            effect=no_effect(metric, value_a) if _is_identical(metric, a, b) else found.effect,
+            is_paired=interleaved,
+            refusal=refusal,
+            unit="round",
+        ),
+        found,
+    )
+
+
+def _by_rounds(contrast: Contrast, found: RoundEffect) -> Contrast:
+    """With what its error consists of, and with a refusal where there are too few rounds."""
+    fewest = min(found.rounds_a, found.rounds_b)
+    if not found.cases and not contrast.refusal:
+        return replace(contrast, refusal="The sides have no case in common, so their times are not compared.")
+    is_identical = contrast.effect is not None and contrast.effect is not found.effect
+    if fewest >= FEWEST_ROUNDS or contrast.refusal or is_identical:
+        return replace(contrast, errors=found.parts)
+    return replace(contrast, refusal=too_few_rounds(fewest), errors=found.parts)
+
+
 @dataclass(frozen=True, slots=True)
 class _Tail:
     """A percentile over all executions of a metric."""
@@ -291,6 +340,8 @@ class _Tail:
         sides = ((first.values, first.processes), (second.values, second.processes))
         value_a = percentile(first.values, self.q)
         is_identical = _is_identical(self.metric, a, b)
+        if not is_identical and is_by_round(self.metric, a.series[self.metric.name]):
+            return self._round_contrast(a, b, interleaved, refusal)
         return Contrast(
             metric=replace(self.metric, name=self.name),
             trial_a=a.name,
@@ -307,6 +358,25 @@ class _Tail:
             or ("" if is_identical else self._too_few(min(first.values.size, second.values.size))),
             unit=unit,
         )
+
+    def _round_contrast(self, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
+        series = [side.series[self.metric.name] for side in (a, b)]
+        found = compare_round_percentiles(series[0], series[1], self.q, are_interleaved=interleaved)
+        values = [observed(side).values for side in series]
+        contrast = Contrast(
+            metric=replace(self.metric, name=self.name),
+            trial_a=a.name,
+            trial_b=b.name,
+            value_a=percentile(values[0], self.q),
+            value_b=percentile(values[1], self.q),
+            units_a=found.rounds_a,
+            units_b=found.rounds_b,
+            effect=found.effect,
+            is_paired=interleaved,
+            refusal=refusal or self._too_few(min(side.size for side in values)),
+            unit="round",
+        )
+        return _by_rounds(contrast, found)
 
     def _too_few(self, executions: int) -> str:
         if is_enough(executions, self.q):

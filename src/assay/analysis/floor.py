@@ -1,8 +1,6 @@
-"""What differs though nothing changed: between the rounds of a run, between runs, and with the machine's own pace.
+"""What differs though nothing changed: between runs, and with the machine's own pace.
 
-Cases that were put in one round share what the machine did in that minute, so a test over cases alone takes a slow minute
-for a slow agent. Rounds are a sample of minutes. The history is one of hours: steps are rare in it, so the middle difference
-of neighbours is noise.
+Steps are rare in the history of runs, so the middle difference of neighbours is noise.
 """
 
 from __future__ import annotations
@@ -13,16 +11,11 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-import numpy as np
-
-from assay.analysis.compare import matching_trials
 from assay.analysis.losses import depends_on_machine, in_points, loss_of
 from assay.analysis.pace import MachineShift
-from assay.analysis.rounds import half_widths, of_rounds
 from assay.analysis.verdict import Floors, tolerance_of
-from assay.model import Comparison, Report, Series, TrialReport, Verdict
+from assay.model import Comparison, Verdict
 from assay.model.regression import MetricHistory
-from assay.stats.sample import Array
 from assay.units import percent
 
 FEWEST = 6
@@ -42,50 +35,6 @@ def noise_floor(history: MetricHistory, judged: Collection[str]) -> float | None
     if in_points(history.metric) or len(values) < FEWEST or min(values) <= 0:
         return None
     return _SIGMA * median(abs(math.log(after / before)) for before, after in pairwise(values))
-
-
-def replicated(comparisons: tuple[Comparison, ...], a: Report, b: Report) -> tuple[Comparison, ...]:
-    """Claims about times that rounds of either side differ by anyway are unsure."""
-    pairs = {second.name: (first, second) for first, second in matching_trials(a, b)}
-    return tuple(_replicated(one, *pairs[one.trial_b]) for one in comparisons)
-
-
-def _replicated(one: Comparison, first: TrialReport, second: TrialReport) -> Comparison:
-    if one.verdict not in _CLAIMS or not depends_on_machine(one.metric):
-        return one
-    width = round_width(first.series.get(one.metric.name), second.series.get(one.metric.name))
-    loss = loss_of(one)
-    if width is None or loss is None or abs(loss.value) > math.expm1(width):
-        return one
-    reason = (
-        f"A change of {percent(abs(loss.value))} is no more than what rounds of the two sides differ by among themselves; "
-        "more repetitions would settle it."
-    )
-    return replace(one, verdict=Verdict.UNSURE, reason=reason)
-
-
-def round_width(first: Series | None, second: Series | None) -> float | None:
-    """Half the 95 % interval of the difference of the two sides' rounds, on the scale of logarithms (Student's t).
-
-    None where the units are not cases, or a side has one round only.
-    """
-    sides = [_round_means(series) for series in (first, second)]
-    if any(side is None or side.size < 2 for side in sides):
-        return None
-    rounds = [side for side in sides if side is not None]
-    sizes, spreads = np.array([[side.size, side.std(ddof=1)] for side in rounds]).T
-    return float(half_widths(sizes, spreads)[0, 1])
-
-
-def _round_means(series: Series | None) -> Array | None:
-    """The mean of each round over its cases, less what is the cases' own."""
-    if series is None or series.unit != "case":
-        return None
-    values = np.asarray(series.values, dtype=np.float64)
-    usable = np.isfinite(values) & (values > 0)
-    if not usable.all():
-        return None
-    return of_rounds(np.log(values), np.asarray(series.processes), np.asarray(series.repetitions))
 
 
 def steadied(comparisons: tuple[Comparison, ...], floors: Floors) -> tuple[Comparison, ...]:

@@ -11,6 +11,7 @@ from assay.analysis.pairing import (
     Better,
     Pairing,
     certainly_better,
+    has_rounds,
     places,
     shared_dimensions,
     shares,
@@ -74,6 +75,7 @@ def doubts(
         }
         for names, told in _alike({agent: listed for agent, listed in stale.items() if listed}):
             yield f"{names} on {told}: stale, {reason}."
+    yield from _about_times(contenders, shared)
     for one in contenders:
         if unscored := sum(rated.unscored for rated in one.ratings.values() if rated.scored):
             yield f"{one.agent}: {unscored} executions are unscored, so its accuracy rests on the others."
@@ -86,6 +88,27 @@ def doubts(
         }
         if len(measures) > len({is_simulated for is_simulated, _ in measures}):
             yield f"Not all agents were rated by the same references on {benchmark}: it tells nobody apart."
+
+
+def _about_times(contenders: Sequence[Contender], shared: Sequence[str]) -> Iterator[str]:
+    """Why times do not tell some agents apart, of those that are ranked by them."""
+    timed = {
+        one.agent: [(benchmark, r) for benchmark, r in one.ratings.items() if {*shared} & r.by_round.keys()]
+        for one in contenders
+    }
+    few = [agent for agent, own in timed.items() if any(not has_rounds(r) for _, r in own)]
+    if len(few) > 1 or (few and len(contenders) > 1):
+        yield (
+            f"{_listed(few)}: fewer than 3 rounds, so times, CPU and memory do not tell them apart from others. "
+            "Run all agents together: --repetitions 3"
+        )
+    runs = {one.agent: {one.runs.get(benchmark) for benchmark, _ in timed[one.agent]} for one in contenders}
+    known = {frozenset(own) for agent, own in runs.items() if own and agent not in few}
+    if len(known) > 1:
+        yield (
+            "Not all agents ran in the same run: times, CPU and memory tell apart only those that did, "
+            "because a machine's speed differs from run to run."
+        )
 
 
 def _listed(names: Iterable[str]) -> str:

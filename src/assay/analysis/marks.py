@@ -53,10 +53,10 @@ def _accuracy(tally: Tally) -> Floats | None:
 
 def _speed(tally: Tally, reference: float | None) -> Floats | None:
     """The rating that each case alone would get, so that cases which are slow for everybody cancel out between agents."""
-    known = ~np.isnan(tally.seconds)
+    known = ~np.isnan(tally.mean_seconds)
     if reference is None or not known.any():
         return None
-    rated = reference / (reference + np.maximum(np.where(known, tally.seconds, 0.0), 0.0))
+    rated = reference / (reference + np.where(known, tally.mean_seconds, 0.0))
     return np.where(known, rated, rated[known].mean())
 
 

@@ -91,10 +91,12 @@ def _against_itself(trial: TrialReport) -> dict[str, Verdict]:
 def _half(series: Series, parity: int) -> Series:
     rounds = series.repetitions if series.unit == "case" else series.processes
     kept = [index for index, number in enumerate(rounds) if number % 2 == parity]
-    step = 1 if series.unit == "case" else 2
+    is_by_case = series.unit == "case"
+    step = 1 if is_by_case else 2
     return Series(
         [series.processes[index] // step for index in kept],
         [series.repetitions[index] for index in kept],
         [series.values[index] for index in kept],
         series.unit,
+        [rounds[index] // 2 for index in kept] if is_by_case else (),
     )

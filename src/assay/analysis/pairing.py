@@ -8,14 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.analysis.rounds import OF_MACHINE, half_widths, spread_of
+from assay.analysis.rounds import FEWEST_ROUNDS, errors_between
 from assay.model.rating import DIMENSIONS, Ratings, has_solved_nothing
 from assay.model.standing import Contender, Place
 from assay.stats.correction import holm
-from assay.stats.means import t_quantile
+from assay.stats.means import FEW_INFORMATIVE, t_tail
 from assay.stats.pairs import PairedRows, paired_rows
+from assay.stats.random_effects import ErrorPart, PairErrors, combine_p, half_width
+from assay.stats.trimmed_rows import trimmed_rows
 
 ALPHA = 0.05
+_ROUNDED = 1e-7
+"""Marks are kept with seven digits."""
 Floats = NDArray[np.float64]
 Better = NDArray[np.bool_]
 """Whether the row's agent is certainly better than the column's."""
@@ -75,21 +79,57 @@ class Pairing:
         self._contenders = contenders
         self._groups = [_Group(contenders, key) for key in dict.fromkeys(_keys(contenders))]
         self._tables: dict[tuple[str, ...], list[Floats]] = {}
+        self._errors: dict[tuple[str, ...], PairErrors] = {}
 
     def paired(self, dimensions: Sequence[str]) -> PairedRows:
-        """Differences in the weighted mean of these dimensions, with uncorrected p values."""
+        """Differences in the weighted mean of these dimensions, with uncorrected p values.
+
+        What depends on the machine has two sources of error, cases and rounds; both count. Agents that did not share at
+        least three rounds of one run are told apart by the other dimensions alone.
+        """
         tables = self._of(dimensions)
         if not tables:
             number = len(self._contenders)
             return PairedRows(np.full((number, number), np.nan), np.ones((number, number)))
-        found = paired_rows(tables, by_rank=tuple(dimensions) == ("speed",))
+        is_speed = tuple(dimensions) == ("speed",)
+        found = trimmed_rows([_log_odds(table) for table in tables]) if is_speed else paired_rows(tables)
         shown = self._shown_gap(dimensions)
-        is_told = (
-            (found.gap * shown > 0)
-            & self._are_alike(dimensions)
-            & (np.abs(shown) > self._by_rounds(dimensions))
+        found = PairedRows(
+            found.gap, np.where((found.gap * shown > 0) & self._are_alike(dimensions), found.p, 1.0)
         )
-        return PairedRows(found.gap, np.where(is_told, found.p, 1.0))
+        machine = self._of_machine(dimensions)
+        return self._with_machine(found, dimensions, machine) if machine else found
+
+    def _with_machine(self, found: PairedRows, dimensions: Sequence[str], machine: set[str]) -> PairedRows:
+        is_speed = tuple(dimensions) == ("speed",)
+        by_cases = found if is_speed else self._continuous(found, dimensions, machine)
+        p = with_rounds(by_cases, self._round_errors(dimensions, is_log=is_speed))
+        others = [name for name in dimensions if name not in machine]
+        if others:
+            p = np.where(self._are_timed_together(dimensions), p, self._p_by(others, found.gap))
+        return PairedRows(found.gap, p)
+
+    def _continuous(self, found: PairedRows, dimensions: Sequence[str], machine: set[str]) -> PairedRows:
+        """With Student's p where most of the gap is one of times: sign flips are for verdicts, which are all or nothing."""
+        tables = self._of(dimensions)
+        if sum(table.shape[1] for table in tables) >= FEW_INFORMATIVE:
+            return found
+        whole = np.abs(self._shown_gap(dimensions))
+        others = [name for name in dimensions if name not in machine]
+        weights = next(iter(self._contenders[0].ratings.values())).weights
+        share = sum(weights[name] for name in others) / (sum(weights[name] for name in dimensions) or 1.0)
+        is_mostly_time = share * np.abs(self._shown_gap(others)) <= whole / 2
+        student = paired_rows(tables, is_continuous=True)
+        return PairedRows(found.gap, np.where(is_mostly_time & (found.p < 1), student.p, found.p))
+
+    def _of_machine(self, dimensions: Sequence[str]) -> set[str]:
+        ratings = [one for contender in self._contenders for one in contender.ratings.values()]
+        return {name for name in dimensions if any(name in one.by_round for one in ratings)}
+
+    def _p_by(self, others: Sequence[str], gap: Floats) -> Floats:
+        """By dimensions that do not depend on the machine, where they point the same way as the whole."""
+        found = self.paired(others)
+        return np.where(found.gap * gap > 0, found.p, 1.0)
 
     def _of(self, dimensions: Sequence[str]) -> list[Floats]:
         chosen = tuple(dimensions)
@@ -110,19 +150,24 @@ class Pairing:
         recorded = np.array([one.is_recorded for one in self._contenders])
         return np.asarray((recorded[:, None] == recorded[None, :]) | ("speed" not in dimensions))
 
-    def _by_rounds(self, dimensions: Sequence[str]) -> Floats:
-        """How far apart the same ratings may be through what the machine did in the rounds of either side."""
-        widths2 = np.zeros((len(self._contenders), len(self._contenders)))
-        if set(dimensions) & OF_MACHINE.keys():
-            for group in self._groups:
-                widths2 += half_widths(*group.rounds(dimensions)) ** 2
-        return np.asarray(np.sqrt(widths2))
+    def _are_timed_together(self, dimensions: Sequence[str]) -> NDArray[np.bool_]:
+        return ~np.isnan(self._round_errors(dimensions, is_log=False).error)
+
+    def _round_errors(self, dimensions: Sequence[str], *, is_log: bool) -> PairErrors:
+        """Of the mean over the benchmarks that both did, by rounds; NaN where they did not share rounds in one of them."""
+        key = (*dimensions, "log" if is_log else "")
+        if key not in self._errors:
+            self._errors[key] = mean_errors(
+                [group.round_errors(dimensions, is_log=is_log) for group in self._groups],
+                [group.shared() for group in self._groups],
+            )
+        return self._errors[key]
 
     def difference(self, a: int, b: int, dimensions: Sequence[str]) -> Difference | None:
-        """How far the rating of `a` is above that of `b` on what both did, with its 95 % interval over cases.
+        """How far the rating of `a` is above that of `b` on what both did, with its 95 % interval over cases and rounds.
 
-        The interval is never narrower than what the machine may explain. If all cases differ by the same amount, there is no
-        interval: a width of zero would claim more certainty than a few cases have. None where they share no benchmark.
+        If all cases differ by the same amount, there is no interval: a width of zero would claim more certainty than a few
+        cases have. None where they share no benchmark.
         """
         pairs = [group.values(dimensions)[[a, b]] for group in self._groups]
         known = [float(pair[0] - pair[1]) for pair in pairs if not np.isnan(pair).any()]
@@ -132,14 +177,22 @@ class Pairing:
         shared = [step[~np.isnan(step)] for step in steps]
         parts = [(float(step.var(ddof=1)) / step.size, step.size - 1) for step in shared if step.size > 1]
         gap = sum(known) / len(known)
-        if not parts:
+        by_round = self._round_part(a, b, dimensions)
+        if not parts or by_round is None:
             return Difference(gap, None, None)
         error2 = sum(error for error, _ in parts)
         spread = sum(error**2 / freedom for error, freedom in parts)
-        quantile = t_quantile(1 - ALPHA / 2, max(1, int(error2**2 / spread))) if spread else 0.0
-        by_machine = float(np.nan_to_num(self._by_rounds(dimensions)[a, b])) / len(known)
-        half = max(quantile * float(np.sqrt(error2)) / len(parts), by_machine)
+        freedom = max(1, int(error2**2 / spread)) if spread else 1
+        half = half_width([ErrorPart(float(np.sqrt(error2)) / len(parts), freedom), by_round])
         return Difference(gap, gap - half, gap + half) if half else Difference(gap, None, None)
+
+    def _round_part(self, a: int, b: int, dimensions: Sequence[str]) -> ErrorPart | None:
+        """None where it is unknown; without error where nothing depends on the machine."""
+        if not self._of_machine(dimensions):
+            return ErrorPart(0.0, 1)
+        errors = self._round_errors(dimensions, is_log=False)
+        error = float(errors.error[a, b])
+        return None if np.isnan(error) else ErrorPart(error, int(errors.freedom[a, b]))
 
     def error(self, contender: int, dimensions: Sequence[str]) -> float:
         """Standard error of a contender's own mean over benchmarks, as far as its cases show it."""
@@ -170,6 +223,7 @@ class _Group:
             one.ratings[benchmark] if benchmark in one.ratings and _key(one, benchmark) == key else None
             for one in contenders
         ]
+        self._runs = [one.runs.get(benchmark, "") for one in contenders]
         names = dict.fromkeys(tuple(one.names) for one in self._ratings if one is not None)
         self._columns = _Columns(list(names))
 
@@ -177,10 +231,19 @@ class _Group:
         found = [None if one is None else value_of(one, dimensions) for one in self._ratings]
         return np.array([np.nan if value is None else value for value in found])
 
-    def rounds(self, dimensions: Sequence[str]) -> tuple[Floats, Floats]:
-        """Of each contender the number of rounds, and by how much one of them varies in these dimensions together."""
-        told = [(0.0, np.nan) if one is None else _varying(one, dimensions) for one in self._ratings]
-        return np.array([number for number, _ in told]), np.array([spread for _, spread in told])
+    def shared(self) -> NDArray[np.bool_]:
+        """Which two contenders both have a result here."""
+        there = np.array([one is not None for one in self._ratings])
+        return np.asarray(there[:, None] & there[None, :])
+
+    def round_errors(self, dimensions: Sequence[str], *, is_log: bool) -> PairErrors:
+        """Of the differences in these dimensions together, by rounds; of speed on the scale of log odds, which is log time."""
+        offs = [
+            None if one is None else round_deviations(one, dimensions, is_log=is_log) for one in self._ratings
+        ]
+        found = errors_between(offs, self._runs)
+        recorded = np.array([one is not None and one.is_recorded for one in self._ratings])
+        return PairErrors(np.where(recorded[:, None] & recorded[None, :], 0.0, found.error), found.freedom)
 
     def table(self, dimensions: Sequence[str]) -> Floats:
         """A row a contender, a column a case."""
@@ -200,14 +263,64 @@ def _combined(ratings: Ratings, dimensions: Sequence[str]) -> Floats | None:
     return np.asarray(np.sum(parts, axis=0))
 
 
-def _varying(ratings: Ratings, dimensions: Sequence[str]) -> tuple[float, float]:
-    """A slow round is slow in every dimension, so what they vary by is added."""
+def round_deviations(
+    ratings: Ratings, dimensions: Sequence[str], *, is_log: bool = False
+) -> list[float | None] | None:
+    """By how much each round is off in these dimensions together; a slow round is slow in all of them.
+
+    None with fewer than three rounds; all 0 where nothing depends on the machine.
+    """
     weights = shares(ratings, dimensions) if len(dimensions) > 1 else dict.fromkeys(dimensions, 1.0)
-    told = [(weight, spread_of(ratings.rounds.get(name))) for name, weight in weights.items()]
-    known = [(weight, *one) for weight, one in told if one[0]]
-    if not known:
-        return 0.0, float("nan")
-    return min(number for _, number, _ in known), sum(weight * spread for weight, _, spread in known)
+    parts = [(weight, ratings.by_round[name]) for name, weight in weights.items() if name in ratings.by_round]
+    if is_log and (value := ratings.dimensions["speed"].value) is not None and 0 < value < 1:
+        parts = [(weight / (value * (1 - value)), off) for weight, off in parts]
+    if not parts or any(sum(one is not None for one in off) < FEWEST_ROUNDS for _, off in parts):
+        return None
+    rounds = range(min(len(off) for _, off in parts))
+    return [
+        None
+        if any(off[number] is None for _, off in parts)
+        else sum(weight * (off[number] or 0.0) for weight, off in parts)
+        for number in rounds
+    ]
+
+
+def has_rounds(ratings: Ratings) -> bool:
+    """Whether there are enough rounds to know how much what depends on the machine varies."""
+    return all(sum(one is not None for one in off) >= FEWEST_ROUNDS for off in ratings.by_round.values())
+
+
+def _log_odds(marks: Floats) -> Floats:
+    """Of ratings of seconds, logarithms of seconds but for the sign and the reference."""
+    inside = np.clip(marks, _ROUNDED, 1 - _ROUNDED)
+    return np.asarray(np.log(inside / (1 - inside)))
+
+
+def mean_errors(each: Sequence[PairErrors], shared: Sequence[NDArray[np.bool_]]) -> PairErrors:
+    """Of the mean over several benchmarks of those that two agents share; Satterthwaite's degrees of freedom."""
+    variance = np.sum(
+        [np.where(both, one.error**2, 0.0) for one, both in zip(each, shared, strict=True)], axis=0
+    )
+    spread = np.sum(
+        [np.where(both, one.error**4 / one.freedom, 0.0) for one, both in zip(each, shared, strict=True)],
+        axis=0,
+    )
+    number = np.maximum(np.sum(shared, axis=0), 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = np.where(spread > 0, np.floor(variance**2 / spread), 1.0)
+    return PairErrors(np.sqrt(variance) / number, np.maximum(freedom, 1.0))
+
+
+def with_rounds(found: PairedRows, errors: PairErrors) -> Floats:
+    """p values against cases and rounds together; 1 where two agents did not share rounds."""
+    p = np.ones_like(found.p)
+    rows = len(p)
+    for a, b in zip(*np.triu_indices(rows, 1), strict=True):
+        error = errors.error[a, b]
+        if found.p[a, b] < 1 and not np.isnan(error):
+            by_round = 2 * t_tail(abs(found.gap[a, b]) / error, int(errors.freedom[a, b])) if error else 0.0
+            p[a, b] = p[b, a] = combine_p(float(found.p[a, b]), by_round)
+    return p
 
 
 class _Columns:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from assay.analysis.marks import EFFICIENCY, marks_of
 from assay.analysis.reference import quantity, references_of
-from assay.analysis.rounds import OF_MACHINE, round_logs
+from assay.analysis.round_ratings import rate_by_round
 from assay.analysis.tally import Tally, outcomes_of, tally_of
 from assay.model import Limits, Rubric
 from assay.model.rating import (
@@ -102,22 +102,11 @@ def rate(
         names=tuple(tally.names),
         marks=_compact({name: one for name, one in marks.items() if found[name].rating.value is not None}),
         is_recorded=table.is_recorded,
-        rounds={}
-        if table.is_recorded
-        else _rounds(table, {name: one.rating.value for name, one in found.items()}),
+        by_round=rate_by_round(
+            table, tally, {name: one.rating.value for name, one in found.items()}, reference
+        ),
         expects_scores=expects_scores,
     )
-
-
-def _rounds(table: CaseTable, values: Mapping[str, float | None]) -> dict[str, list[float]]:
-    """A rating of 1 ÷ (1 + x ÷ reference) moves by r (1 − r) where the logarithm of x moves by 1."""
-    varying: dict[str, list[float]] = {}
-    for name, metric in OF_MACHINE.items():
-        value = values[name]
-        logs = None if value is None else round_logs(table, metric)
-        if value is not None and logs is not None and logs.size > 1:
-            varying[name] = [float(logs.size), value * (1 - value) * float(logs.std(ddof=1))]
-    return varying
 
 
 def _compact(marks: Mapping[str, Floats]) -> dict[str, array[float]]:

@@ -1,72 +1,299 @@
-"""Rounds of a suite: every case once, in one process and one minute, which the cases of a round have in common.
+"""Times, CPU and memory of suites: the unit of replication is the round.
 
-A test over cases alone takes a slow minute for a slow agent. Rounds are a sample of minutes, so what they differ by is what
-a difference between two agents has to exceed before it is theirs.
+A round is one interleaved pass over all agents: every case once, in one process and one minute. Cases of a round share what
+the machine did in that minute, so a test over cases alone takes a slow minute for a slow agent. Rounds are a sample of
+minutes: what they differ by is what a difference between two agents has to exceed before it is theirs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.model.rating import CaseTable
-from assay.stats.means import t_quantile
+from assay.analysis.losses import depends_on_machine
+from assay.model import Kind, Metric, Series
+from assay.stats.effect import Effect
+from assay.stats.random_effects import (
+    ErrorPart,
+    PairErrors,
+    half_width,
+    layout_errors,
+    trimmed_mean,
+    trimmed_means,
+    two_sided_p,
+)
+from assay.stats.sample import Scale
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
-OF_MACHINE = {"speed": "seconds", "efficiency": "cpu_seconds"}
-"""Dimensions that the machine has a part in, and the metric by which that is seen."""
-_OF_MEDIANS = math.sqrt(math.pi / 2)
-"""A case counts by the median of its repetitions, which varies by so much more than their mean."""
+FEWEST_ROUNDS = 3
+"""Of two, a machine that is now busy and now idle shows the same difference twice too often."""
 
 
-def round_logs(table: CaseTable, metric: str) -> Floats | None:
-    """The mean logarithm of each round over its cases, less what is the cases' own; None where that is not known."""
-    column = table.metrics.get(metric)
-    if column is None or len(set(table.repetitions)) < 2:
+def is_by_round(metric: Metric, series: Series) -> bool:
+    """Whether rounds, and not cases, are what is independent; times that were recorded earlier have no rounds."""
+    return series.unit == "case" and depends_on_machine(metric) and metric.kind is not Kind.RECORDED
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEffect:
+    """B against A over rounds."""
+
+    effect: Effect | None
+    """None with one round on a side: then nobody knows what a round varies by."""
+    rounds_a: int
+    rounds_b: int
+    cases: int
+    """That both sides have."""
+    parts: tuple[ErrorPart, ...] = ()
+    """Of the effect's error, the rounds' first."""
+
+
+def compare_rounds(
+    a: Series,
+    b: Series,
+    *,
+    are_interleaved: bool,
+    are_cases_fixed: bool = False,
+    session: ErrorPart | None = None,
+) -> RoundEffect:
+    """The ratio B ÷ A of a typical case (difference where values are not all positive), with Student's t over rounds.
+
+    Interleaved sides are paired round by round. Where cases are a sample (two agents), what cases differ by is added to the
+    error; where they are fixed (two versions of one agent), it is not. `session` is the error of the difference of two runs.
+    """
+    sides = _Cells.of(a, b)
+    found = _paired(sides) if are_interleaved else _unpaired(sides)
+    extra = [part for part in (None if are_cases_fixed else found.by_case, session) if part is not None]
+    return _effect(found, extra, sides.scale)
+
+
+def compare_round_percentiles(
+    a: Series, b: Series, q: float, *, are_interleaved: bool, session: ErrorPart | None = None
+) -> RoundEffect:
+    """As `compare_rounds`, of the percentile of each round over all of its executions."""
+    sides = _Cells.of(a, b)
+    first, second = (side.per_round(lambda values: float(np.percentile(values, q))) for side in sides.both)
+    shared = np.intersect1d(list(first), list(second))
+    if are_interleaved:
+        steps = np.array([second[r] - first[r] for r in shared])
+        found = _Found(steps, steps.size, steps.size, sides.cases, _mean_part(steps))
+    else:
+        x, y = np.array([*first.values()]), np.array([*second.values()])
+        steps = np.array([y.mean() - x.mean()]) if x.size and y.size else np.array([])
+        found = _Found(steps, x.size, y.size, sides.cases, _welch_part(x, y))
+    return _effect(found, [part for part in (session,) if part is not None], sides.scale)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Differences by round, whose mean is the estimate; of unpaired sides only that."""
+
+    steps: Floats
+    rounds_a: int
+    rounds_b: int
+    cases: int
+    by_round: ErrorPart | None
+    by_case: ErrorPart | None = None
+
+
+def _effect(found: _Found, extra: Sequence[ErrorPart], scale: Scale) -> RoundEffect:
+    counts = found.rounds_a, found.rounds_b, found.cases
+    if found.by_round is None or not found.steps.size:
+        return RoundEffect(None, *counts)
+    parts = (found.by_round, *(part for part in extra if part.freedom))
+    value, half = float(found.steps.mean()), half_width(parts)
+    back: Callable[[float], float] = _exp if scale is Scale.RATIO else float
+    effect = Effect(
+        scale,
+        back(value),
+        back(value - half),
+        back(value + half),
+        two_sided_p(value, parts),
+        f"Student's t over rounds, trimmed-mean {scale}",
+        float(np.sign(found.steps).mean()),
+    )
+    return RoundEffect(effect, *counts, parts)
+
+
+def _exp(value: float) -> float:
+    return math.exp(max(-700.0, min(700.0, value)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Logarithms (or values) of one side by case and round, repetitions in one round averaged."""
+
+    cases: Ints
+    rounds: Ints
+    values: Floats
+
+    def per_round(self, figure: Callable[[Floats], float]) -> dict[int, float]:
+        return {int(r): figure(self.values[self.rounds == r]) for r in np.unique(self.rounds)}
+
+    @property
+    def is_crossed(self) -> bool:
+        """Whether cases occur in several rounds; else a round has cases of its own."""
+        return self.values.size >= 2 * np.unique(self.cases).size
+
+    def round_figures(self) -> Floats:
+        """How far each round is off, by the trimmed mean over its cases of what each is off its own mean."""
+        return off_by_round(self.values, self.cases, self.rounds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Both sides on the cases that they share."""
+
+    both: tuple[_Side, _Side]
+    scale: Scale
+    cases: int
+
+    @classmethod
+    def of(cls, a: Series, b: Series) -> _Cells:
+        columns = [_columns(series) for series in (a, b)]
+        scale = Scale.RATIO if all((one.values > 0).all() for one in columns) else Scale.DIFFERENCE
+        shared = np.intersect1d(columns[0].cases, columns[1].cases)
+        first, second = (_cells(one, shared, scale) for one in columns)
+        return cls((first, second), scale, shared.size)
+
+
+def _columns(series: Series) -> _Side:
+    values = np.asarray(series.values, dtype=np.float64)
+    rounds = np.asarray(series.rounds if len(series.rounds) else series.repetitions, dtype=np.int64)
+    whole = np.isfinite(values)
+    return _Side(np.asarray(series.processes, dtype=np.int64)[whole], rounds[whole], values[whole])
+
+
+def _cells(side: _Side, shared: Ints, scale: Scale) -> _Side:
+    kept = np.isin(side.cases, shared)
+    case, number, values = np.searchsorted(shared, side.cases[kept]), side.rounds[kept], side.values[kept]
+    if not values.size:
+        return _Side(case, number, values)
+    if scale is Scale.RATIO:
+        values = np.log(values)
+    span = int(number.max()) + 1
+    keys, place = np.unique(case * span + number, return_inverse=True)
+    means = np.bincount(place, values) / np.bincount(place)
+    return _Side(keys // span, keys % span, means)
+
+
+def _paired(sides: _Cells) -> _Found:
+    a, b = sides.both
+    if not a.values.size or not b.values.size:
+        return _Found(np.array([]), 0, 0, 0, None)
+    span = int(max(a.rounds.max(), b.rounds.max())) + 1
+    keys, of_a, of_b = np.intersect1d(
+        a.cases * span + a.rounds, b.cases * span + b.rounds, return_indices=True
+    )
+    differences = _Side(keys // span, keys % span, b.values[of_b] - a.values[of_a])
+    if not keys.size:
+        return _Found(np.array([]), 0, 0, 0, None)
+    if differences.is_crossed:
+        level = trimmed_mean(_case_means(differences))
+        steps = level.value + differences.round_figures()
+        by_case: ErrorPart | None = _of_cases_alone(level.part, differences)
+    else:
+        _, number = np.unique(differences.rounds, return_inverse=True)
+        # Each round has cases of its own, so what cases differ by is in the rounds.
+        steps, by_case = trimmed_means(differences.values, number), None
+    cases = int(np.unique(differences.cases).size)
+    return _Found(steps, steps.size, steps.size, cases, _mean_part(steps), by_case)
+
+
+def _unpaired(sides: _Cells) -> _Found:
+    a, b = sides.both
+    if not a.values.size or not b.values.size:
+        return _Found(np.array([]), 0, 0, 0, None)
+    level = trimmed_mean(_case_means(b) - _case_means(a))
+    rounds_a, rounds_b = (int(np.unique(side.rounds).size) for side in sides.both)
+    steps = np.array([level.value])
+    if a.is_crossed and b.is_crossed:
+        by_round = _welch_part(a.round_figures(), b.round_figures())
+        return _Found(steps, rounds_a, rounds_b, sides.cases, by_round, _of_cases_alone(level.part, a, b))
+    by_case = level.part if min(rounds_a, rounds_b) > 1 and level.part.freedom else None
+    return _Found(steps, rounds_a, rounds_b, sides.cases, by_case)
+
+
+def _case_means(side: _Side) -> Floats:
+    _, case = np.unique(side.cases, return_inverse=True)
+    return np.asarray(np.bincount(case, side.values) / np.bincount(case))
+
+
+def _of_cases_alone(part: ErrorPart, *sides: _Side) -> ErrorPart:
+    """Less what means of cases vary by from one repetition to the next, which is in the rounds already."""
+    repeated = 0.0
+    for side in sides:
+        _, case = np.unique(side.cases, return_inverse=True)
+        number = np.bincount(case)
+        left = side.values - (np.bincount(case, side.values) / number)[case]
+        _, place = np.unique(side.rounds, return_inverse=True)
+        left -= trimmed_means(left, place)[place]
+        variances = np.bincount(case, left**2) / np.maximum(number - 1, 1)
+        repeated += float(np.median(variances / number)) / number.size
+    return ErrorPart(math.sqrt(max(0.0, part.error**2 - repeated)), part.freedom)
+
+
+def _mean_part(steps: Floats) -> ErrorPart | None:
+    if steps.size < 2:
         return None
-    values = np.array([np.nan if value is None else value for value in column], dtype=np.float64)
-    usable = (np.asarray(table.statuses, dtype=object) == "ok") & np.isfinite(values) & (values > 0)
-    if not usable.any():
+    return ErrorPart(float(steps.std(ddof=1)) / math.sqrt(steps.size), steps.size - 1)
+
+
+def _welch_part(x: Floats, y: Floats) -> ErrorPart | None:
+    if min(x.size, y.size) < 2:
         return None
-    # Numbers for names: sorting a million texts takes ten times as long.
-    places = {name: place for place, name in enumerate(dict.fromkeys(table.cases))}
-    cases = np.fromiter((places[name] for name in table.cases), dtype=np.int64, count=len(values))[usable]
-    return of_rounds(np.log(values[usable]), cases, np.asarray(table.repetitions)[usable])
+    errors2 = [float(side.var(ddof=1)) / side.size for side in (x, y)]
+    spread = sum(error2**2 / (side.size - 1) for error2, side in zip(errors2, (x, y), strict=True))
+    fewest = min(x.size, y.size) - 1
+    freedom = max(fewest, int(sum(errors2) ** 2 / spread)) if spread else fewest
+    return ErrorPart(math.sqrt(sum(errors2)), freedom)
 
 
-def of_rounds(logs: Floats, cases: NDArray[np.generic], rounds: NDArray[np.generic]) -> Floats:
+def off_by_round(
+    values: Floats, cases: NDArray[np.generic], rounds: NDArray[np.generic], *, is_trimmed: bool = True
+) -> Floats:
+    """By how much each round is off, over what its cases are off their own means; trimmed, a few stragglers do not count."""
     _, case = np.unique(cases, return_inverse=True)
     _, number = np.unique(rounds, return_inverse=True)
-    own = (np.bincount(case, logs) / np.bincount(case))[case]
-    return np.asarray(np.bincount(number, logs - own) / np.bincount(number), dtype=np.float64)
+    own = (np.bincount(case, values) / np.bincount(case))[case]
+    if not is_trimmed:
+        return np.asarray(np.bincount(number, values - own) / np.bincount(number))
+    return trimmed_means(values - own, number)
 
 
-def half_widths(rounds: Floats, spreads: Floats) -> Floats:
-    """Of every pair of rows, half the 95 % interval of their difference by rounds (Student's t); 0 where it is not known.
+def errors_between(offs: Sequence[Sequence[float | None] | None], runs: Sequence[str]) -> PairErrors:
+    """Of every two agents, the error of their difference by rounds; NaN where they were not measured in the same rounds.
 
-    `rounds` is how many each has, `spreads` the standard deviation of one.
+    `offs` has by how much each round of an agent is off, None where that is unknown; `runs` the run of each agent.
     """
-    known = (rounds > 1) & np.isfinite(spreads)
-    free = np.where(known, rounds - 1, 0.0)
-    freedom = free[:, None] + free[None, :]
-    squares = free * np.where(known, spreads, 0.0) ** 2
-    both = known[:, None] & known[None, :]
-    pooled = (squares[:, None] + squares[None, :]) / np.where(both, freedom, 1.0)
-    counts = np.where(known, rounds, 1.0)
-    error = _OF_MEDIANS * np.sqrt(pooled * (1 / counts[:, None] + 1 / counts[None, :]))
-    return np.asarray(np.where(both, _quantiles(np.where(both, freedom, 1.0)) * error, 0.0))
+    number = len(offs)
+    error, freedom = np.full((number, number), np.nan), np.ones((number, number))
+    for run in dict.fromkeys(runs):
+        members = [n for n in range(number) if runs[n] == run and offs[n] is not None]
+        table = _side_by_side([offs[n] or () for n in members])
+        whole = ~np.isnan(table).any(axis=0) if table.size else np.zeros(0, dtype=bool)
+        groups = [members] if whole.sum() >= FEWEST_ROUNDS else _two_by_two(members)
+        for group in groups:
+            rows = table[[members.index(n) for n in group]]
+            rows = rows[:, ~np.isnan(rows).any(axis=0)]
+            if len(group) > 1 and rows.shape[1] >= FEWEST_ROUNDS:
+                found = layout_errors(rows)
+                error[np.ix_(group, group)], freedom[np.ix_(group, group)] = found.error, found.freedom
+    return PairErrors(error, freedom)
 
 
-def _quantiles(freedom: Floats) -> Floats:
-    each, place = np.unique(freedom, return_inverse=True)
-    found = np.array([t_quantile(0.975, int(one)) for one in each])
-    return np.asarray(found[place].reshape(freedom.shape))
+def _two_by_two(members: Sequence[int]) -> list[list[int]]:
+    return [[a, b] for place, a in enumerate(members) for b in members[place + 1 :]]
 
 
-def spread_of(rounds: Sequence[float] | None) -> tuple[float, float]:
-    """Number of rounds, and the standard deviation of one; 0 and NaN where nothing is known."""
-    return (float(rounds[0]), float(rounds[1])) if rounds else (0.0, math.nan)
+def _side_by_side(rows: Sequence[Sequence[float | None]]) -> Floats:
+    table = np.full((len(rows), max((len(row) for row in rows), default=0)), np.nan)
+    for place, row in enumerate(rows):
+        table[place, : len(row)] = [np.nan if value is None else value for value in row]
+    return table

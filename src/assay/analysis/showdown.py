@@ -34,7 +34,7 @@ def showdowns(a: Report, b: Report, comparisons: Sequence[Comparison]) -> tuple[
 def _showdown(
     pairs: Sequence[tuple[TrialReport, TrialReport]], a: Report, b: Report, comparisons: Sequence[Comparison]
 ) -> Showdown:
-    first, second = contender([x for x, _ in pairs]), contender([y for _, y in pairs])
+    first, second = contender([x for x, _ in pairs], a), contender([y for _, y in pairs], b)
     if first.agent == second.agent:
         runs_of = (a.run_of(pairs[0][0]), b.run_of(pairs[0][1]))
         first, second = (
@@ -94,7 +94,7 @@ def _unscored(sides: Sequence[Contender]) -> str:
     return f"Nothing could be scored {and_list(told)}, because scoring failed: neither can be called better than the other."
 
 
-def contender(trials: Sequence[TrialReport]) -> Contender:
+def contender(trials: Sequence[TrialReport], side: Report) -> Contender:
     """One side's trials, a benchmark each."""
     return Contender(
         agent=trials[0].stored.trial.agent.name,
@@ -103,6 +103,7 @@ def contender(trials: Sequence[TrialReport]) -> Contender:
         is_simulated=False,
         latest=None,
         hashes={t.stored.trial.benchmark: t.definition for t in trials},
+        runs={t.stored.trial.benchmark: side.run_of(t).id for t in trials},
     )
 
 

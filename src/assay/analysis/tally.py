@@ -22,6 +22,7 @@ _AGENT_ERRORS = frozenset({"failed", "crashed", "invalid_output"})
 _LIMITS = frozenset({"timeout", "over_limit"})
 _NOT_COUNTED = frozenset({"harness_error", "cancelled"})
 _PER_SOLVED = frozenset({"usd", "tokens"})
+_SHORTEST = 1e-12
 _QUANTITIES = ("usd", "tokens", "cpu_seconds", "rss_max_bytes")
 
 Floats = NDArray[np.float64]
@@ -53,6 +54,8 @@ class Tally:
     """Metric to the number of repetitions in that sum."""
     seconds: Floats
     """Median seconds of the completed repetitions; NaN where none completed."""
+    mean_seconds: Floats
+    """Their geometric mean, in which what all agents have in a round cancels out between them."""
     is_judged: bool = True
     has_cases: bool = True
     """Whether rows are cases, and not processes of code."""
@@ -91,7 +94,8 @@ def tally_of(table: CaseTable, pass_mark: float) -> Tally:
         comparable=comparable,
         sums=sums,
         measured=measured,
-        seconds=_case_medians(_column(table, "seconds")[counts], index, is_ok, len(names)),
+        seconds=_case_medians(seconds := _column(table, "seconds")[counts], index, is_ok, len(names)),
+        mean_seconds=_case_means(seconds, index, is_ok, len(names)),
         is_judged=table.is_judged,
         has_cases=table.has_cases,
         is_recorded=table.is_recorded,
@@ -153,6 +157,14 @@ def _case_medians(seconds: Floats, index: NDArray[np.intp], is_ok: Bools, size: 
     return medians
 
 
+def _case_means(seconds: Floats, index: NDArray[np.intp], is_ok: Bools, size: int) -> Floats:
+    usable = is_ok & ~np.isnan(seconds)
+    logs, of_case = np.log(np.maximum(seconds[usable], _SHORTEST)), index[usable]
+    number = np.bincount(of_case, minlength=size)
+    means = np.exp(np.bincount(of_case, logs, minlength=size) / np.maximum(number, 1))
+    return np.where(number > 0, means, np.nan)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcomes:
     """Executions by the class of their outcome, and those that could not be judged."""
@@ -200,6 +212,7 @@ def case_series(table: CaseTable) -> dict[str, Series]:
     numbers = {case: case_number(case) for case in dict.fromkeys(table.cases)}
     places = np.fromiter(map(numbers.__getitem__, table.cases), dtype=np.int64, count=len(table.cases))
     repetitions = np.asarray(table.repetitions, dtype=np.int64)
+    rounds = np.asarray(table.processes, dtype=np.int64) if len(table.processes) else repetitions
     is_ok = _has_status(table, _OK)
     # Where nothing worked nothing was scored either, and yet the agent has failures that count.
     names = dict.fromkeys(table.metrics)
@@ -217,6 +230,7 @@ def case_series(table: CaseTable) -> dict[str, Series]:
                 array("q", repetitions[known].tobytes()),
                 array("d", values[known].tobytes()),
                 unit="case",
+                rounds=array("q", rounds[known].tobytes()),
             )
     return found
 

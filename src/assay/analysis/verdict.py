@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assay.model import Better, Comparison, Metric, Verdict
@@ -14,6 +14,7 @@ from assay.stats.correction import benjamini_hochberg, holm
 from assay.stats.effect import Effect
 from assay.stats.nulls import fewest_units
 from assay.stats.permutation import repetitions_to_settle
+from assay.stats.random_effects import ErrorPart, half_width
 from assay.stats.sample import Scale, quantile
 from assay.units import percent, show, significant, without_dust
 
@@ -59,6 +60,8 @@ class Contrast:
     """Whether somebody asked about it; others are shown without a verdict."""
     fixed_cases: FixedCases | None = None
     """None where units are a sample."""
+    errors: tuple[ErrorPart, ...] = ()
+    """Where rounds are the unit: what the effect's error consists of, the rounds' part first."""
 
     @property
     def reach(self) -> float:
@@ -223,6 +226,11 @@ def _is_inside(contrast: Contrast, effect: Effect, tolerance: float) -> bool:
     return -reach <= effect.low and effect.high <= reach
 
 
+def too_few_rounds(rounds: int) -> str:
+    counted = "One round" if rounds == 1 else f"{rounds} rounds"
+    return f"{counted}: how much a time varies from round to round is unknown; repeat at least 3 times, in alternation."
+
+
 def _too_few(contrast: Contrast) -> str:
     if contrast.unit == "case":
         fewest = min(contrast.units_a, contrast.units_b)
@@ -253,6 +261,8 @@ def _what_would_settle(contrast: Contrast, effect: Effect, tolerance: float, fam
         needed = units_needed(replace(contrast, units_a=now, units_b=now), effect, tolerance, family)
         return f"{open_question}; {_what_repetitions_would_settle(contrast.fixed_cases, needed, family)}"
     needed = units_needed(contrast, effect, tolerance, family)
+    if needed is None and len(contrast.errors) > 1:
+        return f"{open_question}; more rounds alone would not settle it: use more cases as well."
     if needed is None:
         return f"{open_question}; no number of {_units(contrast)} would settle it at a tolerance of {percent(tolerance)}."
     many = f"more than {TOO_MANY:,}" if needed > TOO_MANY else f"about {needed}"
@@ -277,6 +287,8 @@ def _what_repetitions_would_settle(cases: FixedCases, needed: int | None, family
 
 
 def _units(contrast: Contrast) -> str:
+    if contrast.unit == "round":
+        return "rounds" if contrast.is_paired else "rounds a side"
     plural = "cases" if contrast.unit == "case" else "processes"
     if not contrast.is_paired:
         return f"{plural} a side"
@@ -291,6 +303,8 @@ def units_needed(contrast: Contrast, effect: Effect, tolerance: float, family: i
     """
     half, distance, reach = _on_additive_scale(contrast, effect, tolerance)
     now = min(contrast.units_a, contrast.units_b)
+    if contrast.errors:
+        return _rounds_needed(contrast.errors, now, family, (distance, reach - distance))
     plain = quantile(1 - ALPHA / 2)
     to_differ = (quantile(1 - ALPHA / (2 * max(1, family))) + quantile(POWER)) / plain
     to_equal = (plain + quantile(POWER)) / plain
@@ -301,6 +315,31 @@ def units_needed(contrast: Contrast, effect: Effect, tolerance: float, family: i
     needed = math.ceil(now * min(*shrink, float(TOO_MANY)) ** 2)
     fewest = fewest_units(ALPHA / max(1, family), is_paired=contrast.is_paired)
     return max(now + 1, FEWEST_UNITS, fewest, needed)
+
+
+def _rounds_needed(
+    errors: Sequence[ErrorPart], now: int, family: int, rooms: tuple[float, float]
+) -> int | None:
+    """Only the rounds' own part of the error shrinks with more of them; the others may leave no room at all."""
+    first, *others = errors
+    sides = first.freedom / max(1, now - 1)
+    spread, power = first.error * math.sqrt(now), quantile(POWER)
+    levels = (1 - ALPHA / (2 * max(1, family)), 1 - ALPHA / 2)
+    for rounds in _growing(now + 1):
+        error = spread / math.sqrt(rounds)
+        parts = [ErrorPart(error, max(1, int(sides * (rounds - 1)))), *others]
+        widths = (half_width(parts, level) + power * error for level in levels)
+        if any(width <= room for width, room in zip(widths, rooms, strict=True)):
+            return rounds
+    return None if half_width(others) >= max(rooms) else TOO_MANY + 1
+
+
+def _growing(first: int) -> Iterator[int]:
+    """One by one at first, then in steps of a tenth."""
+    number = first
+    while number <= TOO_MANY:
+        yield number
+        number += max(1, number // 10)
 
 
 def _on_additive_scale(contrast: Contrast, effect: Effect, tolerance: float) -> tuple[float, float, float]:

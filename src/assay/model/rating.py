@@ -181,8 +181,11 @@ class Ratings:
     """Dimension to what each case says of it: two agents are told apart by these, case by case."""
     baseline_overall: float | None = field(default=None, compare=False)
     """The overall rating that the suite's `baseline_scores` hold this trial against."""
-    rounds: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False)
-    """Of what the machine has a part in: dimension to the number of rounds, and by how much a round's rating varies."""
+    by_round: Mapping[str, Sequence[float | None]] = field(default_factory=dict, compare=False)
+    """Dimensions that depend on the machine: by how much the rating of each round is off; None where a round has none.
+
+    Empty lists where that was not kept, by an earlier version of Assay.
+    """
     is_recorded: bool = field(default=False, compare=False)
     """Whether its times were recorded earlier: they have no rounds, and are not compared with times measured here."""
     expects_scores: bool = field(default=True, compare=False)

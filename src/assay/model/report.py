@@ -79,6 +79,8 @@ class Series:
     values: Sequence[float]
     unit: str = "process"
     """What `processes` counts: what is independent of each other, processes or cases."""
+    rounds: Sequence[int] = ()
+    """Of cases: the process that each value comes from, which is one interleaved pass; empty where repetitions are passes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ class Contender:
     """Benchmark to why its result may no longer hold."""
     partial: Mapping[str, str] = field(default_factory=dict)
     """Benchmark to how many of its cases were done, where not all of them were."""
+    runs: Mapping[str, str] = field(default_factory=dict)
+    """Benchmark to the run that its result is of: times of different runs do not tell agents apart."""
     outdated: frozenset[str] = frozenset()
     """Benchmarks that were done in an older definition than the suite has now."""
 

@@ -11,7 +11,6 @@ from assay.analysis.comparable import by_runs, comparable
 from assay.analysis.compare import compare_reports
 from assay.analysis.course import over_time
 from assay.analysis.findings import findings
-from assay.analysis.floor import replicated
 from assay.analysis.marks import marks_of
 from assay.analysis.matrix import matrix
 from assay.analysis.showdown import contender, showdowns
@@ -96,14 +95,12 @@ def _held_back(
     *,
     is_asked: bool,
 ) -> tuple[Comparison, ...]:
-    """Claims about times are unsure where the rounds, the hours or the machine may explain them; in their order."""
+    """Claims about times of two runs are unsure where the hours or the machine may explain them; in their order."""
     found: dict[tuple[str, str], Comparison] = {}
     for a, b in parts:
         names = {trial.name for trial in b.trials}
         own = tuple(one for one in comparisons if one.trial_b in names)
-        # Arms of one run take turns round by round: what the machine did in one round may hit one of them only.
-        is_one_run = a.run.id == b.run.id
-        checked = replicated(own, a, b) if is_one_run else guarded(store, own, a, b, is_asked=is_asked)
+        checked = own if a.run.id == b.run.id else guarded(store, own, a, b, is_asked=is_asked)
         found |= {(one.trial_b, one.metric.name): one for one in checked}
     return tuple(found[one.trial_b, one.metric.name] for one in comparisons)
 
@@ -127,8 +124,8 @@ def all_pairs(
             f"The sides are of different suites ({', '.join(sorted(suites))}). Choose one: --suite NAME"
         )
     contenders = [
-        replace(contender(trials), agent=ref, is_simulated=any(one.is_simulated for one in trials))
-        for ref, trials in rated
+        replace(contender(trials, side), agent=ref, is_simulated=any(one.is_simulated for one in trials))
+        for (ref, trials), side in zip(rated, sides.reports, strict=True)
     ]
     benchmarks = list(dict.fromkeys(name for one in contenders for name in one.ratings))
     return matrix(next(iter(suites), ""), contenders, benchmarks)

@@ -10,7 +10,7 @@ from assay.analysis.compare import PERCENTILES, matching_trials
 from assay.analysis.completion import COMPLETION, inner_name, outer_name, with_completion
 from assay.analysis.family import default_family, judgeable
 from assay.analysis.flips import flips_between
-from assay.analysis.floor import excused, replicated, steadied
+from assay.analysis.floor import excused, steadied
 from assay.analysis.gate import (
     Tolerances,
     broken_trials,
@@ -75,7 +75,7 @@ def gate_sides(
     if not chosen and not broken:
         raise Unlike(f"Run '{b.run.id}' and the baseline '{baseline}' have no metric in common.")
     others = [name for name in judgeable(shared.values()) if name not in chosen] if not asked else []
-    comparisons = replicated(compare_within(a, b, chosen, asked_widths, shown=others), a, b)
+    comparisons = compare_within(a, b, chosen, asked_widths, shown=others)
     known: Known = {}
     if not _is_one_run(a, b):
         known = known_floors(store, a, b)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from assay.analysis.compare import matching_trials
 from assay.analysis.completion import inner_name, with_completion
 from assay.analysis.flips import flips_between
-from assay.analysis.floor import replicated, steadied
+from assay.analysis.floor import steadied
 from assay.analysis.gate import Tolerances, compare_within, family_of, shared_metrics
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.pace import moved_by, pace_of
@@ -108,7 +108,7 @@ def _compared(
     }
     asked = [inner_name(name) for name in by.metrics if inner_name(name) in shared]
     chosen = asked if by.metrics else family_of(a, b, shared)
-    comparisons = replicated(compare_within(a, b, chosen, Tolerances(by.tolerance)), a, b)
+    comparisons = compare_within(a, b, chosen, Tolerances(by.tolerance))
     if by.tolerance is not None:
         return comparisons
     names = {label: second.name for label, (_, second) in sides.pairs.items()}

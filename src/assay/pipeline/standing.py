@@ -196,6 +196,7 @@ def _contender(
         hashes={entry.benchmark: entry.benchmark_hash for entry in entries},
         stale={entry.benchmark: why for entry in entries if (why := _why_stale(entry, now))},
         partial={e.benchmark: f"{e.cases} of {e.all_cases}" for e in entries if not e.is_whole},
+        runs={entry.benchmark: entry.run_id for entry in entries},
         outdated=frozenset(entry.benchmark for entry in entries if not entry.is_current),
     )
 
@@ -214,6 +215,8 @@ def _why_stale(entry: Entry, now: datetime) -> str:
 def _ratings(store: Store, entries: Sequence[Entry]) -> dict[int, Ratings]:
     """As they were kept; worked out again for trials of before that, and where the rubric has changed since.
 
+    Of trials that an earlier version kept without their rounds, they are worked out and kept once more.
+
     Simulated agents have references of their own.
     """
     kept = store.ratings([entry.trial_id for entry in entries])
@@ -224,6 +227,9 @@ def _ratings(store: Store, entries: Sequence[Entry]) -> dict[int, Ratings]:
         measure = kept.get(newest.trial_id)
         for entry in alike:
             rated = kept.get(entry.trial_id)
+            if rated is not None and not all(rated.by_round.values()):
+                rated = _rated_again(store, entry, entry)
+                store.rate(entry.trial_id, rated)
             is_comparable = entry.benchmark_hash == newest.benchmark_hash
             if rated is None or (is_comparable and (measure is None or rated.yardstick != measure.yardstick)):
                 rated = _rated_again(store, entry, newest)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.analysis.compare import matching_trials
-from assay.analysis.floor import excused, noise_floor, replicated, steadied
+from assay.analysis.floor import excused, noise_floor, steadied
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.noise import noise_floors
 from assay.analysis.pace import MachineShift, shift_between
@@ -98,13 +98,11 @@ def about_floors(known: Known, comparisons: Sequence[Comparison]) -> Iterator[Do
 def guarded(
     store: Store, comparisons: tuple[Comparison, ...], a: Report, b: Report, *, is_asked: bool
 ) -> tuple[Comparison, ...]:
-    """Claims about times of two runs, unsure where minutes, hours or the machine explain them.
+    """Claims about times of two runs, unsure where hours or the machine explain them.
 
     Where a tolerance `is_asked` for, the history widens none.
     """
-    steady = replicated(comparisons, a, b)
-    if not is_asked:
-        steady = steadied(steady, history_floors(store, b))
+    steady = comparisons if is_asked else steadied(comparisons, history_floors(store, b))
     return excused(steady, pace_between(a, b))
 
 

@@ -135,6 +135,7 @@ def case_table(executions: Iterable[Execution]) -> CaseTable:
         repetitions=[one.repetition for one in measured],
         statuses=[one.status.value for one in measured],
         metrics={name: [one.measurements.get(name) for one in measured] for name in names},
+        processes=[one.process for one in measured],
     )
 
 

@@ -221,19 +221,24 @@ def _with_series(
 
 def _series(measured: Iterable[Execution], *, by_case: bool) -> dict[str, Series]:
     """Of a suite, the number of a case stands where otherwise that of the process does."""
-    columns: dict[str, tuple[list[int], list[int], list[float]]] = {}
+    columns: dict[str, tuple[list[int], list[int], list[float], list[int]]] = {}
     places: dict[str, int] = {}
     for execution in measured:
         place = places.setdefault(execution.case, len(places)) if by_case else execution.process
         for name, value in execution.measurements.items() if execution.status is Status.OK else ():
             if name in JUDGING:
                 continue
-            processes, repetitions, values = columns.setdefault(name, ([], [], []))
+            processes, repetitions, values, rounds = columns.setdefault(name, ([], [], [], []))
             processes.append(place)
             repetitions.append(execution.repetition)
             values.append(value)
-    unit = "case" if by_case else "process"
-    return {name: Series(*column, unit=unit) for name, column in columns.items()}
+            rounds.append(execution.process)
+    return {
+        name: Series(places, repetitions, values, "case", rounds)
+        if by_case
+        else Series(places, repetitions, values)
+        for name, (places, repetitions, values, rounds) in columns.items()
+    }
 
 
 def _execution(trial: int, execution: schema.Execution) -> Execution:

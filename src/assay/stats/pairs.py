@@ -16,8 +16,6 @@ HOPELESS = 0.2
 """From here on p values are not worked out."""
 _CELLS = 2_000_000
 """Differences that are held at a time."""
-_ROUNDING = 2.0**-22
-"""Marks are stored with 24 binary digits, so differences that are closer than this are ties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +28,12 @@ class PairedRows:
     """Two-sided, not corrected for the number of pairs; 1 where they are too close or share too little."""
 
 
-def paired_rows(tables: Sequence[Array], *, by_rank: bool = False) -> PairedRows:
+def paired_rows(tables: Sequence[Array], *, is_continuous: bool = False) -> PairedRows:
     """Differences between rows; each table counts alike, NaN is a column that a row does not have.
 
     Student's t with the degrees of freedom of Satterthwaite (1946) over tables; sign flips where fewer than 30
-    columns differ. A table in which two rows share a single column says nothing of how these differ. By rank it is the
-    same with signed ranks in the place of differences (Conover and Iman 1981), which stragglers do not move.
+    columns differ, unless values are continuous. A table in which two rows share a single column says nothing of how these
+    differ.
     """
     rows = tables[0].shape[0] if tables else 0
     gap, p = np.full((rows, rows), np.nan), np.ones((rows, rows))
@@ -45,30 +43,13 @@ def paired_rows(tables: Sequence[Array], *, by_rank: bool = False) -> PairedRows
     for start in range(0, upper.size, size):
         a, b = upper[start : start + size], lower[start : start + size]
         steps = [table[a] - table[b] for table in tables]
-        told = _told([_signed_ranks(step) for step in steps] if by_rank else steps)
+        told = _told(steps, is_continuous)
         gap[a, b], p[a, b] = told.gap, told.p
         gap[b, a], p[b, a] = -told.gap, told.p
     return PairedRows(gap, p)
 
 
-def _signed_ranks(steps: Array) -> Array:
-    """Of each row of differences, from −1 to 1; equal ones share the mean of their ranks, whatever their order."""
-    sizes = np.where(np.isnan(steps), np.inf, np.abs(steps))
-    order = np.argsort(sizes, axis=1, kind="stable")
-    ordered = np.take_along_axis(sizes, order, axis=1)
-    with np.errstate(invalid="ignore"):
-        is_new = ordered[:, 1:] - ordered[:, :-1] > _ROUNDING
-    column = np.arange(steps.shape[1])
-    first, last = (np.broadcast_to(column, steps.shape).copy() for _ in range(2))
-    first[:, 1:][~is_new] = 0
-    last[:, :-1][~is_new] = steps.shape[1]
-    middle = np.maximum.accumulate(first, axis=1) + np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
-    ranks = np.empty_like(steps)
-    np.put_along_axis(ranks, order, middle / 2 + 1, axis=1)
-    return np.asarray(np.sign(steps) * ranks / np.maximum((~np.isnan(steps)).sum(axis=1), 1)[:, None])
-
-
-def _told(steps: Sequence[Array]) -> PairedRows:
+def _told(steps: Sequence[Array], is_continuous: bool) -> PairedRows:
     """Of pairs, given their differences in each table."""
     moments = [_moments(step) for step in steps]
     usable, total, error2, moved = (
@@ -79,7 +60,7 @@ def _told(steps: Sequence[Array]) -> PairedRows:
     with np.errstate(divide="ignore", invalid="ignore"):
         t, freedom, gap = np.abs(total) / np.sqrt(error2), error2**2 / spread, total / usable
     p = np.array([_student_p(*each) for each in zip(t, freedom, moved, strict=True)])
-    for pair in np.flatnonzero((moved < FEW_INFORMATIVE) & (p < HOPELESS)):
+    for pair in [] if is_continuous else np.flatnonzero((moved < FEW_INFORMATIVE) & (p < HOPELESS)):
         p[pair] = sign_flip_p(_shares(steps, moments, int(pair)))
     return PairedRows(gap, np.minimum(p, 1.0))
 

@@ -157,7 +157,7 @@ class Columns:
 
     @property
     def table(self) -> CaseTable:
-        return CaseTable(self.cases, self.repetitions, self.statuses, self.metrics)
+        return CaseTable(self.cases, self.repetitions, self.statuses, self.metrics, self.processes)
 
 
 def read_columns(

@@ -29,7 +29,7 @@ _SUMMED = (
     "attempted",
     "unpriced",
     "completion",
-    "rounds",
+    "by_round",
     "is_recorded",
 )
 
@@ -241,7 +241,7 @@ def _case_names(connection: sa.Connection, one_of_each: Mapping[str, int]) -> di
 
 
 def _ratings_from(row: sa.Row[Any], names: tuple[str, ...]) -> Ratings:
-    read = dict(row.summary)
+    read = {"by_round": _ROUNDS_NOT_KEPT, **row.summary}
     marks = array("f")
     marks.frombytes(row.marks)
     chosen = row.dimensions.split()
@@ -259,6 +259,9 @@ def _ratings_from(row: sa.Row[Any], names: tuple[str, ...]) -> Ratings:
         tokens_per_solved=_number(read.pop("tokens_per_solved")),
         **{name: read[name] for name in _SUMMED if name in read},
     )
+
+
+_ROUNDS_NOT_KEPT: Mapping[str, Sequence[float]] = {"speed": (), "efficiency": ()}
 
 
 def _reference(written: Mapping[str, Any]) -> ReferenceValue:

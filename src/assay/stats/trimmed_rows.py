@@ -1,0 +1,87 @@
+"""Rows of tables compared two by two by trimmed means: agents on the cases that they have in common, stragglers aside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from assay.stats.means import t_tail
+from assay.stats.pairs import HOPELESS, PairedRows
+from assay.stats.sample import Array
+
+_CELLS = 2_000_000
+"""Differences that are held at a time."""
+
+
+def trimmed_rows(tables: Sequence[Array]) -> PairedRows:
+    """As `paired_rows`, with the trimmed mean of the differences and Yuen's t in the place of the mean and Student's.
+
+    Tables in which two rows share fewer than two columns do not count for them.
+    """
+    rows = tables[0].shape[0] if tables else 0
+    gap, p = np.full((rows, rows), np.nan), np.ones((rows, rows))
+    np.fill_diagonal(gap, 0.0)
+    upper, lower = np.triu_indices(rows, 1)
+    size = max(1, _CELLS // max((1, *(table.shape[1] for table in tables))))
+    for start in range(0, upper.size, size):
+        a, b = upper[start : start + size], lower[start : start + size]
+        gap[a, b], p[a, b] = _compare([table[a] - table[b] for table in tables])
+        gap[b, a], p[b, a] = -gap[a, b], p[a, b]
+    return PairedRows(gap, p)
+
+
+def _compare(steps: Sequence[Array]) -> tuple[Array, Array]:
+    """Mean over tables, and p, of pairs given their differences in each table."""
+    total, error2, spread, usable, columns = (np.zeros(len(steps[0])) for _ in range(5))
+    for step in steps:
+        value, variance, freedom, number = _trim(step)
+        total += value
+        error2 += variance
+        spread += variance**2 / np.maximum(freedom, 1)
+        usable += number > 1
+        columns += number * (number > 1)
+    gap = np.where(usable > 0, total / np.maximum(usable, 1), np.nan)
+    p = np.ones(len(total))
+    for pair in np.flatnonzero(usable):
+        p[pair] = _p_of(float(total[pair]), float(error2[pair]), float(spread[pair]), int(columns[pair]))
+    return gap, p
+
+
+def _p_of(total: float, error2: float, spread: float, columns: int) -> float:
+    if not total:
+        return 1.0
+    if not spread:
+        return float(2.0 ** (1 - min(columns, 1000)))
+    t = abs(total) / math.sqrt(error2)
+    # Student's tails are heavier than the normal ones, which take no time.
+    if math.erfc(t / math.sqrt(2)) > HOPELESS:
+        return 1.0
+    return 2 * t_tail(t, max(1, int(error2**2 / spread)))
+
+
+def _trim(steps: Array) -> tuple[Array, Array, Array, Array]:
+    """Of each row: trimmed mean, its squared error, degrees of freedom, and columns; 0 with fewer than two columns."""
+    number = (~np.isnan(steps)).sum(axis=1)
+    if not steps.shape[1]:
+        return np.zeros(len(steps)), np.zeros(len(steps)), np.zeros(len(steps)), number
+    ordered = np.sort(steps, axis=1)
+    centre = np.where(number > 0, np.nan_to_num(ordered[:, 0]), 0.0)
+    known = np.nan_to_num(ordered - centre[:, None])
+    zero = np.zeros((len(steps), 1))
+    sums, squares = (np.hstack((zero, np.cumsum(x, axis=1))) for x in (known, known**2))
+    row = np.arange(len(steps))
+    cut = number // 4
+    kept = np.maximum(number - 2 * cut, 1)
+    last = np.maximum(number - cut, 1)
+    inner = sums[row, last] - sums[row, cut]
+    low, high = known[row, np.minimum(cut, last - 1)], known[row, last - 1]
+    mean = (inner + cut * (low + high)) / np.maximum(number, 1)
+    square = squares[row, last] - squares[row, cut] + cut * (low**2 + high**2)
+    left = np.maximum(square - np.maximum(number, 1) * mean**2, 0.0)
+    # Differences that are all alike leave a rounding error, which is no spread.
+    left[left <= 1e-13 * square] = 0.0
+    usable = number > 1
+    error2 = np.where(usable, left / (kept * np.maximum(kept - 1, 1)), 0.0)
+    return np.where(usable, centre + inner / kept, 0.0), error2, np.where(usable, kept - 1.0, 0.0), number
