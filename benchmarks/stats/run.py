@@ -168,6 +168,27 @@ def families(quick: bool) -> list[Result]:
     ]  # fmt: skip
 
 
+def lost_cases(quick: bool) -> list[Result]:
+    """Scores of two versions of an agent on the same 30 cases."""
+    from stats.lost_cases import AGENTS, REPETITIONS, simulate
+
+    gates = 200 if quick else 2000
+    same = {(name, k): simulate(name, k, gates) for name in AGENTS for k in REPETITIONS}
+    wrong = {f"{name}, {k} repetitions": rates.worse for (name, k), rates in same.items()}
+    worst = max(wrong, key=lambda cell: wrong[cell])
+    broken = {(name, k): simulate(name, k, gates, lost=5) for name in AGENTS for k in (3, 5)}
+    covered = {f"{name}, {k} repetitions": rates.covered for (name, k), rates in broken.items()}
+    found = {k: simulate("passes 9 in 10", k, gates, lost=5).worse for k in REPETITIONS}
+    least = {1: 0.15, 3: 0.78, 5: 0.95}
+    return [
+        _rate("lost-cases-false-alarms", f"A gate on 30 cases finds scores worse without a change, worst ({worst})",
+              "at most", 0.03, wrong[worst], gates, "The test is at 2.5 % and exact.", wrong),
+        *(_rate(f"lost-cases-found-{k}", f"5 of 30 cases lost, which passed 9 in 10: found with {k} repetition{'s' * (k > 1)}",
+                "at least", least[k], found[k], gates) for k in REPETITIONS),
+        _worst("lost-cases-coverage", "Interval of the difference with 5 of 30 cases lost, worst cell", 0.93, covered, gates),
+    ]  # fmt: skip
+
+
 def change_points(quick: bool) -> list[Result]:
     from stats import histories
 
@@ -248,6 +269,7 @@ PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "estimates": estimates,
     "stopping": stopping,
     "families": families,
+    "lost-cases": lost_cases,
     "change-points": change_points,
     "leaderboards": leaderboards,
     "clocks": clocks,
