@@ -34,6 +34,15 @@ def work(question):
     return question
 """
 STEPS = 20_000
+WAITING_AGENT = """\
+import time
+
+
+def work(question):
+    time.sleep({steps} * 1e-6)
+    return question
+"""
+"""As one that waits for a model elsewhere: 20 ms."""
 
 BUSY = """\
 import random, sys, time
@@ -88,8 +97,10 @@ Tallies = dict[str, Tally]
 class Project:
     """A folder with a suite, its agents and a database; every verdict comes from a command."""
 
-    def __init__(self, folder: Path, names: Sequence[str] = NAMES, is_simulated: bool = False) -> None:
-        self.folder, self.names = folder, names
+    def __init__(
+        self, folder: Path, names: Sequence[str] = NAMES, is_simulated: bool = False, source: str = AGENT
+    ) -> None:
+        self.folder, self.names, self._source = folder, names, source
         folder.mkdir(parents=True, exist_ok=True)
         self.write_agents({})
         (folder / "suite.json").write_text(json.dumps(self._suite(is_simulated)))
@@ -114,7 +125,7 @@ class Project:
     def write_agents(self, slower: Mapping[str, float]) -> None:
         """Each agent's file; those in `slower` take so many times as long."""
         for name in self.names:
-            text = AGENT.format(steps=round(STEPS * slower.get(name, 1.0)))
+            text = self._source.format(steps=round(STEPS * slower.get(name, 1.0)))
             (self.folder / f"{name.replace('-', '_')}.py").write_text(text)
 
     def commit(self) -> None:
@@ -229,9 +240,14 @@ class Planted:
     name: str
     factor: float
     repetitions: int
+    source: str = AGENT
 
 
-PLANTED = (Planted("2 × slower, 3 rounds", 2.0, 3), Planted("20 % slower, 10 rounds", 1.2, 10))
+PLANTED = (
+    Planted("2 × slower, 3 rounds", 2.0, 3),
+    Planted("20 % slower, 10 rounds", 1.2, 10),
+    Planted("2 × slower, 3 rounds, agents that wait", 2.0, 3, WAITING_AGENT),
+)
 
 
 FOUND = ("board speed", "compare", "gate with a history", "gate --rerun-baseline")
@@ -242,8 +258,9 @@ def count_finds(planted: Planted, times: int) -> Tallies:
     slow = {NAMES[1]: planted.factor}
     tallies = {kind: Tally() for kind in FOUND}
     with tempfile.TemporaryDirectory() as place, _machine(Path(place), True, times):
-        pair = Project(Path(place) / "pair", NAMES[:2])
-        history = Project(Path(place) / "history", NAMES[:2])
+        pair, history = (
+            Project(Path(place) / name, NAMES[:2], source=planted.source) for name in ("pair", "history")
+        )
         history.commit()
         for number in range(HISTORY):
             history.run(planted.repetitions, number)
