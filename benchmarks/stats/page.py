@@ -28,6 +28,12 @@ ORDER = (
     "equal-agents-separated",
     "no-change-flagged",
     "no-change-flagged-worst-family",
+    "real-like-flagged",
+    "real-like-flagged-worst",
+    "short-flagged",
+    "drifts-found",
+    "drifts-called-steps",
+    "steps-called-drifts",
     "steps-found-5",
     "steps-found-10",
     "steps-found-20",
@@ -36,6 +42,8 @@ ORDER = (
     "compare-seconds",
     "leaderboard-seconds",
     "seconds-10000-points",
+    "seconds-100000-points",
+    "seconds-1000000-points",
     "seconds-1000-histories-of-200",
 )
 OPENING = """\

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from assay.stats.change.evidence import WINDOW, Evidence, evidence, inflation, likeness, residuals
-from assay.stats.change.kernel import SHORTEST, Partition, bandwidth
+from assay.stats.change.kernel import FINEST, SHORTEST, Partition, bandwidth
 from assay.stats.sample import Array
 
 PENALTY = 0.8
@@ -104,7 +104,7 @@ def _propose_by_blocks(series: Array, price: float, report: Progress) -> Proposa
 def _noise_width(block: Array) -> float:
     """The bandwidth of the noise without steps, from points a few places apart, which few steps come between."""
     width = float(np.median(np.abs(block[_APART:] - block[:-_APART])))
-    return width if width > 0 else bandwidth(block)
+    return max(width, FINEST * float(np.ptp(block))) if width > 0 else bandwidth(block)
 
 
 def _propose(series: Array, partition: Partition, price: float) -> Proposal:

@@ -26,7 +26,7 @@ _REACH = 4.0
 _ROWS = 4 * SHORTEST
 _PRODUCT = 200_000
 """Multiplications in a matrix product: few enough for BLAS to stay in this thread, where it is quickest."""
-_FINEST = 1e-9
+FINEST = 1e-9
 _TOO_NEAR = np.triu(np.full((SHORTEST, SHORTEST - 1), np.inf))
 
 
@@ -40,7 +40,7 @@ def bandwidth(series: Array) -> float:
     middle = pairs + series.size + skipped + (pairs - skipped) // 2
     # Among the differences of all ordered pairs come first the negative ones and each point with itself.
     (distance,) = differences_at(series, series, [middle])
-    return max(distance, _FINEST * float(levels[-1] - levels[0]))
+    return max(distance, FINEST * float(levels[-1] - levels[0]))
 
 
 class Partition:
