@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -33,12 +33,11 @@ from assay.model import (
     Verdict,
 )
 from assay.pipeline.comparing import compared
-from assay.pipeline.rating import rate_trials
 from assay.store.store import Store
 
 RUBRIC = Rubric({}, {"seconds": 1.0, "usd": 0.01, "tokens": 300.0})
 SEED = 20260412
-PILOTS, RUNS = 6, 60
+PILOTS, RUNS = 3, 40
 QUICK_PILOTS, QUICK_RUNS = 1, 20
 CLAIMS = (Verdict.BETTER, Verdict.WORSE)
 
@@ -63,6 +62,8 @@ class Truth:
     draw: Draw
     pilot: Draw | None = None
     """Where the pilot run is one of other agents."""
+    is_code: bool = False
+    """Then cases are processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,11 @@ class Outcome:
         return self.found / self.runs
 
 
-def measure(quick: bool = False) -> Iterator[Outcome]:
+def measure(quick: bool = False, names: Sequence[str] = ()) -> Iterator[Outcome]:
     pilots, runs = (QUICK_PILOTS, QUICK_RUNS) if quick else (PILOTS, RUNS)
     for number, truth in enumerate(TRUTHS):
+        if names and truth.name not in names:
+            continue
         found: dict[str, list[tuple[int, int]]] = {}
         for pilot in range(pilots):
             for way, size, decided in _check(truth, np.random.default_rng([SEED, number, pilot]), runs):
@@ -97,12 +100,12 @@ def _check(truth: Truth, chance: np.random.Generator, runs: int) -> Iterator[tup
     """Way, size, and how many of the runs of that size end with a verdict."""
     with tempfile.TemporaryDirectory(prefix="assay-") as folder:
         url = f"sqlite:///{folder}/forecasts.db"
+        keep = _store_code if truth.is_code else _store_suite
         with Store.open(url) as store:
-            pilot = truth.pilot or truth.draw
-            _store_suite(store, "pilot", *pilot(chance, truth.cases, truth.repetitions))
+            keep(store, "pilot", *(truth.pilot or truth.draw)(chance, truth.cases, truth.repetitions))
         need = _forecast(url, truth)
         ways = {
-            "cases": (need["units_needed"], truth.repetitions),
+            "processes" if truth.is_code else "cases": (need["units_needed"], truth.repetitions),
             "repetitions": (truth.cases, need["repetitions_needed"]),
         }
         with Store.open(url) as store:
@@ -111,9 +114,9 @@ def _check(truth: Truth, chance: np.random.Generator, runs: int) -> Iterator[tup
                     continue
                 decided = 0
                 for number in range(runs):
-                    _store_suite(store, f"{way}-{number}", *truth.draw(chance, cases, repetitions))
-                    decided += _is_decided(store, f"{way}-{number}", truth.metric)
-                yield way, cases if way == "cases" else repetitions, decided
+                    keep(store, f"{way}-{number}", *truth.draw(chance, cases, repetitions))
+                    decided += _is_decided(store, f"{way}-{number}", truth)
+                yield way, repetitions if way == "repetitions" else cases, decided
 
 
 def _forecast(url: str, truth: Truth) -> dict[str, int | None]:
@@ -134,9 +137,12 @@ def _forecast(url: str, truth: Truth) -> dict[str, int | None]:
     return next(need for need in needs if need["metric"] == truth.metric)
 
 
-def _is_decided(store: Store, suite: str, metric: str) -> bool:
-    found = compared(store, "a", "b", suite=suite)
-    return any(one.metric.name == metric and one.verdict in CLAIMS for one in found.comparisons)
+def _is_decided(store: Store, name: str, truth: Truth) -> bool:
+    if truth.is_code:
+        found = compared(store, f"{name}-a", f"{name}-b")
+    else:
+        found = compared(store, "a", "b", suite=name)
+    return any(one.metric.name == truth.metric and one.verdict in CLAIMS for one in found.comparisons)
 
 
 _HOURS = count()
@@ -161,8 +167,34 @@ def _store_suite(store: Store, name: str, a: Side, b: Side) -> None:
         Plan(name, trials, seed=1, suite=suite), Environment({}, {}), f"run-{name}", began, "benchmark"
     )
     store.add(run.id, Batch(tuple(_executions((a, b), began.timestamp()))))
-    rate_trials(store, run, suite)
     store.finish(run.id, RunState.COMPLETED, began + timedelta(minutes=10))
+
+
+def _store_code(store: Store, name: str, a: Side, b: Side) -> None:
+    """Two versions of code, each in a run of its own; the pilot is a run of the first one."""
+    for version, side in (("a", a), ("b", b)) if name != "pilot" else (("", a),):
+        values = side["seconds"]
+        trial = Trial(
+            0, "work", Agent("code", version), f"work {name}", "work", {}, Iterations(measured=values.shape[1]),
+            processes=values.shape[0],
+        )  # fmt: skip
+        began = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=next(_HOURS))
+        run_id = f"{name}-{version}" if version else name
+        run = store.begin(Plan(name, (trial,), seed=1), Environment({}, {}), run_id, began, "benchmark")
+        executions = (
+            Execution(
+                0,
+                process,
+                Phase.MEASURED,
+                repetition,
+                Status.OK,
+                began.timestamp(),
+                {"seconds": float(value)},
+            )
+            for (process, repetition), value in np.ndenumerate(values)
+        )
+        store.add(run.id, Batch(tuple(executions)))
+        store.finish(run.id, RunState.COMPLETED, began + timedelta(minutes=10))
 
 
 def _executions(sides: tuple[Side, Side], started: float) -> Iterator[Execution]:
@@ -251,6 +283,19 @@ def _slower(ratio: float, noise: float) -> Draw:
     return draw
 
 
+def _code(chance: np.random.Generator, processes: int, repetitions: int) -> tuple[Side, Side]:
+    """5 % slower; processes differ by 3 %, executions of one by 5 %."""
+    first, second = (
+        {
+            "seconds": ratio
+            * chance.lognormal(0, 0.03, (processes, 1))
+            * chance.lognormal(0, 0.05, (processes, repetitions))
+        }
+        for ratio in (1.0, 1.05)
+    )
+    return first, second
+
+
 TRUTHS = (
     Truth("accuracy", "Accuracies of 70 and 80 %, cases hard or easy", "score", 0.1, 50, 3, _accuracies),
     Truth("accuracy-chance", "Accuracies of 70 and 80 %, all cases alike", "score", 0.1, 50, 3, _chance_only),
@@ -258,11 +303,13 @@ TRUTHS = (
     Truth("marks", "Scores between 0 and 1, five points apart", "score", 0.05, 40, 3, _marks),
     Truth("slower-10", "10 % slower, noise of 20 %", "seconds", 0.1, 40, 8, _slower(1.1, 0.2)),
     Truth("slower-20", "20 % slower, noise of 50 %", "seconds", 0.2, 40, 8, _slower(1.2, 0.5)),
+    Truth("code", "Code that is 5 % slower, processes that differ by 3 %", "seconds", 0.05, 20, 5, _code, is_code=True),
 )  # fmt: skip
 
 
 if __name__ == "__main__":
-    for outcome in measure("--quick" in sys.argv):
+    words = sys.argv[1:]
+    for outcome in measure("--quick" in words, [word for word in words if word != "--quick"]):
         print(
             outcome.truth.name,
             outcome.way,

@@ -295,6 +295,19 @@ def _slug(text: str) -> str:
     return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
+def forecasts(quick: bool) -> list[Result]:
+    from stats.forecasts import measure
+
+    found = []
+    for one in measure(quick):
+        name, sizes = f"forecast-{one.truth.name}-{one.way}", ", ".join(map(str, one.sizes))
+        detail = f"{sizes} {one.way} were forecast, one number for each pilot run."
+        claim = f"{one.truth.claim}: found with as many {one.way} as `assay power` says"
+        found.append(_rate(name, claim, "at least", 0.70, one.share, one.runs, detail))
+        found.append(_rate(f"{name}-most", "The same", "at most", 0.95, one.share, one.runs))
+    return found
+
+
 PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "comparisons": comparisons,
     "power": power,
@@ -305,6 +318,7 @@ PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "change-points": change_points,
     "short-drifts": short_drifts,
     "leaderboards": leaderboards,
+    "forecasts": forecasts,
     "clocks": clocks,
 }
 

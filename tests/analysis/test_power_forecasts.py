@@ -108,6 +108,25 @@ def test_scores_between_0_and_1_are_told_apart_at_the_forecast_size(lab):
     assert 0.7 <= _share_found(lab, draw, "score", need.units, 3) <= 0.95
 
 
+def test_slower_agents_are_told_apart_with_the_forecast_repetitions(lab):
+    def draw(chance: np.random.Generator, cases: int, repetitions: int) -> Tables:
+        level = chance.normal(0, 0.5, (cases, 1))
+        a, b = (
+            np.exp(
+                level
+                + more
+                + chance.normal(0, 0.3, (cases, repetitions))
+                + chance.normal(0, 0.02, repetitions)
+            )
+            for more in (0.0, np.log(1.2))
+        )
+        return {"seconds": a}, {"seconds": b}
+
+    (need,) = needs(_trials(lab, draw(lab.chance, 20, 12)), 0.2)
+    assert need.more_repetitions is not None
+    assert 0.65 <= _share_found(lab, draw, "seconds", 20, need.more_repetitions, runs=80) <= 0.98
+
+
 def _cases_needed(trials: list[TrialReport], metrics: list[str]) -> int:
     need = next(one for one in needs(trials, 0.1, metrics) if one.metric.name == "score")
     assert need.units is not None

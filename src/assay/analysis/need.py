@@ -36,6 +36,7 @@ NOW = 100
 NULLS = 40
 """Simulated comparisons without a difference of each other metric and benchmark, which serve in turn."""
 _ENOUGH_UNITS = 10
+_ENOUGH_REPETITIONS = 5
 _CLAIMS = (Verdict.BETTER, Verdict.WORSE)
 
 Progress = Callable[[int, int, str], None]
@@ -249,8 +250,8 @@ class _Family:
 
     members: Sequence[_Member]
     noise: KnownNoise
-    nulls: dict[tuple[int, bool], list[list[Contrast]]] = field(default_factory=dict)
-    """Contrasts without a difference, by the member's place and whether there is one repetition only."""
+    nulls: dict[tuple[int, int], list[list[Contrast]]] = field(default_factory=dict)
+    """Contrasts without a difference, by the member's place and the number of repetitions."""
 
     def verdict(self, member: _Member, model: PairModel, chance: Chance, size: Size) -> Comparison:
         a, b = member.simulate(model, chance, size)
@@ -261,24 +262,23 @@ class _Family:
     def _others(self, member: _Member, number: int, repetitions: int) -> Iterator[Contrast]:
         for place, other in enumerate(self.members):
             if other is not member:
-                pool = self._null(place, other, is_single=repetitions == 1)
+                pool = self._null_contrasts(place, other, repetitions)
                 # Steps of different lengths, so that not always the same draws meet.
                 yield from pool[number * (2 * place + 1) % len(pool)]
 
-    def _null(self, place: int, member: _Member, *, is_single: bool) -> list[list[Contrast]]:
-        key = place, is_single
-        if key not in self.nulls:
-            self.nulls[key] = _null_contrasts(member, place, is_single=is_single)
-        return self.nulls[key]
+    def _null_contrasts(self, place: int, member: _Member, repetitions: int) -> list[list[Contrast]]:
+        """Few repetitions may keep a metric out of the family; beyond that their number does not matter to p values."""
+        repetitions = min(repetitions, max(_ENOUGH_REPETITIONS, member.repetitions))
+        if (place, repetitions) not in self.nulls:
+            self.nulls[place, repetitions] = _find_null_contrasts(member, place, repetitions)
+        return self.nulls[place, repetitions]
 
 
-def _null_contrasts(member: _Member, place: int, *, is_single: bool) -> list[list[Contrast]]:
+def _find_null_contrasts(member: _Member, place: int, repetitions: int) -> list[list[Contrast]]:
     if member.model is None:
         return [member.contrasts(member.a, member.b)]
-    model, units = member.model.plant(0.0), max(member.there, _ENOUGH_UNITS)
-    repetitions = 1 if is_single else max(2, member.repetitions)
+    model, size = member.model.plant(0.0), Size(max(member.there, _ENOUGH_UNITS), repetitions)
     chances = [Chance(1_000_000 * (place + 1) + number) for number in range(NULLS)]
-    size = Size(units, repetitions)
     return [member.contrasts(*member.simulate(model, chance, size)) for chance in chances]
 
 
