@@ -21,6 +21,7 @@ def past(assay_inline: AssayInline) -> Iterator[Past]:
     """A baseline `main`, in the store of the folder that the command works in."""
     with Store.open(f"sqlite:///{assay_inline.folder}/.assay/assay.db") as store:
         made = Past(store)
+        made.know_noise()
         store.set_baseline("main", made.run("1").id)
         yield made
 
@@ -228,8 +229,37 @@ def test_a_slow_hour_does_not_fail_a_gate_once_the_history_knows_how_hours_diffe
     past.run("2", hour=1.22)
     done = assay_inline("gate")
     assert done.code == 0, done.out
-    assert "noise floor" in " ".join(done.out.split())
-    assert assay_inline("gate", "--tolerance", "3%").code == 1
+    assert "runs differ anyway" in " ".join(done.out.split())
+
+
+def unsure_seconds(done: Any) -> str:
+    (found,) = (one for one in done.json["comparisons"] if one["metric"] == "seconds")
+    assert found["verdict"] == "unsure"
+    return str(found["reason"])
+
+
+def test_times_of_two_runs_fail_no_gate_while_nobody_knows_what_runs_differ_by(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.store.tag("run000", [], ["noise"])
+    past.run("2", slower=2.0)
+    done = assay_inline("gate", "--json")
+    assert done.code == 0
+    assert "Run-to-run noise unknown" in unsure_seconds(done)
+    assert "--rerun-baseline" in unsure_seconds(done)
+    assert "Run-to-run noise unknown" in unsure_seconds(assay_inline("compare", "@main", "last", "--json"))
+    assert assay_inline("gate", "--tolerance", "seconds=20%").code == 1
+    assert assay_inline("gate", "--tolerance", "seconds=99.9%").code == 0
+
+
+def test_five_earlier_runs_tell_what_runs_differ_by(assay_inline: AssayInline, past: Past) -> None:
+    past.store.tag("run000", [], ["noise"])
+    for hour in (1.01, 0.99, 1.02, 1.0):
+        past.run("1", hour=hour)
+    past.run("2", slower=1.5)
+    assert assay_inline("gate").code == 1
+    past.run("2", slower=1.03)
+    assert assay_inline("gate").code == 0
 
 
 def test_what_the_machines_own_pace_explains_does_not_fail_a_gate(

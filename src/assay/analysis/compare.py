@@ -23,6 +23,7 @@ from assay.analysis.verdict import (
     Contrast,
     FixedCases,
     Floors,
+    Sessions,
     judged,
     no_effect,
     too_few_rounds,
@@ -34,6 +35,7 @@ from assay.model.metric import is_score
 from assay.stats.effect import Effect, paired, unpaired
 from assay.stats.means import mean_difference, unpaired_mean_difference
 from assay.stats.permutation import Repetitions, permutation_test
+from assay.stats.random_effects import ErrorPart
 from assay.stats.summary import percentile
 from assay.stats.tails import is_enough, needed, tail_effect
 
@@ -51,6 +53,7 @@ def compare_reports(
     tolerance: float | None = None,
     noise_floor: float | Floors | None = None,
     fixed_cases: bool | None = None,
+    sessions: Sessions | None = None,
 ) -> tuple[Comparison, ...]:
     """Trials of the same benchmark and params, or the only trial of each side; the whole call is one family of tests.
 
@@ -58,10 +61,11 @@ def compare_reports(
     others are shown. A metric may be asked for by a percentile, as in `seconds.p95`; unasked, percentiles do not burden the
     family. The noise floor is one for all, or one for each trial and metric. Scores of one agent on both sides, or of any
     with `fixed_cases`, are tested over the repetitions of these cases; those of two agents over cases as a sample.
+    `sessions` are the errors of the difference of two runs: where one is unknown, times of two runs are not claimed.
     """
     pairs = matching_trials(a, b)
     took_turns = [_took_turns(a.run_of(first), b.run_of(second)) for first, second in pairs]
-    asked = _Asked(metrics, shown, fixed_cases)
+    asked = _Asked(metrics, shown, fixed_cases, sessions)
     return judged(_all_contrasts(pairs, took_turns, asked), tolerance, noise_floor)
 
 
@@ -97,6 +101,15 @@ class _Asked:
     shown: Sequence[str] = ()
     fixed_cases: bool | None = False
     """Whether to ask about these very cases and no others like them; None: where both sides are one agent."""
+    sessions: Sessions | None = None
+
+    def with_session(self, contrast: Contrast, interleaved: bool, metric: str) -> Contrast:
+        """Marked where it is of two runs, and nobody knows what runs differ by."""
+        is_known = interleaved or self.sessions is None or (contrast.trial_b, metric) in self.sessions
+        return contrast if is_known else replace(contrast, is_session_unknown=True)
+
+    def session(self, trial_b: str, metric: str, interleaved: bool) -> ErrorPart | None:
+        return None if interleaved or self.sessions is None else self.sessions.get((trial_b, metric))
 
     def are_cases_fixed(self, a: TrialReport, b: TrialReport, metric: str) -> bool:
         sides = a.series[metric], b.series[metric]
@@ -178,18 +191,24 @@ def _contrasts(a: TrialReport, b: TrialReport, interleaved: bool, asked: _Asked)
             if is_score(metric) and asked.are_cases_fixed(a, b, metric.name):
                 contrast = _score_contrast_of_fixed_cases(metric, a, b, refusal or _mixed_kinds(metric, b))
             elif is_by_round(metric, a.series[metric.name]):
+                turns = _Turns(interleaved, asked.session(b.name, metric.name, interleaved))
                 fixed = asked.are_cases_fixed(a, b, metric.name)
-                contrast = _round_contrast(
-                    metric, (a, b), interleaved, refusal or _mixed_kinds(metric, b), fixed
-                )
+                contrast = _round_contrast(metric, (a, b), turns, refusal or _mixed_kinds(metric, b), fixed)
+                contrast = asked.with_session(contrast, interleaved, metric.name)
             else:
                 contrast = _contrast(metric, a, b, interleaved, refusal or _incomparable(metric, a, b))
             yield replace(contrast, is_judged=metric.name in judged_names)
     for name in asked.metrics or ():
         if name not in shared and (tail_of := _asked_percentile(name, shared)):
             metric = shared[tail_of[0]]
-            tail = _Tail(metric, name, tail_of[1])
-            yield tail.contrast(a, b, interleaved, refusal or _incomparable(metric, a, b))
+            turns = _Turns(interleaved, asked.session(b.name, metric.name, interleaved))
+            tail = _Tail(metric, name, tail_of[1], turns)
+            contrast = tail.contrast(a, b, interleaved, refusal or _incomparable(metric, a, b))
+            yield (
+                asked.with_session(contrast, interleaved, metric.name)
+                if contrast.unit == "round"
+                else contrast
+            )
 
 
 def _incomparable(metric: Metric, a: TrialReport, b: TrialReport) -> str:
@@ -289,11 +308,21 @@ def _fixed_cases(a: Observed, b: Observed) -> FixedCases:
     return FixedCases(fewest, lost, won)
 
 
-def _round_contrast(metric: Metric, pair: Pair, interleaved: bool, refusal: str, fixed: bool) -> Contrast:
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """Whether both sides took turns in one run; if not, the error of the difference of two runs, where it is known."""
+
+    are_interleaved: bool
+    session: ErrorPart | None = None
+
+
+def _round_contrast(metric: Metric, pair: Pair, turns: _Turns, refusal: str, fixed: bool) -> Contrast:
     """Of what depends on the machine: rounds are what is independent."""
     a, b = pair
     series = a.series[metric.name], b.series[metric.name]
-    found = compare_rounds(*series, are_interleaved=interleaved, are_cases_fixed=fixed)
+    found = compare_rounds(
+        *series, are_interleaved=turns.are_interleaved, are_cases_fixed=fixed, session=turns.session
+    )
     first, second = (observed(side) for side in series)
     value_a, value_b = percentile(first.units, 50), percentile(second.units, 50)
     return _by_rounds(
@@ -306,7 +335,7 @@ def _round_contrast(metric: Metric, pair: Pair, interleaved: bool, refusal: str,
             units_a=found.rounds_a,
             units_b=found.rounds_b,
             effect=no_effect(metric, value_a) if _is_identical(metric, a, b) else found.effect,
-            is_paired=interleaved,
+            is_paired=turns.are_interleaved,
             refusal=refusal,
             unit="round",
         ),
@@ -332,6 +361,7 @@ class _Tail:
     metric: Metric
     name: str
     q: float
+    turns: _Turns
 
     def contrast(self, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
         unit = a.series[self.metric.name].unit
@@ -361,7 +391,9 @@ class _Tail:
 
     def _round_contrast(self, a: TrialReport, b: TrialReport, interleaved: bool, refusal: str) -> Contrast:
         series = [side.series[self.metric.name] for side in (a, b)]
-        found = compare_round_percentiles(series[0], series[1], self.q, are_interleaved=interleaved)
+        found = compare_round_percentiles(
+            series[0], series[1], self.q, are_interleaved=interleaved, session=self.turns.session
+        )
         values = [observed(side).values for side in series]
         contrast = Contrast(
             metric=replace(self.metric, name=self.name),

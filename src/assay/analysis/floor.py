@@ -16,8 +16,11 @@ from assay.analysis.pace import MachineShift
 from assay.analysis.verdict import Floors, tolerance_of
 from assay.model import Comparison, Verdict
 from assay.model.regression import MetricHistory
+from assay.stats.means import t_quantile
+from assay.stats.random_effects import ErrorPart
 from assay.units import percent
 
+FEWEST_SESSIONS = 5
 FEWEST = 6
 """Runs before it is known."""
 _CLAIMS = (Verdict.WORSE, Verdict.BETTER)
@@ -35,6 +38,23 @@ def noise_floor(history: MetricHistory, judged: Collection[str]) -> float | None
     if in_points(history.metric) or len(values) < FEWEST or min(values) <= 0:
         return None
     return _SIGMA * median(abs(math.log(after / before)) for before, after in pairwise(values))
+
+
+def session_error(history: MetricHistory, judged: Collection[str], version: str) -> ErrorPart | None:
+    """Of the difference of two runs, from at least five earlier ones of the same; None with fewer.
+
+    The standard deviation of a run is taken from neighbours (von Neumann 1941), so that a step in the past counts once. A
+    busy machine has good and bad sessions, so the interval reaches at least as far as runs of one version lay apart.
+    """
+    points = [point for point in history.points if point.run_id not in judged]
+    if len(points) < FEWEST_SESSIONS or min(point.value for point in points) <= 0:
+        return None
+    logs = [math.log(point.value) for point in points]
+    spread = math.sqrt(sum((after - before) ** 2 for before, after in pairwise(logs)) / (len(logs) - 1))
+    freedom = max(2, 2 * (len(logs) - 1) // 3)
+    alike = [log for log, point in zip(logs, points, strict=True) if point.version == version]
+    reach = max(alike) - min(alike) if alike else 0.0
+    return ErrorPart(max(spread, reach / t_quantile(0.975, freedom)), freedom)
 
 
 def steadied(comparisons: tuple[Comparison, ...], floors: Floors) -> tuple[Comparison, ...]:

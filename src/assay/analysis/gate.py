@@ -9,6 +9,7 @@ from assay.analysis.compare import compare_reports, matching_trials
 from assay.analysis.completion import inner_name, named, outer_name
 from assay.analysis.family import default_family
 from assay.analysis.losses import is_broken
+from assay.analysis.verdict import Sessions
 from assay.errors import LookupFailed, no_such
 from assay.model import Comparison, Metric, Report
 
@@ -44,7 +45,12 @@ def family_of(a: Report, b: Report, shared: Mapping[str, Metric]) -> list[str]:
 
 
 def compare_within(
-    a: Report, b: Report, metrics: Sequence[str], tolerances: Tolerances, shown: Sequence[str] = ()
+    a: Report,
+    b: Report,
+    metrics: Sequence[str],
+    tolerances: Tolerances,
+    shown: Sequence[str] = (),
+    sessions: Sessions | None = None,
 ) -> tuple[Comparison, ...]:
     """One family of tests, in which each metric has its own tolerance; `shown` are those without a verdict."""
     of_metric = {inner_name(name): width for name, width in tolerances.of_metric.items()}
@@ -54,7 +60,9 @@ def compare_within(
     widths = {name: of_metric.get(name, tolerances.general) for name in (*metrics, *shown)}
     # The correction is over the whole family whatever the tolerance, so each tolerance judges all of it anew.
     judged = {
-        width: compare_reports(a, b, metrics=metrics, shown=shown, tolerance=width, fixed_cases=True)
+        width: compare_reports(
+            a, b, metrics=metrics, shown=shown, tolerance=width, fixed_cases=True, sessions=sessions
+        )
         for width in dict.fromkeys(widths.values())
     }
     return tuple(

@@ -26,6 +26,12 @@ POWER = 0.8
 TOO_MANY = 1000
 Floors = Mapping[tuple[str, str], float]
 """What was measured, by the name of the trial on side B, and metric to its noise floor."""
+Sessions = Mapping[tuple[str, str], ErrorPart]
+"""By the same, the error that the difference of two runs has beside that of their rounds, on the scale of logarithms."""
+SESSION_UNKNOWN = (
+    "Run-to-run noise unknown: a machine's speed differs from run to run, and fewer than 5 earlier runs tell by how much. "
+    "Run both sides in one run, gate with --rerun-baseline, or measure it first: assay noise."
+)
 _SMALLEST, _LARGEST = sys.float_info.min, sys.float_info.max
 
 
@@ -62,6 +68,8 @@ class Contrast:
     """None where units are a sample."""
     errors: tuple[ErrorPart, ...] = ()
     """Where rounds are the unit: what the effect's error consists of, the rounds' part first."""
+    is_session_unknown: bool = False
+    """Whether the sides are times of two runs, and nobody knows what two runs differ by."""
 
     @property
     def reach(self) -> float:
@@ -105,6 +113,7 @@ def judged(
     contrasts: Sequence[Contrast], tolerance: float | None = None, noise_floor: float | Floors | None = None
 ) -> tuple[Comparison, ...]:
     """Verdicts on a family: p values are corrected (Holm) for all that could become a claim."""
+    contrasts = [_without_unknown_session(contrast, tolerance) for contrast in contrasts]
     family = [contrast.effect.p for contrast in contrasts if contrast.effect and contrast.can_be_claimed]
     corrected = iter(zip(holm(family).tolist(), benjamini_hochberg(family).tolist(), strict=True))
     found = []
@@ -116,6 +125,18 @@ def judged(
         if tolerance is None and floor is not None:
             found[-1] = _not_called_the_same(found[-1], contrast, floor)
     return tuple(found)
+
+
+def _without_unknown_session(contrast: Contrast, tolerance: float | None) -> Contrast:
+    """Refused, unless all of the interval lies beyond a tolerance that somebody asked for."""
+    effect = contrast.effect
+    if not contrast.is_session_unknown or contrast.refusal or effect is None or effect.low == effect.high:
+        return contrast
+    if tolerance is not None and all(
+        _is_beyond(contrast, replace(effect, value=end), tolerance) for end in (effect.low, effect.high)
+    ):
+        return contrast if effect.excludes_neutral else replace(contrast, refusal=SESSION_UNKNOWN)
+    return replace(contrast, refusal=SESSION_UNKNOWN)
 
 
 def _not_called_the_same(comparison: Comparison, contrast: Contrast, floor: float) -> Comparison:
@@ -261,6 +282,8 @@ def _what_would_settle(contrast: Contrast, effect: Effect, tolerance: float, fam
         needed = units_needed(replace(contrast, units_a=now, units_b=now), effect, tolerance, family)
         return f"{open_question}; {_what_repetitions_would_settle(contrast.fixed_cases, needed, family)}"
     needed = units_needed(contrast, effect, tolerance, family)
+    if needed is None and len(contrast.errors) > 1 and not contrast.is_paired:
+        return f"{open_question}, because runs differ anyway; run both sides in one run."
     if needed is None and len(contrast.errors) > 1:
         return f"{open_question}; more rounds alone would not settle it: use more cases as well."
     if needed is None:

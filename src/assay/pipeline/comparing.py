@@ -30,7 +30,14 @@ from assay.model.standing import Matrix
 from assay.pipeline.agent_results import choose_results, shared_suite, trials_of
 from assay.pipeline.record import report_on
 from assay.pipeline.reporting import metrics_of_experiment, report_of
-from assay.pipeline.tolerating import about_floors, about_hours, guarded, known_floors, shares_of
+from assay.pipeline.tolerating import (
+    about_floors,
+    about_hours,
+    guarded,
+    known_floors,
+    session_errors,
+    shares_of,
+)
 from assay.report.cases import case_table
 from assay.report.document import read_result
 from assay.store.store import Store
@@ -69,10 +76,17 @@ def compared(
     side_a, side_b = sides.reports
     parts = by_runs(side_a, side_b)
     known = {key: floor for part in parts for key, floor in known_floors(store, *part).items()}
+    apart = [part for part in parts if part[0].run.id != part[1].run.id]
+    sessions = {key: one for part in apart for key, one in session_errors(store, known, *part).items()}
 
     def judge(names: Sequence[str] | None) -> tuple[Comparison, ...]:
         judged = compare_reports(
-            side_a, side_b, metrics=names, tolerance=tolerance, noise_floor=shares_of(known)
+            side_a,
+            side_b,
+            metrics=names,
+            tolerance=tolerance,
+            noise_floor=shares_of(known),
+            sessions=sessions,
         )
         return _held_back(store, judged, parts, is_asked=tolerance is not None)
 

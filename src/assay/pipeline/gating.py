@@ -33,6 +33,7 @@ from assay.pipeline.tolerating import (
     history_floors,
     known_floors,
     pace_between,
+    session_errors,
     shares_of,
 )
 from assay.store.store import Store
@@ -75,10 +76,10 @@ def gate_sides(
     if not chosen and not broken:
         raise Unlike(f"Run '{b.run.id}' and the baseline '{baseline}' have no metric in common.")
     others = [name for name in judgeable(shared.values()) if name not in chosen] if not asked else []
-    comparisons = compare_within(a, b, chosen, asked_widths, shown=others)
-    known: Known = {}
-    if not _is_one_run(a, b):
-        known = known_floors(store, a, b)
+    known: Known = {} if _is_one_run(a, b) else known_floors(store, a, b)
+    sessions = None if _is_one_run(a, b) else session_errors(store, known, a, b)
+    comparisons = compare_within(a, b, chosen, asked_widths, others, sessions)
+    if sessions is not None:
         floors = _floors(shares_of(known), history_floors(store, b), asked_widths)
         comparisons = excused(steadied(comparisons, floors), pace_between(a, b))
     return Gate(

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.analysis.compare import matching_trials
-from assay.analysis.floor import excused, noise_floor, steadied
+from assay.analysis.floor import excused, noise_floor, session_error, steadied
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.noise import noise_floors
 from assay.analysis.pace import MachineShift, shift_between
 from assay.analysis.same import same_value
-from assay.analysis.verdict import Floors
+from assay.analysis.verdict import Floors, Sessions
 from assay.execute.environment import machine_class
 from assay.model import Comparison, Doubt, Report, StoredTrial, Trial, TrialReport
 from assay.model.precision import NOISE_FLOORS, TOLERANCE, NoiseFloor
 from assay.pipeline.record import habits_of
 from assay.pipeline.reporting import trial_report_of
+from assay.stats.random_effects import ErrorPart, half_width
 from assay.store.store import Store
 from assay.units import percent, seconds
 
@@ -104,6 +106,23 @@ def guarded(
     """
     steady = comparisons if is_asked else steadied(comparisons, history_floors(store, b))
     return excused(steady, pace_between(a, b))
+
+
+def session_errors(store: Store, known: Known, a: Report, b: Report) -> Sessions:
+    """Of the difference of two runs: from an A/A run, or from earlier runs on this kind of machine; the larger one."""
+    found = {
+        key: ErrorPart(math.sqrt(2) * math.log1p(one.found.floor), max(1, one.found.rounds - 1))
+        for key, one in known.items()
+        if depends_on_machine(one.found.metric)
+    }
+    versions = {second.name: first.stored.trial.agent.version for first, second in matching_trials(a, b)}
+    for trial, history in habits_of(store, b):
+        key = trial, history.metric.name
+        if depends_on_machine(history.metric) and trial in versions:
+            part = session_error(history, {b.run.id}, versions[trial])
+            if part is not None and (key not in found or half_width([found[key]]) < half_width([part])):
+                found[key] = part
+    return found
 
 
 def history_floors(store: Store, b: Report) -> Floors:
