@@ -77,6 +77,53 @@ def test_a_run_in_which_nothing_works_fails(assay_inline: AssayInline, past: Pas
     assert "worked in the baseline; now not one execution is ok" in done.out
 
 
+@pytest.mark.parametrize("asked", [("--metric", "seconds"), ("--tolerance", "seconds=20%")])
+def test_a_run_in_which_nothing_works_fails_whichever_metric_is_asked_for(
+    assay_inline: AssayInline, past: Past, asked: tuple[str, str]
+) -> None:
+    past.run("2", failed=30, state=RunState.FAILED)
+    done = assay_inline("gate", *asked, "--json")
+    assert done.code == 1
+    assert json.loads(done.out)["broken"] == ["refunds · desk-agent"]
+    assert assay_inline("gate", "--metric", "secnds").code == 2
+
+
+def test_cases_that_the_run_lacks_are_named_and_it_is_no_baseline(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("2", only=3)
+    done = assay_inline("gate", "--max-lost", "0", "--markdown", "m.md")
+    assert done.code == 0
+    told = "27 of 30 cases of the baseline have no score in the run"
+    assert told in " ".join(done.out.split())
+    assert told in (assay_inline.folder / "m.md").read_text()
+    assert "baseline set" not in done.err
+    assert "baseline set" not in assay_inline("compare", "@main", "last").err
+    missing = assay_inline("gate", "--json").json["missing"]
+    assert missing["cases"] == {"refunds · desk-agent": [f"c{number:02}" for number in range(3, 30)]}
+
+
+def test_trials_that_the_run_lacks_are_named_and_it_is_no_baseline(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    both = suite_of("refunds", "orders")
+    past.store.set_baseline("main", past.run("1", suite=both).id)
+    past.run("2", suite=replace(both, benchmarks=both.benchmarks[:1]))
+    done = assay_inline("gate")
+    assert done.code == 0
+    assert "lacks 1 of 2 trials of the baseline: orders · desk-agent" in " ".join(done.out.split())
+    assert "baseline set" not in done.err
+    assert assay_inline("gate", "--json").json["missing"]["trials"] == ["orders · desk-agent"]
+
+
+def test_a_run_that_fails_everything_is_not_suggested_as_the_baseline(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.store.set_baseline("main", past.run("1", failed=30, state=RunState.FAILED).id)
+    past.run("2", failed=30, state=RunState.FAILED)
+    assert "baseline set" not in assay_inline("compare", "@main", "last").err
+
+
 def test_what_the_run_can_no_longer_tell_is_named(assay_inline: AssayInline, past: Past) -> None:
     past.store.set_baseline("main", past.run("1", usd=0.01).id)
     past.run("2")
@@ -437,6 +484,7 @@ def test_one_lost_case_passes_unless_none_may_be_lost(assay_inline: AssayInline,
         "gate", "--metric", "score", "--max-lost", "0", "--junit", "j.xml", "--markdown", "m.md"
     )
     assert failed.code == 1
+    assert "1 case lost (at most 0 allowed)" in failed.out
     assert "c00" in (assay_inline.folder / "m.md").read_text()
     failure = ElementTree.parse(assay_inline.folder / "j.xml").find(".//testcase[@name='lost cases']/failure")
     assert failure is not None

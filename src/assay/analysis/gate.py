@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.analysis.compare import compare_reports, matching_trials
@@ -24,6 +24,10 @@ class Tolerances:
     def is_asked(self, metric: str) -> bool:
         """Whether somebody said how far this one may go."""
         return self.general is not None or metric in self.of_metric
+
+    def without(self, metrics: Collection[str]) -> Tolerances:
+        kept = {name: width for name, width in self.of_metric.items() if inner_name(name) not in metrics}
+        return Tolerances(self.general, kept)
 
 
 def shared_metrics(a: Report, b: Report) -> dict[str, Metric]:

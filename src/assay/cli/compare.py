@@ -7,13 +7,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from assay.cli.pages import format_names, page_options, write
 from assay.cli.session import Session, common
 from assay.cli.shares import share_of
+
+if TYPE_CHECKING:
+    from assay.pipeline.comparing import Compared
 
 TYPES = ("head_to_head", "multi_agent", "time_series")
 
@@ -94,7 +97,6 @@ class CompareRequest:
 
 def _compare_two(session: Session, request: CompareRequest) -> int:
     from assay.model import Verdict
-    from assay.model.estimate import have_scores_fallen
     from assay.pipeline import comparing
 
     first, second = request.sides
@@ -121,12 +123,23 @@ def _compare_two(session: Session, request: CompareRequest) -> int:
 
         # Who asks for single metrics is not shown the ratings, which rest on all of them.
         print_comparison(found, request.sides, session.console(), has_ratings=not request.metrics)
-        has_lost = any(flips.lost for showdown in found.showdowns for flips in showdown.flips)
-        may_be_worse = got_worse or has_lost or have_scores_fallen(found.comparisons)
         show, keep = f"assay show {found.b.run.id}", f"assay baseline set main {found.b.run.id}"
-        then = show if may_be_worse else keep
+        then = show if got_worse or _may_be_worse(found) else keep
         session.next(f"assay report {found.b.run.id} --format html", then)
     return 1 if request.fails_on_worse and got_worse else 0
+
+
+def _may_be_worse(found: Compared) -> bool:
+    """Whether B lost cases or score, has nothing to show, or lacks what A has."""
+    from assay.analysis.coverage import find_missing
+    from assay.model.estimate import have_scores_fallen
+
+    return (
+        any(flips.lost for showdown in found.showdowns for flips in showdown.flips)
+        or have_scores_fallen(found.comparisons)
+        or not any(trial.ok for trial in found.b.trials)
+        or bool(find_missing(found.a, found.b))
+    )
 
 
 def _compare_all(session: Session, request: CompareRequest) -> int:

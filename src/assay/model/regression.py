@@ -225,6 +225,18 @@ class Rerun:
 
 
 @dataclass(frozen=True, slots=True)
+class Missing:
+    """What the baseline has results of and the run has not, so that nobody knows whether it got worse."""
+
+    trials: tuple[str, ...] = ()
+    cases: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """Trial to the cases without a score."""
+
+    def __bool__(self) -> bool:
+        return bool(self.trials or self.cases)
+
+
+@dataclass(frozen=True, slots=True)
 class Gate:
     """A run against a baseline: it fails only on evidence."""
 
@@ -247,6 +259,7 @@ class Gate:
     """Set where both sides were run again; then `a` and `b` are the two halves of that run."""
     requirements: tuple[CheckedRequirement, ...] = ()
     """What the suite and the caller require of every trial of B."""
+    missing: Missing = field(default_factory=Missing)
 
     @property
     def has_baseline(self) -> bool:
@@ -264,8 +277,9 @@ class Gate:
 
     @property
     def is_no_worse(self) -> bool:
-        """Whether the run could be the next baseline: it passed, and no case and no mean score fell."""
-        return self.passed and not self.lost and not have_scores_fallen(self.verdicts)
+        """Whether the run could be the next baseline: it passed, nothing is missing, and no case and no mean score fell."""
+        has_lost = any(flips.lost or flips.weaker for flips in self.flips)
+        return self.passed and not self.missing and not has_lost and not have_scores_fallen(self.verdicts)
 
     @property
     def has_lost_too_many(self) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from assay.analysis.comparable import comparable
 from assay.analysis.compare import PERCENTILES, matching_trials
 from assay.analysis.completion import COMPLETION, inner_name, outer_name, with_completion
+from assay.analysis.coverage import about_missing, find_missing
 from assay.analysis.family import default_family, judgeable
 from assay.analysis.flips import flips_between
 from assay.analysis.floor import excused, steadied
@@ -68,20 +69,23 @@ def gate_sides(
     shared = shared_metrics(a, b)
     _refuse_unlike(a, b, baseline, [])
     asked_widths = tolerances or Tolerances()
-    named = [*asked, *([] if asked else [inner_name(name) for name in asked_widths.of_metric])]
-    _refuse_unknown(named, shared)
-    chosen = list(dict.fromkeys(asked or (*family_of(a, b, shared), *named))) if shared else []
-    _refuse_unlike(a, b, baseline, [shared[_base(name, shared)] for name in chosen])
     broken = broken_trials(a, b)
+    named = [*asked, *([] if asked else map(inner_name, asked_widths.of_metric))]
+    _refuse_unknown(named, {**_metrics_of(a), **shared} if broken else shared)
+    wanted = asked or (*family_of(a, b, shared), *named)
+    chosen = [name for name in dict.fromkeys(wanted) if _base(name, shared) in shared]
+    _refuse_unlike(a, b, baseline, [shared[_base(name, shared)] for name in chosen])
     if not chosen and not broken:
         raise Unlike(f"Run '{b.run.id}' and the baseline '{baseline}' have no metric in common.")
     others = [name for name in judgeable(shared.values()) if name not in chosen] if not asked else []
     known: Known = {} if _is_one_run(a, b) else known_floors(store, a, b)
     sessions = None if _is_one_run(a, b) else session_errors(store, known, a, b)
-    comparisons = compare_within(a, b, chosen, asked_widths, others, sessions)
+    widths = asked_widths.without({*named} - {*chosen})
+    comparisons = compare_within(a, b, chosen, widths, others, sessions)
     if sessions is not None:
         floors = _floors(shares_of(known), history_floors(store, b), asked_widths)
         comparisons = excused(steadied(comparisons, floors), pace_between(a, b))
+    missing = find_missing(a, b)
     return Gate(
         baseline=baseline.removeprefix("@"),
         a=a,
@@ -92,12 +96,14 @@ def gate_sides(
         flips=tuple(flips_between(*pair) for pair in matching_trials(a, b) if pair[1].ratings is not None),
         unjudged=tuple(name for name in shared if name not in chosen) if not metrics else (),
         doubts=(
-            *comparable(*sides),
+            *(doubt for doubt in comparable(*sides) if doubt.code != "unmatched"),
             *_about_runs(a, b),
+            *about_missing(a, b, missing),
             *_about_lost_metrics(a, b, metrics),
             *about_floors(known, comparisons),
         ),
         max_lost=max_lost,
+        missing=missing,
     )
 
 
@@ -135,6 +141,11 @@ def _refuse_unknown(asked: Sequence[str], shared: dict[str, Metric]) -> None:
             raise LookupFailed(
                 no_such(outer_name(name), "metrics that both sides have", map(outer_name, shared))
             )
+
+
+def _metrics_of(report: Report) -> dict[str, Metric]:
+    """Of the baseline: what no longer works has no times, and then that fails the gate, whichever metrics are asked for."""
+    return {estimate.metric.name: estimate.metric for trial in report.trials for estimate in trial.estimates}
 
 
 def _base(name: str, shared: dict[str, Metric]) -> str:

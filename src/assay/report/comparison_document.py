@@ -152,6 +152,10 @@ def gate_document(found: Gate) -> dict[str, Any]:
         "max_lost": found.max_lost,
         "requirements": [_requirement(one) for one in found.requirements],
         "unjudged": list(found.unjudged),
+        "missing": {
+            "trials": list(found.missing.trials),
+            "cases": {trial: list(names) for trial, names in found.missing.cases.items()},
+        },
         "rerun": None
         if found.rerun is None
         else {

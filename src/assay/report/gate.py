@@ -68,29 +68,27 @@ def _has_moved(one: Comparison) -> bool:
 
 
 def headline(gate: Gate) -> str:
-    return f"{_verdict(gate)}; {counted(gate.lost, 'case')} lost" if gate.lost else _verdict(gate)
-
-
-def _verdict(gate: Gate) -> str:
     worse, unsure = len(gate.judged(Verdict.WORSE)), len(gate.judged(Verdict.UNSURE))
+    number = len(gate.verdicts)
     if not gate.passed:
-        parts = [f"{worse} of {_comparisons(gate)} got worse"] if worse else []
+        parts = [f"{worse} of {number} comparisons got worse"] if worse else []
         parts += [f"{len(gate.broken)} no longer work{'s' * (len(gate.broken) == 1)}"] if gate.broken else []
         parts += [f"scoring failed in {counted(len(gate.unscored), 'trial')}"] if gate.unscored else []
-        parts += [f"at most {gate.max_lost} may be lost"] if gate.has_lost_too_many else []
-        parts += [f"{len(gate.unmet)} of {_requirements(gate)} not met"] if gate.unmet else []
+        parts += [_lost_cases(gate)] if gate.lost else []
+        parts += [f"{len(gate.unmet)} of {len(gate.requirements)} requirements not met"] if gate.unmet else []
         return f"Gate failed: {', '.join(parts)}"
-    met = f"{_requirements(gate)} met" if gate.requirements else ""
+    met = f"{counted(len(gate.requirements), 'requirement')} met" if gate.requirements else ""
     if not gate.has_baseline:
         return f"Gate passed: {met}"
-    also = f", {met}" if met else ""
+    also = "".join(f", {part}" for part in (met, _lost_cases(gate) if gate.lost else "") if part)
     if unsure:
-        return f"Gate passed: nothing is proved to be worse; {unsure} of {_comparisons(gate)} unsure{also}"
-    return f"Gate passed: none of {_comparisons(gate)} got worse{also}"
+        return f"Gate passed: nothing is proved to be worse; {unsure} of {number} comparisons unsure{also}"
+    return f"Gate passed: nothing got worse in {counted(number, 'comparison')}{also}"
 
 
-def _requirements(gate: Gate) -> str:
-    return counted(len(gate.requirements), "requirement")
+def _lost_cases(gate: Gate) -> str:
+    allowed = f" (at most {gate.max_lost} allowed)" if gate.max_lost is not None else ""
+    return f"{counted(gate.lost, 'case')} lost{allowed}"
 
 
 def requirement_text(one: CheckedRequirement) -> str:
@@ -144,11 +142,6 @@ def _case_text(case: str, flips: Flips) -> str:
     if before.judged == after.judged == 1:
         return case
     return f"{case} ({before.passed} of {before.judged} → {after.passed} of {after.judged})"
-
-
-def _comparisons(gate: Gate) -> str:
-    number = len(gate.verdicts)
-    return f"{number} comparison{'s' * (number != 1)}"
 
 
 def sides_text(gate: Gate) -> str:

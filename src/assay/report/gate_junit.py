@@ -69,7 +69,7 @@ def _lost_cases(gate: Gate) -> list[ElementTree.Element]:
         return []
     case = _element("testcase", "", classname=f"gate {gate.baseline}", name="lost cases", time="0")
     if gate.has_lost_too_many:
-        message = f"{counted(gate.lost, 'case')} lost, at most {gate.max_lost} may be"
+        message = f"{counted(gate.lost, 'case')} lost (at most {gate.max_lost} allowed)"
         case.append(_element("failure", lines, message=message, type="lost"))
     case.append(_element("system-out", lines))
     return [case]

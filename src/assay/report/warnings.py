@@ -17,7 +17,7 @@ _ORDER = (
     # The figures are not what they claim to be.
     ("nothing-ok", "unscored", "scorer", "setting-not-taken", "identical-arms"),
     # Two sides, or two agents, are not comparable.
-    ("not-comparable", "kind", "unlike", "unmatched", "params", "dimensions", "unfinished"),
+    ("not-comparable", "kind", "unlike", "missing", "unmatched", "params", "dimensions", "unfinished"),
     ("failures", "teardown"),
     # The machine may explain a difference.
     ("environment", "parallelism", "machine", "noise", "hours", "inline"),
