@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from statistics import median
@@ -49,7 +52,8 @@ SEED = 20250701
 def measure(quick: bool = False) -> dict[str, float]:
     return {
         "equal_agents_separated": equal_agents_separated(QUICK_BOARDS if quick else BOARDS),
-        "leaderboard_ms_1m_executions": leaderboard_milliseconds(runs=2 if quick else 20),
+        **_leaderboard_seconds(runs=2 if quick else 20),
+        "compare_command_seconds": _compare_command_seconds(cases=400 if quick else 20_000),
     }
 
 
@@ -95,19 +99,49 @@ def _rated(chance: np.random.Generator, hard: np.ndarray, slow: np.ndarray, repe
     return rate(table, RUBRIC, Limits())
 
 
-CASES, REPETITIONS, BENCHMARKS = 200, 5, 5
-CALLS = 15
+REPETITIONS = 5
+CALLS, COMMANDS = 15, 5
 
 
-def leaderboard_milliseconds(runs: int) -> float:
-    """With 50,000 executions a run, each of ten agents on five benchmarks; the median of several calls."""
-    with (
-        tempfile.TemporaryDirectory(prefix="assay-") as folder,
-        Store.open(f"sqlite:///{folder}/boards.db") as store,
-    ):
-        _fill(store, runs)
-        taken = [_timed(store) for _ in range(CALLS)]
-    return median(taken) * 1000
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """Of a run: executions are cases × repetitions for each agent and benchmark."""
+
+    agents: tuple[str, ...]
+    benchmarks: int
+    cases: int
+
+
+def _leaderboard_seconds(runs: int) -> dict[str, float]:
+    """With 50,000 executions a run, each of ten agents on five benchmarks; medians of several calls and commands."""
+    with tempfile.TemporaryDirectory(prefix="assay-") as folder:
+        url = f"sqlite:///{folder}/boards.db"
+        with Store.open(url) as store:
+            _fill(store, _Size(AGENTS, benchmarks=5, cases=200), runs)
+            warm = [_timed(store) for _ in range(CALLS)]
+        commands = [_command_seconds("leaderboard", "--db", url) for _ in range(COMMANDS)]
+    return {"leaderboard_seconds": median(warm), "leaderboard_command_seconds": median(commands)}
+
+
+def _compare_command_seconds(cases: int) -> float:
+    """Two agents of one run, each with five repetitions of every case; the median of several commands."""
+    with tempfile.TemporaryDirectory(prefix="assay-") as folder:
+        url = f"sqlite:///{folder}/sides.db"
+        with Store.open(url) as store:
+            _fill(store, _Size(AGENTS[:2], benchmarks=1, cases=cases), runs=1)
+        return median(_command_seconds("compare", *AGENTS[:2], "--db", url) for _ in range(COMMANDS))
+
+
+def _command_seconds(*arguments: str) -> float:
+    """From the start of the process to its end."""
+    begun = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-m", "assay.cli.main", *arguments],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    return time.perf_counter() - begun
 
 
 def _timed(store: Store) -> float:
@@ -117,23 +151,25 @@ def _timed(store: Store) -> float:
     return time.perf_counter() - begun
 
 
-def _fill(store: Store, runs: int) -> None:
-    cases = tuple(Case(f"case-{number:03}", number, number) for number in range(CASES))
+def _fill(store: Store, size: _Size, runs: int) -> None:
+    cases = tuple(Case(f"case-{number:03}", number, number) for number in range(size.cases))
     benchmarks = tuple(
-        Benchmark(f"b{n}", f"b{n}", cases, rubric=RUBRIC, hash=f"h{n}") for n in range(BENCHMARKS)
+        Benchmark(f"b{n}", f"b{n}", cases, rubric=RUBRIC, hash=f"h{n}") for n in range(size.benchmarks)
     )
     suite = Suite("large", "1", "comprehensive", benchmarks, hash="large")
     now = datetime.now(UTC)
     for number in range(runs):
         began = now - timedelta(hours=runs - number)
-        run = store.begin(_plan(suite), Environment({}, {}), f"run-{number:03}", began, "benchmark")
-        for batch in _batches(np.random.default_rng([SEED, number]), began.timestamp()):
+        run = store.begin(
+            _plan(suite, size.agents), Environment({}, {}), f"run-{number:03}", began, "benchmark"
+        )
+        for batch in _batches(np.random.default_rng([SEED, number]), began.timestamp(), size):
             store.add(run.id, batch)
         rate_trials(store, run, suite)
         store.finish(run.id, RunState.COMPLETED, began + timedelta(minutes=10))
 
 
-def _plan(suite: Suite) -> Plan:
+def _plan(suite: Suite, agents: tuple[str, ...]) -> Plan:
     trials = tuple(
         Trial(
             index,
@@ -147,29 +183,30 @@ def _plan(suite: Suite) -> Plan:
             suite=suite.name,
             cases=tuple(case.id for case in benchmark.cases),
         )
-        for index, (benchmark, name) in enumerate(product(suite.benchmarks, AGENTS))
+        for index, (benchmark, name) in enumerate(product(suite.benchmarks, agents))
     )
     return Plan(suite.name, trials, seed=1, suite=suite)
 
 
-def _batches(chance: np.random.Generator, started: float) -> Iterator[Batch]:
-    for trial in range(BENCHMARKS * len(AGENTS)):
-        skill = 0.4 + 0.05 * (trial % len(AGENTS))
-        right = (chance.random(CASES * REPETITIONS) < skill).astype(float).tolist()
-        seconds = chance.lognormal(0, 0.5, CASES * REPETITIONS).tolist()
+def _batches(chance: np.random.Generator, started: float, size: _Size) -> Iterator[Batch]:
+    executions = size.cases * REPETITIONS
+    for trial in range(size.benchmarks * len(size.agents)):
+        skill = 0.4 + 0.05 * (trial % len(size.agents))
+        right = (chance.random(executions) < skill).astype(float).tolist()
+        seconds = chance.lognormal(0, 0.5, executions).tolist()
         yield Batch(
             tuple(
                 Execution(
                     trial,
                     0,
                     Phase.MEASURED,
-                    number // CASES,
+                    number // size.cases,
                     Status.OK,
                     started,
                     {"score": score, "seconds": taken, "usd": 0.004, "tokens": 200.0},
-                    case=f"case-{number % CASES:03}",
+                    case=f"case-{number % size.cases:03}",
                 )
-                for number, score, taken in zip(range(CASES * REPETITIONS), right, seconds, strict=True)
+                for number, score, taken in zip(range(executions), right, seconds, strict=True)
             )
         )
 

@@ -41,6 +41,8 @@ ORDER = (
     "accuracy-10",
     "compare-seconds",
     "leaderboard-seconds",
+    "leaderboard-command-seconds",
+    "compare-command-seconds",
     "seconds-10000-points",
     "seconds-100000-points",
     "seconds-1000000-points",

@@ -247,16 +247,13 @@ def short_drifts(quick: bool) -> list[Result]:
 def leaderboards(quick: bool) -> list[Result]:
     from stats import boards
 
-    found = boards.measure(quick)
-    seconds = {
-        "equal_agents_separated": found["equal_agents_separated"],
-        "leaderboard_seconds": found["leaderboard_ms_1m_executions"] / 1000,
-    }
     return _measured(
-        seconds,
+        boards.measure(quick),
         {
             "equal_agents_separated": ("Boards of ten equal agents that put one above another", "at most", 0.05, "share"),
             "leaderboard_seconds": ("Leaderboard over 1,000,000 stored executions", "at most", 0.05, "s"),
+            "leaderboard_command_seconds": ("`assay leaderboard` over 1,000,000 stored executions", "at most", 0.3, "s"),
+            "compare_command_seconds": ("`assay compare` of 100,000 against 100,000 stored executions", "at most", 2, "s"),
         },
     )  # fmt: skip
 

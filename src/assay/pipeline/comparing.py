@@ -28,7 +28,7 @@ from assay.model import (
 from assay.model.showdown import Course, Showdown
 from assay.model.standing import Matrix
 from assay.pipeline.agent_results import choose_results, shared_suite, trials_of
-from assay.pipeline.record import report_on
+from assay.pipeline.record import LoadedRun, report_on
 from assay.pipeline.reporting import metrics_of_experiment, report_of
 from assay.pipeline.tolerating import (
     about_floors,
@@ -157,7 +157,8 @@ def find_sides(store: Store, refs: Sequence[str], suite: str | None = None) -> C
     suite = suite or shared_suite(store, refs)
     agents = [ref for ref in dict.fromkeys(refs) if not _is_file(ref) and trials_of(store, ref, suite)]
     chosen = choose_results({ref: trials_of(store, ref, suite) for ref in agents})
-    reports = {ref: report_on(store, trials) for ref, trials in chosen.trials.items()}
+    loaded: dict[str, LoadedRun] = {}
+    reports = {ref: report_on(store, trials, loaded) for ref, trials in chosen.trials.items()}
     return ComparisonSides(
         tuple(reports[ref] if ref in reports else side(store, ref, suite) for ref in refs), chosen.doubts
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -19,7 +20,7 @@ from assay.analysis.same import same_value
 from assay.analysis.tally import case_series
 from assay.errors import LookupFailed, MissingExtra, no_such
 from assay.execute.environment import machine_class
-from assay.model import Doubt, Environment, Metric, Report, Series, TrialReport
+from assay.model import Doubt, Environment, Metric, Report, Run, Series, Suite, TrialReport
 from assay.model.regression import MetricHistory, Point
 from assay.pipeline.reporting import trial_report_of
 from assay.plugin import lookup
@@ -95,11 +96,28 @@ def machine_of(trial: AgentTrial) -> str:
     return machine_class(Environment(trial.facts))
 
 
-def report_on(store: Store, trials: Iterable[AgentTrial]) -> Report:
+@dataclass(frozen=True, slots=True)
+class LoadedRun:
+    run: Run
+    suite: Suite | None
+
+    @staticmethod
+    def read(store: Store, run_id: str) -> LoadedRun:
+        return LoadedRun(store.run(run_id), store.suite_of(run_id))
+
+
+def report_on(
+    store: Store, trials: Iterable[AgentTrial], loaded: dict[str, LoadedRun] | None = None
+) -> Report:
     """Trials of one or several runs as one brief report; `run` is the newest of them, `sources` has the run of each trial."""
     chosen = sorted(trials, key=lambda trial: trial.started)
-    runs = {run_id: store.run(run_id) for run_id in dict.fromkeys(trial.run_id for trial in chosen)}
-    suites = {run_id: store.suite_of(run_id) for run_id in runs}
+    # Sides of one run share what is read of it: a suite may have very many cases.
+    loaded = {} if loaded is None else loaded
+    for run_id in dict.fromkeys(trial.run_id for trial in chosen):
+        if run_id not in loaded:
+            loaded[run_id] = LoadedRun.read(store, run_id)
+    runs = {trial.run_id: loaded[trial.run_id].run for trial in chosen}
+    suites = {run_id: loaded[run_id].suite for run_id in runs}
     for file in dict.fromkeys(file for run in runs.values() for file in run.load):
         # Units and directions that an experiment declares are in its file; a report is fine without.
         with contextlib.suppress(LookupFailed, MissingExtra):
@@ -177,14 +195,22 @@ def _points(record: Record, trials: Sequence[AgentTrial], values: Values, metric
     )
 
 
-def habits_of(store: Store, report: Report) -> list[tuple[str, MetricHistory]]:
-    """What each trial's agent did before at the same point, metric by metric, with the name of the trial."""
+def habits_of(store: Store, report: Report, fewest: int = 0) -> list[tuple[str, MetricHistory]]:
+    """What each trial's agent did before at the same point, metric by metric, with the name of the trial.
+
+    Points with fewer than `fewest` trials in other runs are left out, and nothing is read for them.
+    """
     found: list[tuple[str, MetricHistory]] = []
     suite = report.run.suite.name if report.run.suite else ""
     trials = {trial.stored.id: trial for trial in report.trials}
     for agent in dict.fromkeys(trial.stored.trial.agent.name for trial in report.trials):
         record = Record(agent, suite, tuple(one for one in store.agent_trials(agent) if one.suite == suite))
-        here = {label: one for label, one in record.of_run(report.run.id).items() if one.trial_id in trials}
+        others = Counter(label_of(one) for one in record.trials if one.run_id != report.run.id)
+        here = {
+            label: one
+            for label, one in record.of_run(report.run.id).items()
+            if one.trial_id in trials and others[label] >= fewest
+        }
         names = {label: trials[one.trial_id].name for label, one in here.items()}
         metrics = {label: _judgeable(trials[one.trial_id]) for label, one in here.items()}
         past = past_of(store, record, here, metrics).histories

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.analysis.compare import matching_trials
-from assay.analysis.floor import excused, noise_floor, session_error, steadied
+from assay.analysis.floor import FEWEST, FEWEST_SESSIONS, excused, noise_floor, session_error, steadied
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.noise import noise_floors
 from assay.analysis.pace import MachineShift, shift_between
@@ -116,7 +116,7 @@ def session_errors(store: Store, known: Known, a: Report, b: Report) -> Sessions
         if depends_on_machine(one.found.metric)
     }
     versions = {second.name: first.stored.trial.agent.version for first, second in matching_trials(a, b)}
-    for trial, history in habits_of(store, b):
+    for trial, history in habits_of(store, b, FEWEST_SESSIONS):
         key = trial, history.metric.name
         if depends_on_machine(history.metric) and trial in versions:
             part = session_error(history, {b.run.id}, versions[trial])
@@ -129,7 +129,7 @@ def history_floors(store: Store, b: Report) -> Floors:
     """What runs of the past differ by, of each trial of B and each metric with enough of a past."""
     return {
         (trial, history.metric.name): floor
-        for trial, history in habits_of(store, b)
+        for trial, history in habits_of(store, b, FEWEST)
         if (floor := noise_floor(history, {b.run.id})) is not None
     }
 
