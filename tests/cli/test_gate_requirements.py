@@ -14,6 +14,7 @@ from tests.past import Past, suite_of
 from tests.suites.project import numbers, suite
 
 import assay
+from assay.model import RunState
 from assay.spec.requirements import parse_requirements
 from assay.store.store import Store
 
@@ -86,7 +87,16 @@ def test_a_requirement_may_be_about_one_benchmark(assay_inline: AssayInline, pas
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("acuracy>=0.9", "'accuracy'"), ("p95_secnds<2", "'p95_seconds'"), ("accuracy", "number")],
+    [
+        ("acuracy>=0.9", "'accuracy'"),
+        ("p95_secnds<2", "'p95_seconds'"),
+        ("accuracy", "number"),
+        ("accuracy>=90", "between 0 and 1"),
+        ("speed<2", "between 0 and 1"),
+        ("p100_seconds<2", "max_"),
+        ("", "empty"),
+        (" ,", "empty"),
+    ],
 )
 def test_a_mistake_on_the_command_line_is_told_with_the_nearest_name(
     assay_inline: AssayInline, past: Past, text: str, told: str
@@ -95,6 +105,44 @@ def test_a_mistake_on_the_command_line_is_told_with_the_nearest_name(
     done = assay_inline("gate", "--require", text)
     assert done.code == 2
     assert told in done.err
+
+
+def test_an_unknown_name_is_told_in_two_lines(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1", more={f"own_metric_{n}": 1.0 for n in range(40)})
+    done = assay_inline("gate", "--require", "foo>=1")
+    assert done.code == 2
+    assert len(done.err) < 200
+
+
+@pytest.mark.parametrize(
+    ("written", "value", "met"),
+    [
+        ("accuracy>=57%", 0.57, True),
+        ("accuracy>=0.9", 0.9 - 1e-16, True),
+        ("accuracy<0.9", 0.9 - 1e-16, False),
+        ("accuracy>0.9", 0.9 + 2e-16, False),
+        ("usd<0.000001", 0.0000009, True),
+        ("latency_ms<200ms", 150.0, True),
+        ("seconds<200ms", 0.25, False),
+        ("accuracy>=0.9", 0.8999, False),
+    ],
+)
+def test_a_value_at_the_limit_keeps_it_whatever_its_last_digit(written: str, value: float, met: bool) -> None:
+    (one,) = parse_requirements(written)
+    assert one.holds(value) is met
+
+
+def test_a_limit_is_repeated_with_all_its_digits(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1", more={"tokens": 12.0})
+    assay_inline("gate", "--require", "tokens<1234567", "--markdown", "m.md")
+    assert "tokens<1234567" in (assay_inline.folder / "m.md").read_text()
+
+
+def test_a_run_of_few_cases_meets_requirements_with_a_warning(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1", only=3, state=RunState.INTERRUPTED)
+    done = assay_inline("gate", "--require", "accuracy>=0.9", "--json")
+    assert done.code == 0
+    assert {one["code"] for one in done.json["warnings"]} == {"missing", "unfinished"}
 
 
 def test_requirements_come_on_top_of_the_comparison_with_a_baseline(

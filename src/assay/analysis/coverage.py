@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from assay.analysis.compare import matching_trials
-from assay.analysis.flips import cases_without_score
-from assay.model import Doubt, Report
+from assay.analysis.flips import scored_cases
+from assay.model import Doubt, Report, TrialReport
 from assay.model.regression import Missing
 
 _NAMED = 5
@@ -15,11 +15,17 @@ _NAMED = 5
 def find_missing(a: Report, b: Report) -> Missing:
     pairs = matching_trials(a, b)
     matched = {first.name for first, _ in pairs}
-    cases = {second.name: cases_without_score(first, second) for first, second in pairs}
+    cases = {second.name: _cases_without_score(first, second) for first, second in pairs}
     return Missing(
         tuple(trial.name for trial in a.trials if trial.name not in matched),
         {trial: names for trial, names in cases.items() if names},
     )
+
+
+def _cases_without_score(a: TrialReport, b: TrialReport) -> tuple[str, ...]:
+    """Cases with a score in A and none in B: not run there, or not scored."""
+    there = {*scored_cases(b)}
+    return tuple(case for case in scored_cases(a) if case not in there)
 
 
 def about_missing(a: Report, b: Report, missing: Missing) -> Iterator[Doubt]:
@@ -34,7 +40,7 @@ def about_missing(a: Report, b: Report, missing: Missing) -> Iterator[Doubt]:
         )
     for first, second in pairs:
         if names := missing.cases.get(second.name, ()):
-            known = len(first.ratings.names) if first.ratings else len(names)
+            known = len(scored_cases(first))
             yield Doubt(
                 "missing",
                 f"{len(names)} of {known} cases of the baseline have no score in the run: {_some(names)}. "
@@ -45,6 +51,20 @@ def about_missing(a: Report, b: Report, missing: Missing) -> Iterator[Doubt]:
     matched = {second.name for _, second in pairs}
     if new := [trial.name for trial in b.trials if trial.name not in matched]:
         yield Doubt("unmatched", f"Not in the baseline, so not judged: {_some(new)}.")
+
+
+def about_cases_left_out(report: Report) -> Iterator[Doubt]:
+    """Cases of the suite without a score in the run, such as those that `--limit` left out."""
+    benchmarks = {one.id: len(one.cases) for one in report.suite.benchmarks} if report.suite else {}
+    for trial in report.trials:
+        known, there = benchmarks.get(trial.stored.trial.benchmark, 0), len(scored_cases(trial))
+        if 0 < there < known:
+            yield Doubt(
+                "missing",
+                f"Only {there} of {known} cases of the suite have a score in the run.",
+                f"See why: assay show {report.run.id}",
+                trial.name,
+            )
 
 
 def _some(names: Sequence[str]) -> str:

@@ -36,10 +36,8 @@ def flips_between(a: TrialReport, b: TrialReport) -> Flips:
     )
 
 
-def cases_without_score(a: TrialReport, b: TrialReport) -> tuple[str, ...]:
-    """Cases with a score in A and none in B: not run there, or not scored."""
-    there = {*_pass_table(b).cases}
-    return tuple(case for case in _pass_table(a).cases if case not in there)
+def scored_cases(trial: TrialReport) -> Sequence[str]:
+    return _pass_table(trial).cases
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import operator
 from dataclasses import dataclass
 
@@ -24,10 +25,15 @@ class Requirement:
 
         >>> str(Requirement("p95_seconds", "<", 2.0, "refunds"))
         'refunds:p95_seconds<2'
+        >>> str(Requirement("tokens_per_solved", "<=", 1234567.0))
+        'tokens_per_solved<=1234567'
         """
-        return f"{self.benchmark}{':' * bool(self.benchmark)}{self.name}{self.sign}{self.limit:g}"
+        return f"{self.benchmark}{':' * bool(self.benchmark)}{self.name}{self.sign}{self.limit:.15g}"
 
     def holds(self, value: float) -> bool:
+        """A mean of 0.9 is not below 0.9 because its last bit is."""
+        if math.isclose(value, self.limit, rel_tol=1e-9):
+            return self.sign in (">=", "<=")
         return bool(_HOLDS[self.sign](value, self.limit))
 
 

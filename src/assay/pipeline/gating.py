@@ -236,8 +236,13 @@ def _about_runs(a: Report, b: Report) -> Iterator[Doubt]:
         yield Doubt(
             "itself", "This run is the baseline, so the gate passes trivially.", "Make a new one: assay run"
         )
-    for report, role in ((a, "baseline"), (b, "run")) if not _is_one_run(a, b) else ((b, "run"),):
-        if report.run.state in (RunState.RUNNING, RunState.INTERRUPTED, RunState.OVER_BUDGET):
-            state = report.run.state.value.replace("_", " ")
-            hint = f"Finish it: assay run --resume {report.run.id}" if state != "running" else ""
-            yield Doubt("unfinished", f"The {role} {report.run.id} is {state}: part of it is missing.", hint)
+    if not _is_one_run(a, b):
+        yield from about_state(a, "baseline")
+    yield from about_state(b, "run")
+
+
+def about_state(report: Report, role: str) -> Iterator[Doubt]:
+    if report.run.state in (RunState.RUNNING, RunState.INTERRUPTED, RunState.OVER_BUDGET):
+        state = report.run.state.value.replace("_", " ")
+        hint = f"Finish it: assay run --resume {report.run.id}" if state != "running" else ""
+        yield Doubt("unfinished", f"The {role} {report.run.id} is {state}: part of it is missing.", hint)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from assay.analysis.coverage import about_cases_left_out
 from assay.analysis.requirements import check_requirements
 from assay.errors import AssayError, LookupFailed
 from assay.model import Report
 from assay.model.regression import Gate
 from assay.model.requirement import Requirement
 from assay.pipeline.comparing import side
+from assay.pipeline.gating import about_state
 from assay.spec.requirements import (
     parse_requirements,
     split_name,
@@ -39,7 +41,9 @@ def gate_with_requirements(
     if baseline is None and not needs_baseline and not _has_baseline(store, ref):
         report = side(store, ref)
         if requirements := _all_of(report, written):
-            return _with(Gate(baseline="", a=report, b=report, comparisons=()), requirements)
+            doubts = (*about_state(report, "run"), *about_cases_left_out(report))
+            alone = Gate(baseline="", a=report, b=report, comparisons=(), doubts=doubts)
+            return _with(alone, requirements)
     found = compare(baseline or DEFAULT_BASELINE)
     return _with(found, _all_of(found.b, written))
 
@@ -59,12 +63,16 @@ def _has_baseline(store: Store, ref: str) -> bool:
 
 def _all_of(report: Report, written: str | Sequence[str]) -> list[Requirement]:
     own = report.suite.require if report.suite is not None else ()
-    try:
-        asked = parse_requirements(written)
-    except ValueError as error:
-        raise AssayError(f"--require: {error}") from None
+    asked = _parse(written, "--require")
     _refuse_unknown(asked, report)
-    return list(dict.fromkeys((*parse_requirements(own), *asked)))
+    return list(dict.fromkeys((*_parse(own, "require of the suite"), *asked)))
+
+
+def _parse(written: str | Sequence[str], place: str) -> list[Requirement]:
+    try:
+        return parse_requirements(written)
+    except ValueError as error:
+        raise AssayError(f"{place}: {error}") from None
 
 
 def _refuse_unknown(asked: Sequence[Requirement], report: Report) -> None:

@@ -13,31 +13,51 @@ from assay.model.requirement import SIGNS, Requirement
 OF_TRIALS = (*DIMENSIONS, "overall", "completion", "cost_per_solved", "tokens_per_solved")
 """Names for a trial as a whole."""
 STATISTICS = ("mean", "median", "min", "max", "p50", "p90", "p95", "p99")
-_UNITS = {"": 1.0, "%": 0.01, "s": 1.0, "ms": 0.001}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 _WRITTEN = re.compile(
     r"(?:(?P<benchmark>[^<>=]+):)?(?P<name>[^<>=:]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>[-+]?[0-9.]+(?:[eE][-+]?\d+)?)\s*(?P<unit>%|ms|s|)"
 )
 _STATISTIC = re.compile(r"(mean|median|min|max|p\d{1,2}(?:\.\d+)?)_(.+)")
 _PASSES = re.compile(r"pass[@^][1-9]\d*")
+_LIKE_A_PERCENTILE = re.compile(r"p\d+(?:\.\d+)?_.+")
+_HINT = f"Write a name, one of {' '.join(SIGNS)} and a number: accuracy>=0.9"
 
 
 def parse_requirements(written: str | Sequence[str]) -> list[Requirement]:
     """From a text with commas, or a list of such; ValueError that says what is wrong with which part."""
     texts = [written] if isinstance(written, str) else written
+    for text in texts:
+        if not text.strip(" ,"):
+            raise ValueError(f"it is empty. {_HINT}")
     return [_parse(part.strip()) for text in texts for part in text.split(",") if part.strip()]
 
 
 def _parse(text: str) -> Requirement:
     found = _WRITTEN.fullmatch(text)
     try:
-        limit = float(found["number"]) * _UNITS[found["unit"]] if found else None
+        limit = _limit(found["name"], float(found["number"]), found["unit"]) if found else None
     except ValueError:
         limit = None
     if found is None or limit is None:
-        raise ValueError(
-            f"'{text}' is not a requirement. Write a name, one of {' '.join(SIGNS)} and a number: accuracy>=0.9"
-        )
+        raise ValueError(f"'{text}' is not a requirement. {_HINT}")
+    if _is_share(found["name"]) and not 0 <= limit <= 1:
+        raise ValueError(f"'{text}': '{found['name']}' is between 0 and 1; write 0.9 or 90 %, for example.")
     return Requirement(found["name"].strip(), found["sign"], limit, (found["benchmark"] or "").strip())
+
+
+def _limit(name: str, number: float, unit: str) -> float:
+    """In the unit of the metric, which is seconds unless its name says otherwise (`latency_ms`)."""
+    if unit == "%":
+        return number / 100
+    if unit:
+        return number * _SECONDS[unit] / _SECONDS.get(metric_named(split_name(name)[1]).unit, 1.0)
+    return number
+
+
+def _is_share(name: str) -> bool:
+    metric = split_name(name)[1]
+    is_score = metric == "score" or metric.startswith("score.")
+    return is_score or (is_of_trial(name) and not name.endswith("_per_solved"))
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -55,6 +75,8 @@ def unknown_name(name: str, metrics: Collection[str] = ()) -> str:
     """What is wrong with a name, with the nearest known one; empty where it may be known. `metrics` are further ones."""
     statistic, metric = split_name(name)
     known = {*KNOWN_METRICS, *metrics}
+    if name not in known and not statistic and _LIKE_A_PERCENTILE.fullmatch(name):
+        return f"There is no percentile '{name}'. Write p50 to p99.9, or max_ for the largest value."
     if is_of_trial(name) or metric in known or metric_named(metric).unit or metric.startswith("score."):
         return ""
     nearest = [
@@ -62,11 +84,8 @@ def unknown_name(name: str, metrics: Collection[str] = ()) -> str:
         *(f"{statistic or one}_{metric}" for metric in known for one in STATISTICS),
         *known,
     ]
-    return (
-        f"There is no '{name}' among the names of requirements ({', '.join(OF_TRIALS)}, pass@K, pass^K, and METRIC or "
-        f"{'_METRIC, '.join(STATISTICS[:4])}_METRIC, pNN_METRIC of {', '.join(sorted(known))}). "
-        f"{did_you_mean(name, nearest)}"
-    ).strip()
+    known_kinds = "Use a rating such as accuracy, completion, cost_per_solved, pass@K, or a metric such as seconds or p95_seconds."
+    return f"There is no '{name}' that can be required. {did_you_mean(name, nearest) or known_kinds}"
 
 
 def unknown_benchmark(requirements: Iterable[Requirement], known: Collection[str]) -> str:
