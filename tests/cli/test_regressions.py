@@ -30,7 +30,54 @@ def one(assay: AssayInline, *arguments: str) -> Any:
     return only
 
 
+def test_times_of_two_runs_are_no_regression_while_run_to_run_noise_is_unknown(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    """The same agent twice; the machine was slower the second time."""
+    past.run("1")
+    past.run("2", hour=1.3)
+    report = found(assay_inline)
+    assert report["regressions"] == []
+    assert report["recommended_action"] == "hold"
+    (unsure,) = report["unsure"]
+    assert unsure["metric"] == "seconds"
+    assert unsure["reason"].startswith("Run-to-run noise unknown")
+
+
+@pytest.mark.parametrize(("slower", "is_found"), [(1.0, False), (1.2, False), (2.0, True)])
+def test_five_earlier_runs_tell_what_a_slower_version_has_to_exceed(
+    assay_inline: AssayInline, past: Past, slower: float, is_found: bool
+) -> None:
+    for hour in (1.0, 1.08, 0.97, 1.06, 1.02):
+        past.run("1", hour=hour)
+    past.run("2", slower=slower)
+    regressions = found(assay_inline)["regressions"]
+    assert [each["metric"] for each in regressions] == (["seconds"] if is_found else [])
+
+
+def test_a_slower_version_found_by_five_runs_is_resolved_by_a_faster_one(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    for hour in (1.0, 1.08, 0.97, 1.06, 1.02):
+        past.run("1", hour=hour)
+    past.run("2", slower=2.0)
+    assert one(assay_inline)["state"] == "detected"
+    past.run("3")
+    assert one(assay_inline)["state"] == "resolved"
+
+
+def test_a_slower_version_found_beyond_a_tolerance_is_resolved_by_a_faster_one(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("1")
+    past.run("2", slower=2.0)
+    assert one(assay_inline, "--threshold", "20%")["state"] == "detected"
+    past.run("3")
+    assert one(assay_inline, "--threshold", "20%")["state"] == "resolved"
+
+
 def test_the_latest_version_is_held_against_the_one_before(assay_inline: AssayInline, past: Past) -> None:
+    past.know_noise()
     past.run("1.3")
     past.run("1.4", slower=1.25)
     report = found(assay_inline)
@@ -77,6 +124,7 @@ def test_the_impact_names_cases_share_of_the_score_and_price(assay_inline: Assay
 
 
 def test_what_is_no_worse_is_promoted(assay_inline: AssayInline, past: Past) -> None:
+    past.know_noise()
     past.run("1", wrong=20)
     past.run("2", slower=0.5)
     report = found(assay_inline)
@@ -85,6 +133,7 @@ def test_what_is_no_worse_is_promoted(assay_inline: AssayInline, past: Past) -> 
 
 
 def test_a_critical_loss_is_to_be_rolled_back(assay_inline: AssayInline, past: Past) -> None:
+    past.know_noise()
     past.run("1")
     past.run("2", slower=2.0)
     done = assay_inline("regressions", AGENT)
@@ -138,6 +187,7 @@ def test_failures_are_a_regression_of_their_own(assay_inline: AssayInline, past:
 def test_a_baseline_version_or_a_named_baseline_can_be_asked_for(
     assay_inline: AssayInline, past: Past
 ) -> None:
+    past.know_noise()
     first = past.run("1")
     past.run("2", slower=1.5)
     past.run("3", slower=1.5)
@@ -152,6 +202,7 @@ def test_a_baseline_version_or_a_named_baseline_can_be_asked_for(
 def test_of_one_version_the_baseline_of_its_suite_or_main_is_taken(
     assay_inline: AssayInline, past: Past
 ) -> None:
+    past.know_noise("1")
     first = past.run("1")
     past.store.set_baseline("main", first.id)
     past.run("1", slower=1.5)
@@ -210,6 +261,7 @@ def test_a_history_that_is_too_short_says_so(assay_inline: AssayInline, past: Pa
 def test_a_state_with_its_note_is_kept_when_the_same_is_found_again(
     assay_inline: AssayInline, past: Past
 ) -> None:
+    past.know_noise()
     past.run("1")
     past.run("2", slower=1.25)
     id = one(assay_inline)["id"]
@@ -223,6 +275,7 @@ def test_a_state_with_its_note_is_kept_when_the_same_is_found_again(
 
 
 def test_a_false_positive_counts_no_more(assay_inline: AssayInline, past: Past) -> None:
+    past.know_noise()
     past.run("1", wrong=20)
     past.run("2", slower=2.0)
     id = one(assay_inline)["id"]
@@ -237,6 +290,7 @@ def test_a_false_positive_counts_no_more(assay_inline: AssayInline, past: Past) 
 def test_what_is_mended_is_resolved_though_few_cases_never_prove_scores_the_same(
     assay_inline: AssayInline, past: Past
 ) -> None:
+    past.know_noise()
     past.run("1")
     past.run("2", failed=12)
     assert found(assay_inline)["recommended_action"] == "roll back"
@@ -256,6 +310,7 @@ def test_what_is_mended_by_half_stays_open(assay_inline: AssayInline, past: Past
 
 
 def test_what_a_later_version_undoes_is_resolved(assay_inline: AssayInline, past: Past) -> None:
+    past.know_noise()
     past.run("1")
     past.run("2", slower=1.25)
     id = one(assay_inline)["id"]
@@ -336,6 +391,7 @@ def test_lost_cases_are_named_beside_the_regressions(assay_inline: AssayInline, 
 
 
 def test_what_a_later_version_does_not_undo_stays_open(assay_inline: AssayInline, past: Past) -> None:
+    past.know_noise()
     past.run("1")
     past.run("2", slower=1.25)
     id = one(assay_inline)["id"]
@@ -347,6 +403,7 @@ def test_what_a_later_version_does_not_undo_stays_open(assay_inline: AssayInline
 
 def test_all_benchmarks_slower_alike_point_to_the_machine(assay_inline: AssayInline, past: Past) -> None:
     past.suite = suite_of("refunds", "greetings", "orders")
+    past.know_noise()
     past.run("1")
     past.run("2", hour=1.3, facts={**FACTS, "noise": {**NOISE, "seconds": 0.078}})
     report = found(assay_inline)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection
 from dataclasses import replace
 from itertools import pairwise
-from statistics import median
+from statistics import fmean, median
 
 from assay.analysis.losses import depends_on_machine, in_points, loss_of
 from assay.analysis.pace import MachineShift
@@ -43,18 +43,22 @@ def noise_floor(history: MetricHistory, judged: Collection[str]) -> float | None
 def session_error(history: MetricHistory, judged: Collection[str], version: str) -> ErrorPart | None:
     """Of the difference of two runs, from at least five earlier ones of the same; None with fewer.
 
-    The standard deviation of a run is taken from neighbours (von Neumann 1941), so that a step in the past counts once. A
-    busy machine has good and bad sessions, so the interval reaches at least as far as runs of one version lay apart.
+    The standard deviation of a run is taken from neighbours (von Neumann 1941): from those of one version where there are
+    enough, else from all, so that a step in the past counts once. A busy machine has good and bad sessions, so the
+    interval reaches at least as far as runs of one version lay apart.
     """
     points = [point for point in history.points if point.run_id not in judged]
     if len(points) < FEWEST_SESSIONS or min(point.value for point in points) <= 0:
         return None
-    logs = [math.log(point.value) for point in points]
-    spread = math.sqrt(sum((after - before) ** 2 for before, after in pairwise(logs)) / (len(logs) - 1))
-    freedom = max(2, 2 * (len(logs) - 1) // 3)
-    alike = [log for log, point in zip(logs, points, strict=True) if point.version == version]
-    reach = max(alike) - min(alike) if alike else 0.0
-    return ErrorPart(max(spread, reach / t_quantile(0.975, freedom)), freedom)
+    neighbours = list(pairwise(points))
+    of_one_version = [(before, after) for before, after in neighbours if before.version == after.version]
+    if len(of_one_version) >= FEWEST_SESSIONS - 1:
+        neighbours = of_one_version
+    squares = [math.log(after.value / before.value) ** 2 for before, after in neighbours]
+    freedom = max(2, 2 * len(squares) // 3)
+    alike = [point.value for point in points if point.version == version]
+    reach = math.log(max(alike) / min(alike)) if alike else 0.0
+    return ErrorPart(max(math.sqrt(fmean(squares)), reach / t_quantile(0.975, freedom)), freedom)
 
 
 def steadied(comparisons: tuple[Comparison, ...], floors: Floors) -> tuple[Comparison, ...]:

@@ -16,6 +16,7 @@ from assay.analysis.matrix import matrix
 from assay.analysis.showdown import contender, showdowns
 from assay.analysis.tally import case_series, tally_of
 from assay.analysis.trial import estimated
+from assay.analysis.verdict import Sessions
 from assay.errors import AssayError, RunNotFound, Unlike
 from assay.model import (
     CaseTable,
@@ -28,9 +29,10 @@ from assay.model import (
 from assay.model.showdown import Course, Showdown
 from assay.model.standing import Matrix
 from assay.pipeline.agent_results import choose_results, shared_suite, trials_of
-from assay.pipeline.record import LoadedRun, report_on
+from assay.pipeline.record import LoadedRun, TrialHistories, read_histories, report_on
 from assay.pipeline.reporting import metrics_of_experiment, report_of
 from assay.pipeline.tolerating import (
+    Known,
     about_floors,
     about_hours,
     guarded,
@@ -74,10 +76,9 @@ def compared(
 ) -> Compared:
     sides = find_sides(store, (a, b), suite)
     side_a, side_b = sides.reports
-    parts = by_runs(side_a, side_b)
-    known = {key: floor for part in parts for key, floor in known_floors(store, *part).items()}
-    apart = [part for part in parts if part[0].run.id != part[1].run.id]
-    sessions = {key: one for part in apart for key, one in session_errors(store, known, *part).items()}
+    parts = [_Part.of(store, *part) for part in by_runs(side_a, side_b)]
+    known = {key: floor for part in parts for key, floor in known_floors(store, part.a, part.b).items()}
+    sessions = {key: error for part in parts for key, error in part.session_errors(known).items()}
 
     def judge(names: Sequence[str] | None) -> tuple[Comparison, ...]:
         judged = compare_reports(
@@ -88,7 +89,7 @@ def compared(
             noise_floor=shares_of(known),
             sessions=sessions,
         )
-        return _held_back(store, judged, parts, is_asked=tolerance is not None)
+        return _held_back(judged, parts, is_asked=tolerance is not None)
 
     comparisons = judge(metrics)
     # Who is better overall does not depend on which metrics somebody wants to see.
@@ -96,25 +97,43 @@ def compared(
     doubts = (
         *sides.doubts,
         *comparable(side_a, side_b),
-        *(doubt for part in parts for doubt in about_hours(comparisons, *part)),
+        *(doubt for part in parts for doubt in about_hours(comparisons, part.a, part.b)),
         *about_floors(known, comparisons),
     )
     return Compared(side_a, side_b, comparisons, doubts, showdowns(side_a, side_b, deciding))
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Trials that are of one run on either side, with the histories of B's where the runs are two."""
+
+    a: Report
+    b: Report
+    histories: TrialHistories
+
+    @classmethod
+    def of(cls, store: Store, a: Report, b: Report) -> _Part:
+        return cls(a, b, () if a.run.id == b.run.id else read_histories(store, b))
+
+    @property
+    def is_one_run(self) -> bool:
+        return self.a.run.id == self.b.run.id
+
+    def session_errors(self, known: Known) -> Sessions:
+        if self.is_one_run:
+            return {}
+        return session_errors(known, self.histories, self.a, self.b, {self.b.run.id})
+
+
 def _held_back(
-    store: Store,
-    comparisons: tuple[Comparison, ...],
-    parts: Sequence[tuple[Report, Report]],
-    *,
-    is_asked: bool,
+    comparisons: tuple[Comparison, ...], parts: Sequence[_Part], *, is_asked: bool
 ) -> tuple[Comparison, ...]:
     """Claims about times of two runs are unsure where the hours or the machine may explain them; in their order."""
     found: dict[tuple[str, str], Comparison] = {}
-    for a, b in parts:
-        names = {trial.name for trial in b.trials}
+    for part in parts:
+        names = {trial.name for trial in part.b.trials}
         own = tuple(one for one in comparisons if one.trial_b in names)
-        checked = own if a.run.id == b.run.id else guarded(store, own, a, b, is_asked=is_asked)
+        checked = own if part.is_one_run else guarded(own, part.histories, part.a, part.b, is_asked=is_asked)
         found |= {(one.trial_b, one.metric.name): one for one in checked}
     return tuple(found[one.trial_b, one.metric.name] for one in comparisons)
 

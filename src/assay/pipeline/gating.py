@@ -28,6 +28,7 @@ from assay.execute.environment import machine_class
 from assay.model import Doubt, Metric, Report, RunState
 from assay.model.regression import Gate
 from assay.pipeline.comparing import side
+from assay.pipeline.record import read_histories
 from assay.pipeline.tolerating import (
     Known,
     about_floors,
@@ -78,12 +79,15 @@ def gate_sides(
     if not chosen and not broken:
         raise Unlike(f"Run '{b.run.id}' and the baseline '{baseline}' have no metric in common.")
     others = [name for name in judgeable(shared.values()) if name not in chosen] if not asked else []
-    known: Known = {} if _is_one_run(a, b) else known_floors(store, a, b)
-    sessions = None if _is_one_run(a, b) else session_errors(store, known, a, b)
     widths = asked_widths.without({*named} - {*chosen})
-    comparisons = compare_within(a, b, chosen, widths, others, sessions)
-    if sessions is not None:
-        floors = _floors(shares_of(known), history_floors(store, b), asked_widths)
+    known: Known = {}
+    if _is_one_run(a, b):
+        comparisons = compare_within(a, b, chosen, widths, others)
+    else:
+        known, histories = known_floors(store, a, b), read_histories(store, b)
+        sessions = session_errors(known, histories, a, b, {b.run.id})
+        floors = _floors(shares_of(known), history_floors(histories, {b.run.id}), asked_widths)
+        comparisons = compare_within(a, b, chosen, widths, others, sessions)
         comparisons = excused(steadied(comparisons, floors), pace_between(a, b))
     missing = find_missing(a, b)
     return Gate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.analysis.compare import matching_trials
@@ -14,12 +14,12 @@ from assay.analysis.losses import depends_on_machine
 from assay.analysis.pace import moved_by, pace_of
 from assay.analysis.patterns import patterns_in
 from assay.analysis.regressions import Sides, by_breakage, by_comparison
-from assay.analysis.verdict import Floors
 from assay.execute.noise import Noise
 from assay.model import Comparison, Doubt, Report, Verdict
-from assay.model.regression import Pace, Pattern, Regression
+from assay.model.regression import MetricHistory, Pace, Pattern, Regression
 from assay.model.showdown import Flips
-from assay.pipeline.record import Chosen, Record, machine_of, report_on, unlikeness
+from assay.pipeline.record import Chosen, Record, TrialHistories, machine_of, report_on, unlikeness
+from assay.pipeline.tolerating import history_floors, known_floors, session_errors
 from assay.store.history import AgentTrial
 from assay.store.store import Store
 from assay.units import percent
@@ -36,11 +36,10 @@ class Against:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a difference is measured by: a tolerance that was asked for, else the noise floors of the history."""
+    """What a difference is measured by: a tolerance that was asked for, and what earlier runs differ by."""
 
     tolerance: float | None = None
-    floors: Floors = field(default_factory=dict)
-    """By label of a point and metric."""
+    histories: Sequence[MetricHistory] = ()
     metrics: tuple[str, ...] = ()
     """To judge only these; without any, the default family."""
 
@@ -85,7 +84,11 @@ def held(store: Store, record: Record, current: Chosen, against: Against, by: Me
     moved_house = _moved_house(pairs)
     pace = moved_by(*(_paces(pair[side] for pair in pairs.values()) for side in (0, 1)))
     sides = _sides(record, against, pairs, (a, b), pace)
-    comparisons = _compared(a, b, sides, by or Measure(), across_machines=bool(moved_house))
+    measure = by or Measure()
+    names = {label: second.name for label, (_, second) in sides.pairs.items()}
+    histories = [(names[one.benchmark], one) for one in measure.histories if one.benchmark in names]
+    noise = _Noise(store, histories, {second.run_id for _, second in pairs.values()})
+    comparisons = _compared(a, b, noise, measure, across_machines=bool(moved_house))
     worse = by_comparison(comparisons, sides)
     return Held(
         comparisons=comparisons,
@@ -98,8 +101,18 @@ def held(store: Store, record: Record, current: Chosen, against: Against, by: Me
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """Where to look up what runs differ by though nothing changed."""
+
+    store: Store
+    histories: TrialHistories
+    judged: Collection[str]
+    """Runs that are no part of what is known, because they are what is asked about."""
+
+
 def _compared(
-    a: Report, b: Report, sides: Sides, by: Measure, *, across_machines: bool
+    a: Report, b: Report, noise: _Noise, by: Measure, *, across_machines: bool
 ) -> tuple[Comparison, ...]:
     shared = {
         name: metric
@@ -108,12 +121,12 @@ def _compared(
     }
     asked = [inner_name(name) for name in by.metrics if inner_name(name) in shared]
     chosen = asked if by.metrics else family_of(a, b, shared)
-    comparisons = compare_within(a, b, chosen, Tolerances(by.tolerance))
+    known = known_floors(noise.store, a, b)
+    sessions = session_errors(known, noise.histories, a, b, noise.judged)
+    comparisons = compare_within(a, b, chosen, Tolerances(by.tolerance), sessions=sessions)
     if by.tolerance is not None:
         return comparisons
-    names = {label: second.name for label, (_, second) in sides.pairs.items()}
-    floors = {(names[label], metric): floor for (label, metric), floor in by.floors.items() if label in names}
-    return steadied(comparisons, floors)
+    return steadied(comparisons, history_floors(noise.histories, noise.judged))
 
 
 def _pairs(current: Chosen, against: Against) -> tuple[Pairs, list[Doubt]]:

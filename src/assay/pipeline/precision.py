@@ -12,6 +12,7 @@ from assay.analysis.noise import noise_floors
 from assay.errors import AssayError, LookupFailed, PlanError, RunNotFound, no_such
 from assay.model import Plan, Report
 from assay.model.precision import Need, NoiseFloor
+from assay.pipeline.record import read_histories
 from assay.pipeline.reporting import report_of, trial_report_of
 from assay.pipeline.running import prepare
 from assay.pipeline.tolerating import NOISE_TAG, history_floors, known_floors, shares_of
@@ -62,7 +63,10 @@ def needed(
     for name in metrics:
         if name not in known:
             raise LookupFailed(no_such(name, f"metrics of '{target}'", known))
-    noise = KnownNoise(shares_of(known_floors(store, report, report)), history_floors(store, report))
+    noise = KnownNoise(
+        shares_of(known_floors(store, report, report)),
+        history_floors(read_histories(store, report), {report.run.id}),
+    )
     found = list(needs(report.trials, effect, metrics, noise=noise, progress=progress))
     if not found:
         raise PlanError(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from assay.analysis.family import judgeable
 from assay.analysis.findings import findings
+from assay.analysis.floor import FEWEST_SESSIONS
 from assay.analysis.history import typical
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.pace import pace_of
@@ -195,10 +196,14 @@ def _points(record: Record, trials: Sequence[AgentTrial], values: Values, metric
     )
 
 
-def habits_of(store: Store, report: Report, fewest: int = 0) -> list[tuple[str, MetricHistory]]:
-    """What each trial's agent did before at the same point, metric by metric, with the name of the trial.
+TrialHistories = Sequence[tuple[str, MetricHistory]]
+"""The name of a trial, with the history of one of its metrics."""
 
-    Points with fewer than `fewest` trials in other runs are left out, and nothing is read for them.
+
+def read_histories(store: Store, report: Report) -> TrialHistories:
+    """What each trial's agent did before at the same point, metric by metric.
+
+    Points with too few trials in other runs to know what runs differ by are left out, and nothing is read for them.
     """
     found: list[tuple[str, MetricHistory]] = []
     suite = report.run.suite.name if report.run.suite else ""
@@ -209,7 +214,7 @@ def habits_of(store: Store, report: Report, fewest: int = 0) -> list[tuple[str, 
         here = {
             label: one
             for label, one in record.of_run(report.run.id).items()
-            if one.trial_id in trials and others[label] >= fewest
+            if one.trial_id in trials and others[label] >= FEWEST_SESSIONS
         }
         names = {label: trials[one.trial_id].name for label, one in here.items()}
         metrics = {label: _judgeable(trials[one.trial_id]) for label, one in here.items()}

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from assay.analysis.family import default_family
-from assay.analysis.floor import noise_floor
 from assay.analysis.history import searched
 from assay.analysis.losses import COMPLETED
 from assay.analysis.promotion import advise
 from assay.analysis.regressions import by_history, told_once
-from assay.analysis.verdict import Floors
 from assay.analysis.workflow import settled
 from assay.errors import LookupFailed, Unlike, no_such
 from assay.model import Better, Report, TrialReport
@@ -44,14 +42,14 @@ def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) 
     past = past_of(
         store, record, current, _metrics(report_on(store, current.values()), current, inquiry.metrics)
     )
-    measure = Measure(inquiry.tolerance, _floors(past.histories, current), inquiry.metrics)
+    measure = Measure(inquiry.tolerance, past.histories, inquiry.metrics)
     against = _against(store, record, inquiry)
     compared = held(store, record, current, against, measure) if against else Held()
     search = _search(past.histories, inquiry.tolerance)
     found = told_once((*compared.regressions, *by_history(record.agent, search.shifts)))
     kept = {one.id: one for one in store.regressions(record.agent) if one.suite == record.suite}
     undone = find_undone(
-        Newest(store, record, current, past.histories, measure.floors), _open_questions(found, kept)
+        Newest(store, record, current, past.histories, inquiry.tolerance), _open_questions(found, kept)
     )
     found = [one for one in found if one.id not in undone]
     regressions = settled(found, kept, undone, now or datetime.now(UTC))
@@ -93,15 +91,6 @@ def _shown(
         if one.id in found
         or ((one.benchmark, one.metric.name) not in places and one.loss.value > (tolerance or 0))
     )
-
-
-def _floors(histories: Sequence[MetricHistory], current: Chosen) -> Floors:
-    judged = {one.run_id for one in current.values()}
-    return {
-        (one.benchmark, one.metric.name): floor
-        for one in histories
-        if (floor := noise_floor(one, judged)) is not None
-    }
 
 
 def _metrics(report: Report, current: Chosen, asked: Sequence[str]) -> dict[str, list[Metric]]:

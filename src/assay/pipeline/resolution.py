@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from assay.analysis.history import is_back
 from assay.analysis.losses import COMPLETED, loss_of, loss_of_difference, reach_of
-from assay.analysis.verdict import Floors
 from assay.model import Comparison, Verdict
 from assay.model.regression import MetricHistory, Regression
 from assay.pipeline.holding import Against, Held, Measure, held
@@ -23,8 +22,8 @@ class Newest:
     record: Record
     current: Chosen
     histories: Sequence[MetricHistory]
-    floors: Floors
-    """By label of a point and metric."""
+    tolerance: float | None = None
+    """What was asked for, if anything: the evidence that a regression is found by settles it, too."""
 
     def history_of(self, regression: Regression) -> MetricHistory | None:
         wanted = regression.benchmark, regression.metric.name
@@ -58,9 +57,8 @@ def find_undone(newest: Newest, regressions: Sequence[Regression]) -> dict[str, 
 
 def _compare_with_both_ends(newest: Newest, regressions: Sequence[Regression]) -> Mapping[str, Held]:
     """The newest version against the last that was well and the first that was worse, of every regression."""
-    measure = Measure(
-        floors=newest.floors, metrics=tuple(dict.fromkeys(one.metric.name for one in regressions))
-    )
+    metrics = tuple(dict.fromkeys(one.metric.name for one in regressions))
+    measure = Measure(newest.tolerance, newest.histories, metrics)
     found: dict[str, Held] = {}
     for name in dict.fromkeys(end for one in regressions for end in (one.before, one.after)):
         if trials := newest.trials_of(name):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.analysis.compare import matching_trials
-from assay.analysis.floor import FEWEST, FEWEST_SESSIONS, excused, noise_floor, session_error, steadied
+from assay.analysis.floor import excused, noise_floor, session_error, steadied
 from assay.analysis.losses import depends_on_machine
 from assay.analysis.noise import noise_floors
 from assay.analysis.pace import MachineShift, shift_between
@@ -16,7 +16,7 @@ from assay.analysis.verdict import Floors, Sessions
 from assay.execute.environment import machine_class
 from assay.model import Comparison, Doubt, Report, StoredTrial, Trial, TrialReport
 from assay.model.precision import NOISE_FLOORS, TOLERANCE, NoiseFloor
-from assay.pipeline.record import habits_of
+from assay.pipeline.record import TrialHistories
 from assay.pipeline.reporting import trial_report_of
 from assay.stats.random_effects import ErrorPart, half_width
 from assay.store.store import Store
@@ -98,39 +98,44 @@ def about_floors(known: Known, comparisons: Sequence[Comparison]) -> Iterator[Do
 
 
 def guarded(
-    store: Store, comparisons: tuple[Comparison, ...], a: Report, b: Report, *, is_asked: bool
+    comparisons: tuple[Comparison, ...], histories: TrialHistories, a: Report, b: Report, *, is_asked: bool
 ) -> tuple[Comparison, ...]:
     """Claims about times of two runs, unsure where hours or the machine explain them.
 
     Where a tolerance `is_asked` for, the history widens none.
     """
-    steady = comparisons if is_asked else steadied(comparisons, history_floors(store, b))
+    steady = comparisons if is_asked else steadied(comparisons, history_floors(histories, {b.run.id}))
     return excused(steady, pace_between(a, b))
 
 
-def session_errors(store: Store, known: Known, a: Report, b: Report) -> Sessions:
-    """Of the difference of two runs: from an A/A run, or from earlier runs on this kind of machine; the larger one."""
+def session_errors(
+    known: Known, histories: TrialHistories, a: Report, b: Report, judged: Collection[str]
+) -> Sessions:
+    """Of the difference of two runs: from an A/A run, or from earlier runs on this kind of machine; the larger one.
+
+    Runs that are `judged` are no part of what is known.
+    """
     found = {
         key: ErrorPart(math.sqrt(2) * math.log1p(one.found.floor), max(1, one.found.rounds - 1))
         for key, one in known.items()
         if depends_on_machine(one.found.metric)
     }
     versions = {second.name: first.stored.trial.agent.version for first, second in matching_trials(a, b)}
-    for trial, history in habits_of(store, b, FEWEST_SESSIONS):
+    for trial, history in histories:
         key = trial, history.metric.name
         if depends_on_machine(history.metric) and trial in versions:
-            part = session_error(history, {b.run.id}, versions[trial])
+            part = session_error(history, judged, versions[trial])
             if part is not None and (key not in found or half_width([found[key]]) < half_width([part])):
                 found[key] = part
     return found
 
 
-def history_floors(store: Store, b: Report) -> Floors:
+def history_floors(histories: TrialHistories, judged: Collection[str]) -> Floors:
     """What runs of the past differ by, of each trial of B and each metric with enough of a past."""
     return {
         (trial, history.metric.name): floor
-        for trial, history in habits_of(store, b, FEWEST)
-        if (floor := noise_floor(history, {b.run.id})) is not None
+        for trial, history in histories
+        if (floor := noise_floor(history, judged)) is not None
     }
 
 
