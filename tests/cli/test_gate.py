@@ -207,6 +207,15 @@ def test_markdown_is_a_comment_for_a_pull_request(assay_inline: AssayInline, pas
     assert "assay gate last --baseline main" in text
 
 
+def test_a_comment_repeats_the_gate_with_all_its_options(assay_inline: AssayInline, past: Past) -> None:
+    past.run("2")
+    asked = ("--metric", "score", "--metric", "seconds", "--tolerance", "seconds=20%", "--max-lost", "1")
+    assay_inline("gate", *asked, "--markdown", "gate.md")
+    commands = (assay_inline.folder / "gate.md").read_text().splitlines()
+    (again,) = (line.split() for line in commands if line.startswith("assay gate"))
+    assert again == ["assay", "gate", "last", "--baseline", "main", *asked]
+
+
 def test_a_baseline_that_does_not_exist_is_told_with_those_that_do(
     assay_inline: AssayInline, past: Past
 ) -> None:

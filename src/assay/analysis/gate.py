@@ -25,6 +25,17 @@ class Tolerances:
         """Whether somebody said how far this one may go."""
         return self.general is not None or metric in self.of_metric
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """As they are written on the command line.
+
+        >>> Tolerances(0.05, {"seconds": 0.2}).options
+        ('--tolerance', '5%', '--tolerance', 'seconds=20%')
+        """
+        general = [] if self.general is None else [f"{100 * self.general:.12g}%"]
+        own = [f"{name}={100 * width:.12g}%" for name, width in self.of_metric.items()]
+        return tuple(word for width in (*general, *own) for word in ("--tolerance", width))
+
     def without(self, metrics: Collection[str]) -> Tolerances:
         kept = {name: width for name, width in self.of_metric.items() if inner_name(name) not in metrics}
         return Tolerances(self.general, kept)

@@ -260,6 +260,8 @@ class Gate:
     requirements: tuple[CheckedRequirement, ...] = ()
     """What the suite and the caller require of every trial of B."""
     missing: Missing = field(default_factory=Missing)
+    asked: tuple[str, ...] = ()
+    """Options that say what is judged and how far it may go, to repeat the gate with."""
 
     @property
     def has_baseline(self) -> bool:

@@ -108,6 +108,7 @@ def gate_sides(
         ),
         max_lost=max_lost,
         missing=missing,
+        asked=(*(word for name in metrics for word in ("--metric", name)), *asked_widths.options),
     )
 
 

@@ -74,9 +74,10 @@ def headline(gate: Gate) -> str:
         parts = [f"{worse} of {number} comparisons got worse"] if worse else []
         parts += [f"{len(gate.broken)} no longer work{'s' * (len(gate.broken) == 1)}"] if gate.broken else []
         parts += [f"scoring failed in {counted(len(gate.unscored), 'trial')}"] if gate.unscored else []
-        parts += [_lost_cases(gate)] if gate.lost else []
+        parts += [_lost_cases(gate)] if gate.has_lost_too_many else []
         parts += [f"{len(gate.unmet)} of {len(gate.requirements)} requirements not met"] if gate.unmet else []
-        return f"Gate failed: {', '.join(parts)}"
+        also = f"; {_lost_cases(gate)}" if gate.lost and not gate.has_lost_too_many else ""
+        return f"Gate failed: {', '.join(parts)}{also}"
     met = f"{counted(len(gate.requirements), 'requirement')} met" if gate.requirements else ""
     if not gate.has_baseline:
         return f"Gate passed: {met}"

@@ -107,14 +107,19 @@ def _recipe(gate: Gate) -> str:
 def _gate_command(gate: Gate) -> str:
     words = ["assay", "gate", "last"]
     words += ["--baseline", gate.baseline] if gate.has_baseline else []
+    words += gate.asked
+    words += ["--rerun-baseline"] if gate.rerun is not None else []
     words += ["--max-lost", str(gate.max_lost)] if gate.max_lost is not None else []
     limits = ",".join(dict.fromkeys(str(one.requirement) for one in gate.requirements))
     return shlex.join([*words, *(["--require", limits] if limits else [])])
 
 
 def _run_command(run: Run) -> str:
-    """As it was begun, as far as the run itself tells."""
+    """As it was begun, as far as the run itself tells: it knows its suite by name, not by file."""
     agents = dict.fromkeys(stored.trial.agent.name for stored in run.trials if stored.trial.agent_use)
     words = ["assay", "run", run.suite.name if run.suite else run.name]
     words += [word for agent in agents for word in ("--agent", agent)]
-    return shlex.join([*words, "--seed", str(run.seed)])
+    repetitions = {stored.trial.iterations.measured for stored in run.trials}
+    words += ["--repetitions", str(*repetitions)] if run.suite and len(repetitions) == 1 else []
+    command = shlex.join([*words, "--seed", str(run.seed)])
+    return f"{command}   # if '{run.suite.name}' is not registered, name its file" if run.suite else command
