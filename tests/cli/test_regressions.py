@@ -250,7 +250,7 @@ def test_a_regression_that_both_ways_find_is_told_once(assay_inline: AssayInline
 def test_a_history_that_is_too_short_says_so(assay_inline: AssayInline, past: Past) -> None:
     past.run("1")
     report = found(assay_inline)
-    assert report["unsearched"]["refunds · seconds"] == "1 of at least 8 points"
+    assert report["unsearched"]["refunds · seconds"] == "1 of at least 16 points"
     assert (report["recommended_action"], report["baseline"]) == ("hold", None)
     assert "There is nothing to judge by" in report["reason"]
     assert "No change point can be found in the history" in " ".join(

@@ -26,13 +26,17 @@ _REMEDY = "Leave out points that were not measured."
 
 @click.command()
 @click.argument("file", metavar="FILE|-")
-@click.option("--lines", is_flag=True, help="Many series: a JSON list a line in, a JSON document a line out.")
+@click.option(
+    "--lines",
+    is_flag=True,
+    help="Many series: one JSON list per input line, one JSON document per output line.",
+)
 @common
 def detect(session: Session, file: str, lines: bool) -> int:
     """Find the change points of a series: a JSON list of numbers, or one number per line, oldest first.
 
-    An index counts from 0 and is the first point of the new level. A change younger than five points is pending: the
-    points to come may take it back.
+    An index counts from 0 and is the first point of the new level. A change with fewer than five points after it is
+    pending: later points may revoke it. At least 16 points are needed.
     """
     from assay.stats import changepoint
 
@@ -47,7 +51,8 @@ def detect(session: Session, file: str, lines: bool) -> int:
     from assay.report.history import print_history
 
     print_history(values, found, session.console())
-    session.next(f"assay detect {file} --json", "assay regressions AGENT")
+    as_json = [] if file == _STDIN else [f"assay detect {file} --json"]
+    session.next(*as_json, "assay regressions AGENT")
     return 0
 
 
@@ -177,7 +182,7 @@ def document(found: History) -> dict[str, Any]:
         "change_points": [_change_point(one) for one in found.change_points],
         "drift": None if found.drift is None else _drift(found.drift),
         "n": found.n,
-        "reason": found.reason or found.limit,
+        "reason": found.reason,
     }
 
 

@@ -41,15 +41,15 @@ def print_history(values: Sequence[float], found: History, console: Console) -> 
 def sentence(found: History) -> str:
     """The finding in words.
 
-    >>> sentence(History((), None, 5, "5 of at least 8 points"))
-    'Cannot tell: 5 of at least 8 points.'
+    >>> sentence(History((), None, 5, "5 of at least 16 points"))
+    'Too few points to find a change: 5 of at least 16 points.'
     """
     if found.reason:
-        return f"Cannot tell: {found.reason}."
+        return f"Too few points to find a change: {found.reason}."
     size = f"{count(found.n)} points"
     if not found.change_points:
         nothing = "No change point" if found.drift is None else "A slow drift and no step"
-        return f"{nothing} in {size}. {found.limit}".rstrip()
+        return f"{nothing} in {size}."
     settled, pending = ([one for one in found.change_points if one.is_pending is so] for so in (False, True))
     told = [_settled_text(settled, size)] if settled else []
     told += [f"{_at(one)} is pending: wait for the next points." for one in pending]

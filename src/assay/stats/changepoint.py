@@ -22,11 +22,9 @@ from assay.stats.change.ramp import Ramp, find_ramp
 from assay.stats.sample import Array, Scale, Scaled, comparable_scale, grown
 from assay.stats.summary import percentile
 
-FEWEST = 8
-"""Points below which no history can be told from noise."""
-FEWEST_FOR_STEPS = 16
-"""Points below which no step is clear: ranks of seven points beside eight never reach what is asked of them. The same
-number is needed to tell a drift from a step."""
+FEWEST = 16
+"""Points below which nothing is found: ranks of seven points beside eight are never clear enough for a step, and a drift
+cannot be distinguished from a step."""
 SETTLED = 5
 """Points that a new level needs to count as settled."""
 
@@ -69,14 +67,7 @@ class History:
     drift: Drift | None
     n: int
     reason: str = ""
-    """Why nothing can be told, where that is so."""
-
-    @property
-    def limit(self) -> str:
-        """For a history in which no step or drift could be found, however large: how many points are needed."""
-        if self.n >= FEWEST_FOR_STEPS:
-            return ""
-        return f"Steps and drifts can be found from {FEWEST_FOR_STEPS} points on."
+    """Why nothing can be found, where that is so."""
 
 
 def detect(values: Sequence[float], report: Progress = ignore_progress) -> History:
