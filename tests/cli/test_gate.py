@@ -175,6 +175,17 @@ def test_a_result_file_can_be_the_baseline(assay_inline: AssayInline, past: Past
     assert assay_inline("gate", "--baseline", file).code == 1
 
 
+def test_the_next_commands_name_result_files_where_those_were_compared(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("2")
+    assay_inline("report", "@main", "--format", "json", "--out", "old")
+    done = assay_inline("gate", "last", "--baseline", "old/result.json")
+    assert done.code == 0
+    assert "assay compare old/result.json run002" in " ".join(done.err.split())
+    assert "baseline set" not in done.err
+
+
 def test_it_answers_in_json(assay_inline: AssayInline, past: Past) -> None:
     past.run("2")
     found = assay_inline("gate", "--json").json

@@ -172,6 +172,24 @@ def test_the_suite_itself_may_require_and_the_command_adds_to_it(
     ]
 
 
+def test_the_requirements_of_a_suite_hold_for_a_result_file(assay_inline: AssayInline, past: Past) -> None:
+    past.store.set_baseline("main", past.run("1", wrong=6).id)
+    past.suite = replace(past.suite, require=("accuracy>=0.9",))
+    past.run("2", wrong=6)
+    assay_inline("report", "last", "--format", "json", "--out", "made")
+    file = "made/result.json"
+    for asked in ((), ("--baseline", "main")):
+        done = assay_inline("gate", file, "--json", *asked)
+        assert done.code == 1
+        assert [one["met"] for one in json.loads(done.out)["requirements"]] == [False]
+
+
+def test_an_interval_of_no_width_leaves_nothing_open(assay_inline: AssayInline, past: Past) -> None:
+    past.run("1", usd=0.0)
+    (cost,) = requirements(assay_inline, "usd<=0")
+    assert (cost["met"], cost["interval_includes_limit"]) == (True, False)
+
+
 def test_require_does_not_change_what_a_suite_asks(assay_inline: AssayInline, past: Past) -> None:
     """The definition is the same, so a run with new requirements is still held against the baseline."""
     past.store.set_baseline("main", past.run("1").id)

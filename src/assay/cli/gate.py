@@ -113,7 +113,7 @@ def gate(
 
         session.emit(gate_document(found))
     else:
-        _print(session, found)
+        _print(session, found, ref)
     return 0 if found.passed else 1
 
 
@@ -162,24 +162,35 @@ def _write(path: Path, text: str) -> None:
         raise ReportError(f"'{path}' cannot be written: {error.strerror}.") from None
 
 
-def _print(session: Session, found: Gate) -> None:
+def _print(session: Session, found: Gate, ref: str) -> None:
     from assay.report.gate import print_gate
 
     print_gate(found, session.console())
     if not found.has_baseline:
-        session.next(f"assay show {found.b.run.id}")
+        if Path(ref).suffix != ".json":
+            session.next(f"assay show {found.b.run.id}")
         return
-    compare = f"assay compare {found.a.run.id} {found.b.run.id}"
+    session.next(*_next_commands(found, ref))
+
+
+def _next_commands(found: Gate, ref: str) -> list[str]:
+    """Of what is in the store: a result file can be compared, and neither shown nor be a baseline by name."""
+    files = [Path(found.baseline).is_file(), Path(ref).suffix == ".json"]
+    sides = [found.baseline if files[0] else found.a.run.id, ref if files[1] else found.b.run.id]
+    compare, show = f"assay compare {sides[0]} {sides[1]}", f"assay show {found.b.run.id}"
+    if any(files):
+        return [compare]
+    judged = found.rerun.judged if found.rerun is not None else found.b.run.id
+    keep = f"assay baseline set {found.baseline} {judged}"
+    if found.is_no_worse:
+        return [keep, show]
     if found.rerun is not None:
-        judged = found.rerun.judged
-        keep = [f"assay baseline set {found.baseline} {judged}"] if found.is_no_worse else []
-        session.next(*keep, f"assay show {found.b.run.id}")
-    elif not found.passed:
-        session.next(compare, *(f"assay regressions {name}" for name in _guilty(found)))
-    elif found.is_no_worse:
-        session.next(f"assay baseline set {found.baseline} {found.b.run.id}", f"assay show {found.b.run.id}")
-    else:
-        session.next(compare, f"assay show {found.b.run.id}")
+        return [show]
+    return (
+        [compare, show]
+        if found.passed
+        else [compare, *(f"assay regressions {name}" for name in _guilty(found))]
+    )
 
 
 def _guilty(found: Gate) -> list[str]:

@@ -58,6 +58,5 @@ class CheckedRequirement:
     @property
     def is_close(self) -> bool:
         """Whether the interval includes the limit, so that another run may end differently."""
-        return (
-            self.low is not None and self.high is not None and self.low <= self.requirement.limit <= self.high
-        )
+        low, high = self.low, self.high
+        return low is not None and high is not None and low < high and low <= self.requirement.limit <= high

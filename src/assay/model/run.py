@@ -29,6 +29,8 @@ class SuiteRef:
     version: str
     category: str
     hash: str
+    require: tuple[str, ...] = field(default=(), compare=False)
+    """Requirements, of a run that was read from a file and has no whole definition."""
 
 
 @dataclass(frozen=True, slots=True)

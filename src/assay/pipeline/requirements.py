@@ -62,7 +62,8 @@ def _has_baseline(store: Store, ref: str) -> bool:
 
 
 def _all_of(report: Report, written: str | Sequence[str]) -> list[Requirement]:
-    own = report.suite.require if report.suite is not None else ()
+    suite = report.suite or report.run.suite
+    own = suite.require if suite is not None else ()
     asked = _parse(written, "--require")
     _refuse_unknown(asked, report)
     return list(dict.fromkeys((*_parse(own, "require of the suite"), *asked)))

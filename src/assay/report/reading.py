@@ -98,9 +98,13 @@ def _run(result: schema.Result, trials: tuple[TrialReport, ...]) -> Run:
         instrument_costs={name: cost for name, cost in result.instrument_costs.items() if cost is not None},
         unmeasured=result.unmeasured,
         budget=Budget(**result.budget.model_dump()) if result.budget else Budget(),
-        suite=SuiteRef(**result.suite.model_dump(include=set(SuiteRef.__slots__))) if result.suite else None,
+        suite=_suite_ref(result.suite) if result.suite else None,
         question=_question(result.question) if result.question else None,
     )
+
+
+def _suite_ref(suite: schema.Suite) -> SuiteRef:
+    return SuiteRef(suite.name, suite.version, suite.category, suite.hash, tuple(suite.require))
 
 
 def _question(written: schema.Question) -> Question:
