@@ -335,3 +335,22 @@ def test_the_python_api_runs_the_baseline_again(project: Project) -> None:
         found = assay.gate(rerun_baseline=True, metrics="seconds")
     assert not found.passed
     assert list(found.to_dict()["rerun"]["commits"].values()) == [commit]
+
+
+def test_recorded_answers_are_not_run_again(assay_inline: AssayInline) -> None:
+    """The file of today would be both sides, and a worse one would pass."""
+
+    past_project = Project(assay_inline, {"name": "past", "type": "recorded", "answers": "answers.jsonl"})
+
+    def record(output: str) -> None:
+        lines = [{"id": f"q{n}", "output": output or f"q{n}", "seconds": 1.0} for n in range(10)]
+        past_project.write("answers.jsonl", "\n".join(map(json.dumps, lines)))
+        past_project.run("suite.json", "--repetitions", "1")
+
+    record("")
+    past_project.set_baseline()
+    record("wrong")
+    done = assay_inline("gate", "--rerun-baseline")
+    assert done.code == 2
+    assert "'past'" in done.err
+    assert assay_inline("gate", "--max-lost", "0").code == 1

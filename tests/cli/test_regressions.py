@@ -494,3 +494,14 @@ def test_only_score_seconds_and_cost_are_looked_at_unless_others_are_asked_for(
     assert [one["metric"] for one in asked["regressions"]] == ["cpu_seconds"]
     assert assay_inline("regressions", AGENT, "--json").json["regressions"] == []
     assert "'nope'" in assay_inline("regressions", AGENT, "--metric", "nope").refusal
+
+
+def test_a_version_that_cannot_be_compared_is_told_with_that_reason(
+    assay_inline: AssayInline, past: Past
+) -> None:
+    past.run("1")
+    other = suite_of("refunds", hash="s2")
+    past.run("2", suite=other)
+    report = found(assay_inline)
+    assert "version 1" in report["reason"]
+    assert "one version" not in report["reason"]

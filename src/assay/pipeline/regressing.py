@@ -60,7 +60,7 @@ def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) 
         {one.id: (one.benchmark, one.metric.name) for one in found},
         inquiry.tolerance,
     )
-    nothing = "" if compared.comparisons or search.is_possible else _nothing_to_judge_by(record)
+    nothing = "" if compared.comparisons or search.is_possible else _nothing_to_judge_by(record, against)
     return RegressionReport(
         agent=record.agent,
         version=record.version,
@@ -112,7 +112,9 @@ def _followed(trial: TrialReport, asked: Sequence[str]) -> list[Metric]:
     return [metric for metric in _known(trial) if metric.name in wanted]
 
 
-def _nothing_to_judge_by(record: Record) -> str:
+def _nothing_to_judge_by(record: Record, against: Against | None) -> str:
+    if against is not None:
+        return f"Nothing can be compared with {against.told}, and there are too few runs for a history."
     return (
         f"There is nothing to judge by: '{record.agent}' has one version, no baseline, and too few runs "
         "for a history."

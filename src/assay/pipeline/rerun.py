@@ -76,6 +76,11 @@ def _stored_sides(store: Store, ref: str, baseline: str) -> tuple[Report, Report
             raise PlanError(
                 f"--rerun-baseline runs suites and code experiments again; run '{report.run.id}' is a {min(kinds)} test."
             )
+        if names := [trial.stored.trial.agent.name for trial in report.trials if trial.is_recorded]:
+            raise PlanError(
+                f"The answers of '{names[0]}' are recorded, so running it again measures nothing. "
+                "Gate without --rerun-baseline: recorded times do not depend on this machine."
+            )
     if why := unlike(before, after, []):
         raise Unlike(f"Run '{after.run.id}' cannot be held against the baseline '{baseline}': {why}")
     return before, after
