@@ -546,3 +546,12 @@ def test_the_version_with_fewer_lost_cases_is_better_in_accuracy(
     (showdown,) = assay_inline("compare", "@main", "last", "--json").json["agents"]
     assert showdown["winners"]["accuracy"] == showdown["a"]
     assert showdown["flips"][0]["lost"] == ["c00", "c01"]
+
+
+def test_a_lower_score_within_a_wide_tolerance_passes_and_is_no_baseline(
+    assay_inline: AssayInline, thrice: Past
+) -> None:
+    thrice.run("2", more={"score": 0.96})
+    done = assay_inline("gate", "--metric", "score", "--tolerance", "10%")
+    assert done.code == 0
+    assert "baseline set" not in done.err

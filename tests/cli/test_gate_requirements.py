@@ -237,3 +237,18 @@ def test_limits_are_read_with_their_units() -> None:
         one.limit for one in parse_requirements("a>=90%, seconds<200ms, b:usd<=1e-3 , max_seconds < 2 s")
     ]
     assert limits == pytest.approx([0.9, 0.2, 0.001, 2.0])
+
+
+@pytest.mark.parametrize(("unscored", "met"), [(9, True), (20, False)])
+def test_a_score_is_unknown_where_most_executions_are_unscored(
+    assay_inline: AssayInline, past: Past, unscored: int, met: bool
+) -> None:
+    suite_file = suite(numbers(30), benchmark={"scorer": ["judge.py:judge"]})
+    (assay_inline.folder / "suite.yaml").write_text(suite_file)
+    (assay_inline.folder / "judge.py").write_text(
+        f"def judge(output, expected):\n    return 1 / (float(expected) >= {unscored})\n"
+    )
+    assay_inline("run", "suite.yaml", "--agent", "oracle")
+    accuracy, speed = requirements(assay_inline, "accuracy>=0.9", "completion>=0.9")
+    assert (accuracy["met"], speed["met"]) == (met, True)
+    assert "unscored" in accuracy["note"]

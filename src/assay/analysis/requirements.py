@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from assay.analysis.replication import observed
 from assay.model import Estimate, Status, TrialReport
@@ -27,7 +28,25 @@ def _check(one: Requirement, trials: Sequence[TrialReport]) -> Iterator[CheckedR
     if not own:
         yield CheckedRequirement(one, one.benchmark, note="the run has no results of this benchmark")
     for trial in own:
-        yield _of_trial(one, trial) if is_of_trial(one.name) else _of_metric(one, trial)
+        found = _of_trial(one, trial) if is_of_trial(one.name) else _of_metric(one, trial)
+        yield _with_unscored(found, trial) if _depends_on_scores(one.name) else found
+
+
+def _depends_on_scores(name: str) -> bool:
+    if is_of_trial(name):
+        return name not in ("completion", "speed")
+    metric = split_name(name)[1]
+    return metric == "score" or metric.startswith("score.")
+
+
+def _with_unscored(found: CheckedRequirement, trial: TrialReport) -> CheckedRequirement:
+    """Executions that a scorer failed on are in no figure; where they are most of them, nobody knows the figure."""
+    if trial.ratings is None or not trial.ratings.unscored or found.value is None:
+        return found
+    told = f"{trial.ratings.unscored} of {sum(trial.counts.values())} executions are unscored"
+    if trial.is_scoring_failed:
+        return CheckedRequirement(found.requirement, trial.name, note=told)
+    return replace(found, note="; ".join(filter(None, (found.note, told))))
 
 
 def _of_trial(one: Requirement, trial: TrialReport) -> CheckedRequirement:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assay.model import Better, Comparison, Metric, Verdict
-from assay.model.metric import is_score
-from assay.model.precision import NOISE_FLOORS, SCORE_TOLERANCE, TOLERANCE
+from assay.model.metric import SCORE_TOLERANCE, is_score
+from assay.model.precision import NOISE_FLOORS, TOLERANCE
 from assay.stats.correction import benjamini_hochberg, holm
 from assay.stats.effect import Effect
 from assay.stats.nulls import fewest_units

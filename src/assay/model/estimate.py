@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from assay.model.metric import Metric, is_score
+from assay.model.metric import SCORE_TOLERANCE, Metric, is_score
 
 
 class Verdict(StrEnum):
@@ -87,9 +87,13 @@ class Comparison:
 
 
 def have_scores_fallen(comparisons: Iterable[Comparison]) -> bool:
-    """Whether a mean score, or the share of executions that completed, is lower in B and not proved to be the same."""
+    """Whether a mean score, or the share of executions that completed, is lower in B and not proved to be the same.
+
+    A wide tolerance lets a lower score pass; as the next baseline it would let the score sink step by step.
+    """
     return any(
-        one.value_b < one.value_a and one.verdict is not Verdict.SAME
+        one.value_b < one.value_a
+        and (one.verdict is not Verdict.SAME or one.value_a - one.value_b > SCORE_TOLERANCE)
         for one in comparisons
         if one.verdict is not None and (is_score(one.metric) or one.metric.name == "completed")
     )

@@ -39,6 +39,10 @@ JUDGING = ("judge_calls", "judge_tokens", "judge_usd")
 """What the judges of an execution used up: spending of the harness, apart from the agent's."""
 
 
+SCORE_TOLERANCE = 0.01
+"""Of scores, which are compared by their difference: one percentage point."""
+
+
 def metric_named(name: str) -> Metric:
     """What a metric's name alone tells: units and directions of the trade, by suffix.
 

@@ -3,10 +3,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.model.estimate import Verdict
-from assay.model.metric import Metric, is_score
+from assay.model.metric import SCORE_TOLERANCE, Metric, is_score
 
-SCORE_TOLERANCE = 0.01
-"""Of scores, which are compared by their difference: one percentage point."""
 TOLERANCE = 0.03
 """Processes of one and the same program differ by 2.4 to 3 % on an ordinary machine."""
 NOISE_FLOORS = 2

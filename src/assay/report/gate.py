@@ -81,10 +81,11 @@ def headline(gate: Gate) -> str:
     met = f"{counted(len(gate.requirements), 'requirement')} met" if gate.requirements else ""
     if not gate.has_baseline:
         return f"Gate passed: {met}"
-    also = "".join(f", {part}" for part in (met, _lost_cases(gate) if gate.lost else "") if part)
+    also = f", {met}" if met else ""
+    also += f"; {_lost_cases(gate)}" if gate.lost else ""
     if unsure:
         return f"Gate passed: nothing is proved to be worse; {unsure} of {number} comparisons unsure{also}"
-    return f"Gate passed: nothing got worse in {counted(number, 'comparison')}{also}"
+    return f"Gate passed: 0 of {number} comparisons got worse{also}"
 
 
 def _lost_cases(gate: Gate) -> str:
