@@ -354,9 +354,10 @@ def seen(chunk: float, spread: float = 0.05) -> dict[str, object]:
         (seen(0.0014), 1.4, 0),
         (seen(0.001, spread=0.8), 1.4, 0),
         (seen(0.001, spread=0.8), 3.0, 1),
+        (seen(0.0013, spread=3.0), 2.0, 1),
         (seen(0.0007), 1.4, 1),
     ],
-    ids=["steady", "slower", "varied", "varied less than this", "faster"],
+    ids=["steady", "slower", "varied", "varied less than this", "busy", "faster"],
 )
 def test_a_claim_that_the_machine_may_explain_by_what_it_did_during_the_runs_is_unsure(
     assay_inline: AssayInline, past: Past, after: dict[str, object], slower: float, code: int

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.command import AssayInline
 
-from assay.execute.noise import Noise
+from assay.execute.noise import Noise, PaceSummary
 
 NOISY = """
 import os, random
@@ -34,6 +34,8 @@ def project(assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch) -> Assay
     """On a machine whose pace is always the same: a slower one would excuse what is slower."""
     even = Noise(spread=0.01, worst=1.1, cv=0.01, lost=0.0, chunks=60, seconds=0.06)
     monkeypatch.setattr("assay.execute.environment.probe", lambda: even)
+    steady = PaceSummary(samples=20, chunk_seconds=0.001, spread=0.01, lost=0.0)
+    monkeypatch.setattr("assay.execute.noise.PaceSampler.summary", lambda self: steady)
     assay_inline.write("noisy.py", NOISY)
     return assay_inline
 

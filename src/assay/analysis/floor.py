@@ -83,12 +83,14 @@ def is_explained(one: Comparison, shift: MachineShift) -> bool:
 
 
 def _excused(one: Comparison, shift: MachineShift) -> Comparison:
-    moved = percent(math.expm1(abs(shift.value)))
+    moved, spread = (percent(math.expm1(abs(size))) for size in (shift.value, shift.spread))
     told = f"was {moved} {'slower' if shift.value > 0 else 'faster'} at a fixed piece of work"
-    if shift.error:
-        told += f", give or take {percent(math.expm1(shift.spread))},"
+    if not shift.value:
+        told = f"varied by up to {spread} at a fixed piece of work"
+    elif shift.error:
+        told += f" (± {spread})"
     reason = (
-        f"The machine itself {told} which may explain this; run both sides again, or together in one run."
+        f"The machine itself {told}, which may explain this; run both sides again, or together in one run."
     )
     return replace(one, verdict=Verdict.UNSURE, reason=reason)
 

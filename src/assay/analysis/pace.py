@@ -44,17 +44,22 @@ class MachineShift:
 
 _ERRORS = 2.0
 _FEWEST_SAMPLES = 3
+_LARGEST_ERROR = 0.2
+"""Of the shift, as far as it excuses anything: a machine that is busy in both runs must not excuse a doubled time."""
 
 
 def shift_between(before: Mapping[str, object], after: Mapping[str, object]) -> MachineShift | None:
     """From the facts of two runs: by what was seen while they went on, else by the probes before them.
 
-    None where nobody looked, and where the probes alone do not differ by more than they vary within themselves.
+    A shift within twice its error is none. None where nobody looked, and where the probes alone do not differ by more than
+    they vary within themselves.
     """
     seen = [_seen_during(facts) for facts in (before, after)]
     if seen[0] is not None and seen[1] is not None:
         (first, error), (second, other) = seen[0], seen[1]
-        return MachineShift(second - first, math.hypot(error, other))
+        shift, spread = second - first, math.hypot(error, other)
+        is_established = abs(shift) > _ERRORS * spread
+        return MachineShift(shift if is_established else 0.0, min(spread, _LARGEST_ERROR))
     factor = moved_by([pace_of(before)], [pace_of(after)])
     return None if factor is None else MachineShift(math.log(factor))
 
