@@ -182,3 +182,26 @@ def test_the_mean_score_has_an_interval_that_counts_repetitions_for_what_they_ar
     assert (often.mean_low, often.mean_high) == pytest.approx((once.mean_low, once.mean_high), abs=0.01)
     assert once.mean_low < 0.5 < once.mean_high
     assert estimate(metric_named("seconds"), lab.times()).mean_low is None
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_times_of_a_suite_have_an_interval_from_three_rounds_on_which_covers_them(rounds: int) -> None:
+    """Ten cases of one second each, in rounds that are slow, usual and fast."""
+    cases, paces = list(range(10)), [0.3, 0.0, -0.3][:rounds]
+    series = Series(
+        cases * rounds,
+        [number for number in range(rounds) for _ in cases],
+        [math.exp(pace) for pace in paces for _ in cases],
+        "case",
+        [number for number in range(rounds) for _ in cases],
+    )
+    found = estimate(SECONDS, series)
+    if rounds < 3:
+        assert (found.low, found.high, found.tails) == (None, None, {})
+        assert "fewer than 3 rounds" in found.doubts[0]
+        return
+    reach = 4.303 * 0.3 / math.sqrt(3)  # Student's t with two degrees of freedom
+    assert found.low == pytest.approx(math.exp(-reach), rel=0.01)
+    assert found.high == pytest.approx(math.exp(reach), rel=0.01)
+    tokens = estimate(metric_named("tokens"), series)
+    assert (tokens.low, tokens.high) == (1.0, 1.0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.ratings.tables import Row, rated, table
 
 from assay.analysis.ratings import rate
-from assay.model import Limits, Ratings, Rubric
+from assay.model import CaseTable, Limits, Ratings, Rubric
 from assay.stats.resample import MOST_ROWS, Resample
 from assay.stats.verdicts import effective_n, wilson
 
@@ -56,9 +56,16 @@ def test_every_rating_is_a_share_within_its_interval(rows: list[Row]) -> None:
 @given(executions(), st.randoms(use_true_random=False))
 @settings(max_examples=80, deadline=None)
 def test_the_order_of_executions_does_not_matter(rows: list[Row], chance: random.Random) -> None:
-    shuffled = list(rows)
-    chance.shuffle(shuffled)
-    before, after = all_ratings(rated(rows, REFERENCE)), all_ratings(rated(shuffled, REFERENCE))
+    """Each keeps its repetition, because that says which round it is of."""
+    whole, order = table(rows), list(range(len(rows)))
+    chance.shuffle(order)
+    shuffled = CaseTable(
+        [whole.cases[n] for n in order],
+        [whole.repetitions[n] for n in order],
+        [whole.statuses[n] for n in order],
+        {name: [column[n] for n in order] for name, column in whole.metrics.items()},
+    )
+    before, after = (all_ratings(rate(one, Rubric({}, REFERENCE), Limits())) for one in (whole, shuffled))
     for one, other in zip(before, after, strict=True):
         assert one == pytest.approx(other, nan_ok=True)
 

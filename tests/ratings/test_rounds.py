@@ -122,3 +122,38 @@ def test_by_how_much_each_round_is_off_is_on_the_scale_of_ratings() -> None:
     assert value is not None
     assert found.by_round["speed"] == pytest.approx((-value * (1 - value) * paces).tolist(), abs=0.005)
     assert len(found.by_round["efficiency"]) == 3
+
+
+def test_the_interval_of_a_speed_reaches_as_far_as_students_t_over_rounds() -> None:
+    paces = np.array([-0.3, 0.0, 0.3])
+    ratings = rated(np.random.default_rng(1), paces)
+    half = 4.303 * 0.3 / np.sqrt(3)  # Student's t with two degrees of freedom
+    speed, efficiency, overall = (
+        ratings.dimensions["speed"],
+        ratings.dimensions["efficiency"],
+        ratings.overall,
+    )
+    for one in (speed, efficiency):
+        assert one.value is not None
+        assert one.low is not None
+        assert one.high is not None
+        reach = 0.9 * half * one.value * (1 - one.value)
+        assert one.low <= one.value - reach
+        assert one.high >= min(1.0, one.value + reach)
+    assert overall.value is not None
+    assert overall.low is not None
+    # A slow round is slow in both, so their errors add up: a weight of 0.2 for each of 0.85.
+    assert overall.value - overall.low >= 0.9 * half * 0.25 * (0.4 / 0.85)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_with_too_few_rounds_what_depends_on_the_machine_has_no_interval(rounds: int) -> None:
+    ratings = rated(np.random.default_rng(1), np.zeros(rounds))
+    for name in ("speed", "efficiency"):
+        assert ratings.dimensions[name].value is not None
+        assert (ratings.dimensions[name].low, ratings.dimensions[name].high) == (None, None)
+    assert ratings.overall.value is not None
+    assert ratings.overall.low is None
+    assert ratings.dimensions["accuracy"].low is not None
+    board = leaderboard("s", [contender("a", {"b": ratings})], ["b"], "overall")
+    assert board.standings[0].score.low is None

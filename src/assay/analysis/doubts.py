@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import count, islice
 
 from assay.analysis.replication import Observed
+from assay.analysis.rounds import FEWEST_ROUNDS
 from assay.model import Estimate
 from assay.stats.modes import two_modes
 from assay.stats.order import median_ranks
@@ -79,6 +80,10 @@ def _too_few(estimate: Estimate, seen: Observed) -> list[str]:
     if estimate.low is not None:
         return []
     enough = next(n for n in count(1) if median_ranks(n, estimate.level))
+    if seen.by_case and estimate.units >= enough:
+        return [
+            f"With fewer than {FEWEST_ROUNDS} rounds there is no interval. Run with --repetitions 3 or more."
+        ]
     unit, units = _words(seen)
     have = f"One {unit} is" if estimate.units == 1 else f"{estimate.units} {units} are"
     advice = "Use more cases." if seen.by_case else "Run with processes: 10."

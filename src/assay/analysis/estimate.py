@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from assay.analysis.doubts import doubts_about
 from assay.analysis.replication import Observed, observed
+from assay.analysis.rounds import is_by_round, series_error
 from assay.model import Estimate, Metric, Series
 from assay.model.metric import is_score
 from assay.stats.outliers import outliers
+from assay.stats.random_effects import ErrorPart, half_width
 from assay.stats.sample import quantile
 from assay.stats.summary import median_interval, percentile, summarise
 from assay.stats.tails import is_enough, tail_intervals
@@ -20,14 +23,40 @@ from assay.stats.verdicts import effective_n, wilson
 def estimate(metric: Metric, series: Series, *, level: float = 0.95, is_brief: bool = False) -> Estimate:
     """Median and interval are over the units of replication, the other figures over all executions.
 
+    What depends on the machine has intervals over cases and rounds; with fewer than three rounds it has none.
     A brief one has no intervals of percentiles and no doubts, which take longer than all the rest.
     """
     seen = observed(series)
     plain = _figures(metric, seen, level)
-    if is_brief:
-        return plain
-    with_tails = replace(plain, tails=_tails(seen, level))
-    return replace(with_tails, doubts=doubts_about(with_tails, seen))
+    if not is_brief:
+        plain = replace(plain, tails=_tails(seen, level))
+    if is_by_round(metric, series):
+        plain = _with_rounds(plain, series_error(series))
+    return plain if is_brief else replace(plain, doubts=doubts_about(plain, seen))
+
+
+def _with_rounds(plain: Estimate, part: ErrorPart | None) -> Estimate:
+    """What rounds differ by added to what cases differ by, on the scale of logarithms."""
+    if part is None:
+        return replace(plain, low=None, high=None, tails={})
+    half = half_width([part], (1 + plain.level) / 2)
+    low, high = _widened(plain.median, plain.low, plain.high, half)
+    tails = {
+        name: (low_end, high_end)
+        for name, ends in plain.tails.items()
+        for low_end, high_end in [_widened(getattr(plain, name), *ends, half)]
+        if low_end is not None and high_end is not None
+    }
+    return replace(plain, low=low, high=high, tails=tails)
+
+
+def _widened(
+    value: float, low: float | None, high: float | None, half: float
+) -> tuple[float | None, float | None]:
+    if low is None or high is None or min(low, value) <= 0:
+        return low, high
+    below, above = math.log(value / low), math.log(high / value)
+    return value * math.exp(-math.hypot(below, half)), value * math.exp(math.hypot(above, half))
 
 
 def _figures(metric: Metric, seen: Observed, level: float) -> Estimate:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.analysis.rounds import FEWEST_ROUNDS, errors_between
+from assay.analysis.rounds import FEWEST_ROUNDS, error_by_round, errors_between
 from assay.model.rating import DIMENSIONS, Ratings, has_solved_nothing
 from assay.model.standing import Contender, Place
 from assay.stats.correction import holm
 from assay.stats.means import FEW_INFORMATIVE, t_tail
 from assay.stats.pairs import PairedRows, paired_rows
 from assay.stats.random_effects import ErrorPart, PairErrors, combine_p, half_width
+from assay.stats.sample import quantile
 from assay.stats.trimmed_rows import trimmed_rows
 
 ALPHA = 0.05
@@ -195,11 +196,13 @@ class Pairing:
         return None if np.isnan(error) else ErrorPart(error, int(errors.freedom[a, b]))
 
     def error(self, contender: int, dimensions: Sequence[str]) -> float:
-        """Standard error of a contender's own mean over benchmarks, as far as its cases show it."""
+        """Standard error of a contender's own mean over benchmarks, as far as its cases and rounds show it."""
         rows = [table[contender] for table in self._of(dimensions)]
         known = [row[~np.isnan(row)] for row in rows]
         errors2 = [float(row.var(ddof=1)) / row.size for row in known if row.size > 1]
-        return float(np.sqrt(sum(errors2))) / max(1, len(errors2))
+        rated = self._contenders[contender].ratings.values()
+        errors2 += [round_error(one, dimensions) ** 2 for one in rated]
+        return float(np.sqrt(sum(errors2))) / max(1, len(rated))
 
 
 Key = tuple[str, str, str]
@@ -283,6 +286,16 @@ def round_deviations(
         else sum(weight * (off[number] or 0.0) for weight, off in parts)
         for number in rounds
     ]
+
+
+def round_error(ratings: Ratings, dimensions: Sequence[str]) -> float:
+    """Of these dimensions together, by rounds: the normal standard error whose interval is as wide as Student's.
+
+    0 where nothing depends on the machine, and with too few rounds to know.
+    """
+    offs = round_deviations(ratings, dimensions)
+    part = error_by_round(offs) if offs else None
+    return half_width([part]) / quantile(0.975) if part else 0.0
 
 
 def has_rounds(ratings: Ratings) -> bool:

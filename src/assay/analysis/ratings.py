@@ -1,4 +1,4 @@
-"""The five ratings of a trial, as docs/method.md defines them, each with an interval over cases."""
+"""The five ratings of a trial, as docs/method.md defines them, each with an interval over cases, of times also over rounds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.analysis.marks import EFFICIENCY, marks_of
+from assay.analysis.pairing import round_error
 from assay.analysis.reference import quantity, references_of
 from assay.analysis.round_ratings import rate_by_round
+from assay.analysis.rounds import error_by_round
 from assay.analysis.tally import Tally, outcomes_of, tally_of
 from assay.model import Limits, Rubric
 from assay.model.rating import (
@@ -29,6 +31,7 @@ from assay.model.rating import (
 )
 from assay.stats.means import t_quantile
 from assay.stats.order import median_interval
+from assay.stats.random_effects import half_width
 from assay.stats.resample import Resample, resample
 from assay.stats.verdicts import effective_n, pass_at, pass_hat, wilson, worth_of
 
@@ -76,13 +79,16 @@ def rate(
         for name in _rated_by_solutions(found, reference):
             found[name] = Rated(Rating(name, 0.0, basis="nothing was solved"), np.zeros(DRAWS))
             marks[name] = np.zeros(len(tally.names))
+    by_round = rate_by_round(table, tally, {name: one.rating.value for name, one in found.items()}, reference)
+    for name, offs in by_round.items():
+        found[name] = replace(found[name], rating=_with_rounds(found[name].rating, offs))
     repetitions, passed = tally.scored.astype(np.int64), tally.passed.astype(np.int64)
     most = int(repetitions.max()) if len(repetitions) else 0
     ks = [k for k in range(1, most + 1) if k <= 5 or k == most]
     is_scoring_failed = expects_scores and outcomes.unscored > 0 and not outcomes.scored
-    return Ratings(
+    ratings = Ratings(
         dimensions={name: one.rating for name, one in found.items()},
-        overall=_NOTHING_SCORED if is_scoring_failed else _overall(found, weights),
+        overall=_NOTHING_SCORED,
         outcomes=outcomes.counts,
         unscored=outcomes.unscored,
         cases=len(tally.names),
@@ -102,11 +108,25 @@ def rate(
         names=tuple(tally.names),
         marks=_compact({name: one for name, one in marks.items() if found[name].rating.value is not None}),
         is_recorded=table.is_recorded,
-        by_round=rate_by_round(
-            table, tally, {name: one.rating.value for name, one in found.items()}, reference
-        ),
+        by_round=by_round,
         expects_scores=expects_scores,
     )
+    return ratings if is_scoring_failed else replace(ratings, overall=_overall(found, ratings))
+
+
+def _with_rounds(rating: Rating, offs: Sequence[float | None]) -> Rating:
+    """What rounds differ by added to what cases differ by; no interval where there are too few rounds to know."""
+    if rating.value is None or rating.low is None or rating.high is None:
+        return rating
+    part = error_by_round(offs)
+    if part is None:
+        return replace(rating, low=None, high=None)
+    half = half_width([part])
+    ends = (
+        rating.value - math.hypot(rating.value - rating.low, half),
+        rating.value + math.hypot(rating.high - rating.value, half),
+    )
+    return _rating(rating.dimension, rating.value, ends, rating.basis)
 
 
 def _compact(marks: Mapping[str, Floats]) -> dict[str, array[float]]:
@@ -264,7 +284,8 @@ _NOTHING_SCORED = Rating("overall", None, basis="nothing could be scored because
 """The other dimensions do not make up for it: a fast agent may be always wrong."""
 
 
-def _overall(found: Mapping[str, Rated], weights: Mapping[str, float]) -> Rating:
+def _overall(found: Mapping[str, Rated], ratings: Ratings) -> Rating:
+    weights = ratings.weights
     if has_solved_nothing(found["accuracy"].rating, weights):
         return replace(found["accuracy"].rating, dimension="overall", basis="nothing was solved")
     there = {name: one for name, one in found.items() if one.rating.value is not None and weights[name] > 0}
@@ -275,7 +296,8 @@ def _overall(found: Mapping[str, Rated], weights: Mapping[str, float]) -> Rating
     basis = f"without {', '.join(missing)}" if missing else "all five dimensions"
     parts = [(weights[name] / total, one.rating) for name, one in there.items()]
     drawn = sum(weights[name] / total * one.draws for name, one in there.items() if one.draws is not None)
-    return weighted("overall", parts, float(np.std(drawn)), basis)
+    error = math.hypot(float(np.std(drawn)), round_error(ratings, list(there)))
+    return weighted("overall", parts, error, basis)
 
 
 def weighted(name: str, parts: Sequence[tuple[float, Rating]], error: float, basis: str) -> Rating:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from assay.analysis.marks import EFFICIENCY
 from assay.analysis.reference import quantity
-from assay.analysis.rounds import FEWEST_ROUNDS, off_by_round
+from assay.analysis.rounds import FEWEST_ROUNDS, SEPARATE_BLOCKS, off_by_round
 from assay.analysis.tally import Tally
 from assay.model.rating import CaseTable, ReferenceValue
 
@@ -17,8 +17,6 @@ Floats = NDArray[np.float64]
 Deviations = Sequence[float | None]
 
 _MACHINE_METRICS = {"cpu_seconds", "rss_max_bytes"}
-_SEPARATE_BLOCKS = 6
-"""From so many rounds with cases of their own on, cases are apart in time and need no other unit."""
 
 
 def rate_by_round(
@@ -81,7 +79,7 @@ def _deviations(table: CaseTable, metric: str, *, is_trimmed: bool = False) -> F
     values, rounds = values[usable], rounds[usable]
     there = np.unique(rounds)
     if values.size < 2 * np.unique(cases).size:
-        return np.zeros(1) if there.size < _SEPARATE_BLOCKS else None
+        return np.zeros(1) if there.size < SEPARATE_BLOCKS else None
     off = np.full(int(there.max()) + 1, np.nan)
     # A mean over executions is moved by stragglers, so what they do belongs to it.
     scaled = np.log(values) if is_trimmed else values / values.mean()

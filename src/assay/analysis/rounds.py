@@ -33,6 +33,8 @@ Ints = NDArray[np.int64]
 
 FEWEST_ROUNDS = 3
 """Of two, a machine that is now busy and now idle shows the same difference twice too often."""
+SEPARATE_BLOCKS = 6
+"""From so many rounds with cases of their own on, cases are apart in time and need no other unit."""
 
 
 def is_by_round(metric: Metric, series: Series) -> bool:
@@ -139,7 +141,7 @@ class _Side:
     @property
     def is_crossed(self) -> bool:
         """Whether cases occur in several rounds; else a round has cases of its own."""
-        return self.values.size >= 2 * np.unique(self.cases).size
+        return bool(self.values.size >= 2 * (_numbered(self.cases).max(initial=-1) + 1))
 
     def round_figures(self) -> Floats:
         """How far each round is off, by the trimmed mean over its cases of what each is off its own mean."""
@@ -239,8 +241,8 @@ def _of_cases_alone(part: ErrorPart, *sides: _Side) -> ErrorPart:
     return ErrorPart(math.sqrt(max(0.0, part.error**2 - repeated)), part.freedom)
 
 
-def _mean_part(steps: Floats) -> ErrorPart | None:
-    if steps.size < 2:
+def _mean_part(steps: Floats, fewest: int = 2) -> ErrorPart | None:
+    if steps.size < fewest:
         return None
     return ErrorPart(float(steps.std(ddof=1)) / math.sqrt(steps.size), steps.size - 1)
 
@@ -259,12 +261,36 @@ def off_by_round(
     values: Floats, cases: NDArray[np.generic], rounds: NDArray[np.generic], *, is_trimmed: bool = True
 ) -> Floats:
     """By how much each round is off, over what its cases are off their own means; trimmed, a few stragglers do not count."""
-    _, case = np.unique(cases, return_inverse=True)
-    _, number = np.unique(rounds, return_inverse=True)
+    case, number = _numbered(cases), _numbered(rounds)
     own = (np.bincount(case, values) / np.bincount(case))[case]
     if not is_trimmed:
         return np.asarray(np.bincount(number, values - own) / np.bincount(number))
     return trimmed_means(values - own, number)
+
+
+def _numbered(labels: NDArray[np.generic]) -> Ints:
+    """Labels as numbers from 0 without gaps, in their order; small whole numbers take no sorting."""
+    if labels.dtype == np.int64 and labels.size and labels.min() >= 0 and labels.max() < 4 * labels.size:
+        whole = labels.astype(np.int64, copy=False)
+        return np.asarray((np.cumsum(np.bincount(whole) > 0) - 1)[whole])
+    return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.int64)
+
+
+def error_by_round(offs: Sequence[float | None]) -> ErrorPart | None:
+    """Of one agent's own figure, from by how much each of its rounds is off; None with fewer than three rounds."""
+    return _mean_part(np.array([off for off in offs if off is not None]), FEWEST_ROUNDS)
+
+
+def series_error(series: Series) -> ErrorPart | None:
+    """Of the typical value of one trial by its rounds, on the scale of logarithms; None with too few rounds to know."""
+    side = _columns(series)
+    if not side.values.size or side.values.mean() <= 0:
+        return None
+    if not side.is_crossed:
+        are_apart = np.unique(side.rounds).size >= SEPARATE_BLOCKS
+        return ErrorPart(0.0, 1) if are_apart else None
+    scaled = np.log(side.values) if (side.values > 0).all() else side.values / side.values.mean()
+    return _mean_part(off_by_round(scaled, side.cases, side.rounds), FEWEST_ROUNDS)
 
 
 def errors_between(offs: Sequence[Sequence[float | None] | None], runs: Sequence[str]) -> PairErrors:

@@ -14,24 +14,21 @@ def estimated(report: TrialReport, metrics: Mapping[str, Metric], *, is_brief: b
     series, watched = report.series, report.watched
     measured = (name for name in series if len(series[name].values))
     names = sorted(measured, key=lambda name: _place(name, report.leads, watched))
-    estimates = (
-        estimate(metrics.get(name) or metric_named(name), series[name], is_brief=is_brief) for name in names
-    )
+    kinds = {name: metrics.get(name) or metric_named(name) for name in names}
+    if report.is_recorded:
+        kinds = {name: _mark_recorded(metric) for name, metric in kinds.items()}
+    estimates = (estimate(kinds[name], series[name], is_brief=is_brief) for name in names)
     # Doubts are kept to what was asked about: an instrument's figures come along, nobody decides by them.
     found = replace(
         report,
         estimates=tuple(replace(e, doubts=()) if e.metric.name in watched else e for e in estimates),
     )
-    if found.is_recorded:
-        found = replace(found, estimates=tuple(map(_mark_recorded, found.estimates)))
     return replace(found, estimates=tuple(map(_made_up, found.estimates))) if found.is_simulated else found
 
 
-def _mark_recorded(estimate: Estimate) -> Estimate:
+def _mark_recorded(metric: Metric) -> Metric:
     """Times only: a count of tokens does not depend on the machine or the moment."""
-    if estimate.metric.name not in _TIMES:
-        return estimate
-    return replace(estimate, metric=replace(estimate.metric, kind=Kind.RECORDED))
+    return replace(metric, kind=Kind.RECORDED) if metric.name in _TIMES else metric
 
 
 _TIMES = ("seconds", "ttft")

@@ -152,7 +152,7 @@ class Rating(BaseModel):
 
     value: float | None = Field(description="0 to 1; null is unrated")
     interval: tuple[float, float] | None = Field(
-        description="Its 95 % interval over cases; null when there is none"
+        description="Its 95 % interval; null when there is none, as for times of fewer than three rounds"
     )
     basis: str = Field("", description="What it rests on, or why there is none")
 
