@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.command import AssayInline
 from tests.past import FACTS, NOISE, Past, suite_of
+from tests.suites.project import numbers, suite
 
 from assay.model import RunState
 from assay.store.store import Store
@@ -556,3 +557,21 @@ def test_a_lower_score_within_a_wide_tolerance_passes_and_is_no_baseline(
     done = assay_inline("gate", "--metric", "score", "--tolerance", "10%")
     assert done.code == 0
     assert "baseline set" not in done.err
+
+
+def test_runs_without_a_case_in_common_are_refused(assay_inline: AssayInline) -> None:
+    (assay_inline.folder / "suite.yaml").write_text(suite(numbers(4)))
+    for case in ("c0", "c1"):
+        assay_inline("run", "suite.yaml", "--agent", "oracle", "--case", case)
+        if case == "c0":
+            assay_inline("baseline", "set", "main", "last")
+    refused = assay_inline("gate", "--max-lost", "0")
+    assert (refused.code, "no case in common" in refused.err) == (2, True)
+
+
+def test_lost_cases_are_not_asked_for_where_there_are_no_cases(assay_inline: AssayInline) -> None:
+    for _ in range(2):
+        assay_inline("run", "noop", "--processes", "1")
+        assay_inline("baseline", "set", "main", "last")
+    refused = assay_inline("gate", "--max-lost", "0")
+    assert (refused.code, "--max-lost" in refused.err) == (2, True)

@@ -10,7 +10,7 @@ from assay.analysis.compare import PERCENTILES, matching_trials
 from assay.analysis.completion import COMPLETION, inner_name, outer_name, with_completion
 from assay.analysis.coverage import about_missing, find_missing
 from assay.analysis.family import default_family, judgeable
-from assay.analysis.flips import flips_between
+from assay.analysis.flips import flips_between, scored_cases
 from assay.analysis.floor import excused, steadied
 from assay.analysis.gate import (
     Tolerances,
@@ -90,6 +90,9 @@ def gate_sides(
         comparisons = compare_within(a, b, chosen, widths, others, sessions)
         comparisons = excused(steadied(comparisons, floors), pace_between(a, b))
     missing = find_missing(a, b)
+    flips = tuple(flips_between(*pair) for pair in matching_trials(a, b) if pair[1].ratings is not None)
+    if max_lost is not None and not flips:
+        raise Unlike(f"--max-lost counts cases of suites, and run '{b.run.id}' has none. Leave it out.")
     return Gate(
         baseline=baseline.removeprefix("@"),
         a=a,
@@ -97,7 +100,7 @@ def gate_sides(
         comparisons=comparisons,
         broken=broken,
         unscored=unscored_trials(a, b) if not asked or "score" in asked else (),
-        flips=tuple(flips_between(*pair) for pair in matching_trials(a, b) if pair[1].ratings is not None),
+        flips=flips,
         unjudged=tuple(name for name in shared if name not in chosen) if not metrics else (),
         doubts=(
             *(doubt for doubt in comparable(*sides) if doubt.code != "unmatched"),
@@ -189,6 +192,9 @@ def _nothing_in_common(a: Report, b: Report) -> str:
     if names := differing_params(first, second):
         told = ", ".join(f"'{name}'" for name in names)
         return f"the params differ in {told}. Run both with the same."
+    cases = [(scored_cases(before), scored_cases(after)) for before, after in pairs]
+    if all(before and after and {*before}.isdisjoint(after) for before, after in cases):
+        return "they have no case in common. Run both on the same cases."
     return ""
 
 
