@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from tests.command import AssayInline
+from tests.past import Past
 from tests.suites.project import numbers, python_agent, suite
 
+from assay.pipeline.rating import rate_trials
 from assay.pipeline.standing import leaderboards
 from assay.store.store import Store
 
@@ -278,3 +282,46 @@ def test_several_suites_are_put_together_and_one_alone_is_not(played: AssayInlin
     assert across["benchmarks"] == 4
     assert "Across 2 suites" in played("leaderboard").out
     assert len(played("leaderboard", "--suite", "s", "--json").json) == 1
+
+
+RATED_EARLIER = """{"outcomes": {"pass": 6, "fail": 0, "agent_error": 0, "limit": 0, "harness_error": 0}, "unscored": 0,
+"cases": 2, "solved": 2.0, "pass_at": {"1": 1.0, "2": 1.0, "3": 1.0}, "pass_hat": {"1": 1.0, "2": 1.0, "3": 1.0},
+"doubts": ["2 cases only: the intervals are wide"], "yardstick": "seconds 1.0, pass 0.5", "attempted": 2, "unpriced": 0,
+"completion": 1.0, "rounds": {"speed": [3.0, 0.01037620566479469], "efficiency": [3.0, 0.07297868922310177]},
+"is_recorded": false, "dimensions": {"accuracy": {"dimension": "accuracy", "value": 1.0, "low": 0.3423802275066531,
+"high": 1.0, "basis": "mean score over 2 cases"}, "speed": {"dimension": "speed", "value": 0.9636464382551682,
+"low": 7.779280726543178e-05, "high": 0.9999999562140772, "basis": "median 3.772e-05 s, reference 0.001 s (rubric)"},
+"efficiency": {"dimension": "efficiency", "value": 0.5, "low": 0.3848527973481938, "high": 0.7134683241951831,
+"basis": "cpu_seconds"}, "cost": {"dimension": "cost", "value": null, "low": null, "high": null, "basis": "unknown"},
+"reliability": {"dimension": "reliability", "value": 1.0, "low": 0.3423802275066531, "high": 1.0,
+"basis": "completion 1 × consistency 1"}}, "overall": {"dimension": "overall", "value": 0.8737991619423926,
+"low": 0.5281467572008655, "high": 0.9363588491734832, "basis": "without cost"}, "references": {},
+"usd_per_solved": null, "tokens_per_solved": null}"""
+"""The summary of a stored rating as Assay wrote it before it kept ratings by round."""
+
+
+def test_ratings_of_an_earlier_version_are_worked_out_again_once_and_stored(
+    assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = assay_inline.folder / ".assay" / "assay.db"
+    with Store.open(f"sqlite:///{file}") as store:
+        run = Past(store).run("1")
+        suite = store.suite_of(run.id)
+        assert suite is not None
+        rate_trials(store, run, suite)
+        fresh = store.ratings([run.trials[0].id])[run.trials[0].id]
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("UPDATE ratings SET summary = ?", (RATED_EARLIER,))
+        connection.commit()
+    assert assay_inline("leaderboard", "--json").code == 0
+    with Store.open(f"sqlite:///{file}") as store:
+        kept = store.ratings([run.trials[0].id])[run.trials[0].id]
+    assert kept.by_round == fresh.by_round
+    assert len(kept.by_round["speed"]) == 3
+    assert kept.dimensions == fresh.dimensions
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("it is stored")
+
+    monkeypatch.setattr("assay.pipeline.rating.ratings_of", refuse)
+    assert assay_inline("leaderboard", "--json").code == 0
