@@ -10,8 +10,9 @@ import pytest
 from tests.analysis.test_precision import by_case
 
 from assay.analysis.compare import compare_reports
-from assay.analysis.need import needs
+from assay.analysis.need import KnownNoise, needs
 from assay.model import AgentUse, TrialReport, Verdict
+from assay.stats.random_effects import ErrorPart
 
 Tables = tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
 Draw = Callable[[np.random.Generator, int, int], Tables]
@@ -175,3 +176,19 @@ def test_two_versions_of_code_are_told_apart_with_the_forecast_processes(lab, ef
         a, b = (lab.report(side, run_id=name) for side, name in zip(sides, "ab", strict=True))
         found += compare_reports(a, b)[0].verdict is Verdict.WORSE
     assert 0.65 <= found / 120 <= 0.97
+
+
+def test_a_forecast_for_code_on_cases_needs_known_run_to_run_noise(lab, monkeypatch) -> None:
+    """Two versions of code are compared in two runs, so compare claims a time only beyond what runs differ by."""
+    monkeypatch.setattr("assay.analysis.need.MOST_CASES", 25)
+    monkeypatch.setattr("assay.analysis.need.MOST_REPETITIONS", 6)
+    level = lab.chance.lognormal(0, 0.5, (20, 1))
+    trial = lab.trial("code", more={"seconds": by_case(level * lab.chance.lognormal(0, 0.02, (20, 5)))})
+    key = trial.name, "seconds"
+    unknown, known = (
+        next(iter(needs([trial], 1.0, ["seconds"], noise=KnownNoise(sessions=sessions))))
+        for sessions in ({}, {key: ErrorPart(0.05, 9)})
+    )
+    assert unknown.units is None
+    assert "Run-to-run noise unknown" in unknown.why_not_units
+    assert known.units is not None

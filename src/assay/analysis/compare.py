@@ -87,10 +87,18 @@ def compare_trials(
 
 
 def find_contrasts(
-    a: TrialReport, b: TrialReport, metrics: Sequence[str], *, interleaved: bool
+    a: TrialReport,
+    b: TrialReport,
+    metrics: Sequence[str],
+    *,
+    interleaved: bool,
+    sessions: Sessions | None = None,
 ) -> list[Contrast]:
-    """Of two trials, metric by metric, before the correction for a family and the verdict (`judged`)."""
-    return _all_contrasts([(a, b)], [interleaved], _Asked(metrics))
+    """Of two trials, metric by metric, before the correction for a family and the verdict (`judged`).
+
+    `sessions` are for trials of two runs, as in `compare_reports`.
+    """
+    return _all_contrasts([(a, b)], [interleaved], _Asked(metrics, sessions=sessions))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from assay.analysis.floor import steadied
 from assay.analysis.power_model import Chance, PairModel, model_cases, model_processes
 from assay.analysis.replication import observed
 from assay.analysis.same import same_value
-from assay.analysis.verdict import Contrast, Floors, judged
+from assay.analysis.verdict import Contrast, Floors, Sessions, judged
 from assay.model import Agent, Comparison, Metric, Series, TrialReport, Verdict
 from assay.model.metric import is_score
 from assay.model.precision import Need, SimulatedPower
@@ -80,6 +80,8 @@ class KnownNoise:
     """From A/A runs: they widen the tolerance."""
     history: Floors = field(default_factory=dict)
     """From earlier runs: claims of two runs that are no larger are unsure."""
+    sessions: Sessions | None = None
+    """Errors of the difference of two runs; None leaves them out, and where one is missing, times of two runs are unsure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,8 @@ class _Member:
         """Agents of a suite are run together and take turns; of code, one version is run after the other."""
         return self.a.stored.trial.agent_use is not None
 
-    def contrasts(self, a: TrialReport, b: TrialReport) -> list[Contrast]:
-        return find_contrasts(a, b, [self.metric.name], interleaved=self.in_one_run)
+    def contrasts(self, a: TrialReport, b: TrialReport, sessions: Sessions | None) -> list[Contrast]:
+        return find_contrasts(a, b, [self.metric.name], interleaved=self.in_one_run, sessions=sessions)
 
     @property
     def unit_name(self) -> str:
@@ -255,7 +257,10 @@ class _Family:
 
     def verdict(self, member: _Member, model: PairModel, chance: Chance, size: Size) -> Comparison:
         a, b = member.simulate(model, chance, size)
-        contrasts = [*member.contrasts(a, b), *self._others(member, chance.number, size.repetitions)]
+        contrasts = [
+            *member.contrasts(a, b, self.noise.sessions),
+            *self._others(member, chance.number, size.repetitions),
+        ]
         comparison = judged(contrasts, None, self.noise.repeated)[0]
         return comparison if member.in_one_run else steadied((comparison,), self.noise.history)[0]
 
@@ -270,16 +275,20 @@ class _Family:
         """Few repetitions may keep a metric out of the family; beyond that their number does not matter to p values."""
         repetitions = min(repetitions, max(_ENOUGH_REPETITIONS, member.repetitions))
         if (place, repetitions) not in self.nulls:
-            self.nulls[place, repetitions] = _find_null_contrasts(member, place, repetitions)
+            self.nulls[place, repetitions] = _find_null_contrasts(
+                member, place, repetitions, self.noise.sessions
+            )
         return self.nulls[place, repetitions]
 
 
-def _find_null_contrasts(member: _Member, place: int, repetitions: int) -> list[list[Contrast]]:
+def _find_null_contrasts(
+    member: _Member, place: int, repetitions: int, sessions: Sessions | None
+) -> list[list[Contrast]]:
     if member.model is None:
-        return [member.contrasts(member.a, member.b)]
+        return [member.contrasts(member.a, member.b, sessions)]
     model, size = member.model.plant(0.0), Size(max(member.there, _ENOUGH_UNITS), repetitions)
     chances = [Chance(1_000_000 * (place + 1) + number) for number in range(NULLS)]
-    return [member.contrasts(*member.simulate(model, chance, size)) for chance in chances]
+    return [member.contrasts(*member.simulate(model, chance, size), sessions) for chance in chances]
 
 
 @dataclass(frozen=True, slots=True)

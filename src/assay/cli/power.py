@@ -44,9 +44,9 @@ def power(
 ) -> int:
     """Forecast how many cases, repetitions or processes `assay compare` needs to find a difference of a given size.
 
-    TARGET is a suite (name or file), a run or a spec. Assay models two agents by its stored results, plants the difference
-    in one metric of one benchmark, and simulates the comparison, correction for all its metrics and benchmarks included,
-    until it knows the smallest size at which 80 % of the comparisons find the difference.
+    TARGET is a suite (name or file), a run or a spec. Assay models two agents of one run (for code: one version in
+    each of two runs) by its stored results, plants the difference in one metric of one benchmark, and simulates the
+    comparison, correction for all its metrics and benchmarks included, until it knows the smallest size at which 80 % of the comparisons find the difference.
     """
     from assay.pipeline.precision import needed
 

@@ -15,7 +15,7 @@ from assay.model.precision import Need, NoiseFloor
 from assay.pipeline.record import read_histories
 from assay.pipeline.reporting import report_of, trial_report_of
 from assay.pipeline.running import prepare
-from assay.pipeline.tolerating import NOISE_TAG, history_floors, known_floors, shares_of
+from assay.pipeline.tolerating import NOISE_TAG, history_floors, known_floors, session_errors, shares_of
 from assay.plan.target import Request, find_suite
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -63,9 +63,15 @@ def needed(
     for name in metrics:
         if name not in known:
             raise LookupFailed(no_such(name, f"metrics of '{target}'", known))
+    repeated, histories, own = (
+        known_floors(store, report, report),
+        read_histories(store, report),
+        {report.run.id},
+    )
     noise = KnownNoise(
-        shares_of(known_floors(store, report, report)),
-        history_floors(read_histories(store, report), {report.run.id}),
+        shares_of(repeated),
+        history_floors(histories, own),
+        session_errors(repeated, histories, report, report, own),
     )
     found = list(needs(report.trials, effect, metrics, noise=noise, progress=progress))
     if not found:
