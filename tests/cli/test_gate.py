@@ -122,6 +122,10 @@ def test_a_run_that_fails_everything_is_not_suggested_as_the_baseline(
 ) -> None:
     past.store.set_baseline("main", past.run("1", failed=30, state=RunState.FAILED).id)
     past.run("2", failed=30, state=RunState.FAILED)
+    done = assay_inline("compare", "@main", "last")
+    assert "baseline set" not in done.err
+    assert "solved a single case" in " ".join(done.out.split())
+    past.run("3", wrong=30)
     assert "baseline set" not in assay_inline("compare", "@main", "last").err
 
 

@@ -354,3 +354,13 @@ def test_recorded_answers_are_not_run_again(assay_inline: AssayInline) -> None:
     assert done.code == 2
     assert "'past'" in done.err
     assert assay_inline("gate", "--max-lost", "0").code == 1
+
+
+def test_cases_that_only_the_baseline_had_are_named(assay_inline: AssayInline) -> None:
+    simulated = Project(assay_inline, {"name": "sim", "type": "simulated", "quality": 1, "seconds": 0.001})
+    simulated.set_baseline()
+    simulated.run("suite.json", "--repetitions", "1", "--limit", "3")
+    done = assay_inline("gate", "--rerun-baseline", "--metric", "score")
+    assert done.code == 0
+    assert "7 of 10 cases of the baseline have no score in the run" in " ".join(done.out.split())
+    assert "baseline set" not in done.err

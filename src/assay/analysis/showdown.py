@@ -191,6 +191,8 @@ def _choice(found: Showdown, comparisons: Sequence[Comparison]) -> str:
             f"Prefer '{found.winner}': better in {and_list(ahead[found.winner])}, and overall "
             f"({max(a, b):.3f} to {min(a, b):.3f}){but}."
         )
+    if not any(found.ratings.get("accuracy", (1.0, 1.0))):
+        return f"Neither '{found.a}' nor '{found.b}' solved a single case: see why before you choose."
     judged = [one for one in comparisons if one.verdict]
     if judged and all(one.verdict is Verdict.SAME for one in judged) and not any(ahead.values()):
         return f"'{found.a}' and '{found.b}' are the same in {and_list(_metric_names(judged))}."

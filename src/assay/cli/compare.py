@@ -130,7 +130,7 @@ def _compare_two(session: Session, request: CompareRequest) -> int:
 
 
 def _may_be_worse(found: Compared) -> bool:
-    """Whether B lost cases or score, has nothing to show, or lacks what A has."""
+    """Whether B lost cases or score, solved nothing, or lacks what A has."""
     from assay.analysis.coverage import find_missing
     from assay.model.estimate import have_scores_fallen
 
@@ -138,6 +138,7 @@ def _may_be_worse(found: Compared) -> bool:
         any(flips.lost for showdown in found.showdowns for flips in showdown.flips)
         or have_scores_fallen(found.comparisons)
         or not any(trial.ok for trial in found.b.trials)
+        or any(one.metric.name == "score" and not one.value_b for one in found.comparisons)
         or bool(find_missing(found.a, found.b))
     )
 

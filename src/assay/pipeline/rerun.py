@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.analysis.compare import matching_trials
+from assay.analysis.coverage import about_missing, find_missing
 from assay.errors import AssayError, PlanError, Unlike
 from assay.execute.checkout import checked_out, find_commit, find_repository, is_tracked
 from assay.execute.environment import read_vcs
 from assay.model import Batch, Budget, Isolation, Plan, Report, Run, RunState, Trial, TrialReport
 from assay.model.plan import Checkout
-from assay.model.regression import Gate, Rerun
+from assay.model.regression import Gate, Missing, Rerun
 from assay.model.run import RERUN_TAG
 from assay.pipeline.gating import baseline_ref, unlike
 from assay.pipeline.reporting import report_of
@@ -57,7 +58,13 @@ def rerun_gate(
     names = {trial.index: trial.name for trial in plan.trials}
     commits = {names[index]: checkout.commit for index, checkout in plan.checkouts.items()}
     remarks = tuple(doubt for doubt in report.doubts if doubt.code == "remark")
-    return replace(found, rerun=Rerun(before.run.id, after.run.id, commits), doubts=(*found.doubts, *remarks))
+    missing = find_missing(before, after)
+    return replace(
+        found,
+        rerun=Rerun(before.run.id, after.run.id, commits),
+        missing=Missing(missing.trials, {**missing.cases, **found.missing.cases}),
+        doubts=(*about_missing(before, after, missing), *found.doubts, *remarks),
+    )
 
 
 def _stored_sides(store: Store, ref: str, baseline: str) -> tuple[Report, Report]:
