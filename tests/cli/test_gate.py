@@ -579,3 +579,12 @@ def test_lost_cases_are_not_asked_for_where_there_are_no_cases(assay_inline: Ass
         assay_inline("baseline", "set", "main", "last")
     refused = assay_inline("gate", "--max-lost", "0")
     assert (refused.code, "--max-lost" in refused.err) == (2, True)
+
+
+def test_a_gate_by_time_alone_suggests_no_baseline_for_it_has_not_looked_at_scores(
+    assay_inline: AssayInline, thrice: Past
+) -> None:
+    thrice.run("2", more={"score": 0.9})
+    done = assay_inline("gate", "--metric", "seconds")
+    assert done.code == 0
+    assert "baseline set" not in done.err

@@ -281,7 +281,11 @@ class Gate:
     def is_no_worse(self) -> bool:
         """Whether the run could be the next baseline: it passed, nothing is missing, and no case and no mean score fell."""
         has_lost = any(flips.lost or flips.weaker for flips in self.flips)
-        return self.passed and not self.missing and not has_lost and not have_scores_fallen(self.verdicts)
+        has_scores = any(flips.unchanged or flips.won or flips.stronger for flips in self.flips)
+        is_score_judged = any(one.metric.name == "score" for one in self.verdicts)
+        if not self.passed or self.missing or has_lost or (has_scores and not is_score_judged):
+            return False
+        return not have_scores_fallen(self.verdicts)
 
     @property
     def has_lost_too_many(self) -> bool:
