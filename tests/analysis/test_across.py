@@ -58,7 +58,7 @@ def test_whoever_did_not_do_every_benchmark_has_no_place_and_that_is_said() -> N
     found = across(boards)
     assert found is not None
     assert [row.agent for row in found.rows] == ["a"]
-    assert "b did not do every benchmark" in found.doubts[0]
+    assert "b did not run every benchmark" in found.doubts[0]
 
 
 def test_benchmarks_that_not_all_were_asked_alike_are_left_out_and_that_is_said() -> None:

@@ -169,7 +169,7 @@ def test_partial_and_outdated_results_are_not_completed_ones() -> None:
     )
     found = board(one, agent("x", ratings), benchmarks=("b", "c", "d"))
     assert {row.contender.agent: row.coverage for row in found.standings} == {"a": "1/3", "x": "3/3"}
-    assert any(text.startswith("a did not do all cases of b:") for text in found.doubts)
+    assert any(text.startswith("a did not run all cases of b:") for text in found.doubts)
     assert any("a on c: stale, the benchmark has changed." in text for text in found.doubts)
 
 

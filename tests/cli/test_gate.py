@@ -301,7 +301,7 @@ def test_a_slow_hour_does_not_fail_a_gate_once_the_history_knows_how_hours_diffe
     past.run("2", hour=1.22)
     done = assay_inline("gate")
     assert done.code == 0, done.out
-    assert "runs differ anyway" in " ".join(done.out.split())
+    assert "vary that much from run to run" in " ".join(done.out.split())
 
 
 def unsure_seconds(done: Any) -> str:
@@ -537,7 +537,7 @@ def test_versions_of_one_agent_are_compared_over_the_same_cases(
     done = assay_inline("compare", "@main", "last")
     text = " ".join(done.out.split())
     assert "c00 (3 of 3 → 0 of 3)" in text
-    assert "easier to keep" not in text
+    assert "easier to maintain" not in text
     assert "baseline set" not in done.err
     found = assay_inline("compare", "@main", "last", "--json").json
     (score,) = (one for one in found["comparisons"] if one["metric"] == "score")

@@ -106,7 +106,9 @@ def test_results_of_a_changed_benchmark_make_older_ones_stale(played: AssayInlin
     _run(played, "s.yaml", "--agent", "bad")
     board = _board(played, "--metric", "accuracy")
     rows = _rows(board)
-    assert rows["good"]["stale"] == {"b": "the benchmark has changed since, so it tells nobody apart"}
+    assert rows["good"]["stale"] == {
+        "b": "the benchmark has changed since, so it does not count for the rank"
+    }
     assert {row["tier"] for row in rows.values()} == {1}
     assert [row["agent"] for row in board["standings"]] == ["bad", "good"]
     assert "(stale)" in played("leaderboard").out

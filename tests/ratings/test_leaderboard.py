@@ -80,7 +80,7 @@ def test_agents_are_told_apart_only_by_benchmarks_that_both_did() -> None:
     board = leaderboard("s", [whole, easy], ["b0", "b1", "easy"], "accuracy")
     assert {row.contender.agent: row.coverage for row in board.standings} == {"whole": "2/3", "part": "2/3"}
     assert {row.tier for row in board.standings} == {1}
-    assert any("whole, part did not do every benchmark" in doubt for doubt in board.doubts)
+    assert any("whole, part did not run every benchmark" in doubt for doubt in board.doubts)
 
 
 def test_agents_without_a_common_benchmark_are_not_told_apart() -> None:

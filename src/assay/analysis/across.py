@@ -91,7 +91,7 @@ def _is_alike(whole: Sequence[_Merged], task: Task) -> bool:
 
 def _lacking(agents: Sequence[str]) -> Iterator[str]:
     if agents:
-        yield f"{', '.join(agents)} did not do every benchmark, and so has no place across them."
+        yield f"{', '.join(agents)} did not run every benchmark: not ranked here."
 
 
 def _left_out(every: Sequence[Task], tasks: Sequence[Task]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from assay.analysis.scorer_failures import unscored_sides
 from assay.analysis.treatment import differing_params
 from assay.model import Doubt, Environment, Kind, Report, TrialReport
 
+_NAMED = 3
 _FACTS = (
     (
         "machine",
@@ -138,7 +139,12 @@ def _params(a: Report, b: Report) -> Iterator[Doubt]:
 
 def _unmatched(a: Report, b: Report) -> Iterator[Doubt]:
     matched = matching_trials(a, b)
-    alone_a, alone_b = len(a.trials) - len(matched), len(b.trials) - len(matched)
-    if alone_a or alone_b:
-        message = f"{alone_a} of {len(a.trials)} trials of A and {alone_b} of {len(b.trials)} of B have no counterpart."
-        yield Doubt("unmatched", message, "Trials match by benchmark and params.")
+    parts = []
+    for side, report, place in (("A", a, 0), ("B", b, 1)):
+        known = {id(pair[place]) for pair in matched}
+        if alone := [trial.name for trial in report.trials if id(trial) not in known]:
+            more = f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
+            parts.append(f"{', '.join(alone[:_NAMED])}{more} (only in {side})")
+    if parts:
+        message = f"Not compared: {'; '.join(parts)}."
+        yield Doubt("unmatched", message, "Trials match by benchmark, params and agent.")

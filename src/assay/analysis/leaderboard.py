@@ -63,12 +63,12 @@ def doubts(
         yield f"Not every agent is rated on {', '.join(missing)}: the ranking leaves that out."
     if lacking := [one.agent for one in contenders if len(one.ratings) < len(benchmarks)]:
         yield (
-            f"{', '.join(lacking)} did not do every benchmark: agents are told apart only by benchmarks that both did."
+            f"{', '.join(lacking)} did not run every benchmark: agents are compared only on benchmarks that both ran."
         )
     for names, told in _alike(
         {one.agent: f"all cases of {_listed(one.partial)}" for one in contenders if one.partial}
     ):
-        yield f"{names} did not do {told}: agents are told apart only by cases that both did."
+        yield f"{names} did not run {told}: agents are compared only on cases that both ran."
     for reason in dict.fromkeys(why for one in contenders for why in one.stale.values()):
         stale = {
             one.agent: _listed([b for b, why in one.stale.items() if why == reason]) for one in contenders
@@ -87,7 +87,7 @@ def doubts(
             (one.is_simulated, one.ratings[benchmark].yardstick) for one in _current(contenders, benchmark)
         }
         if len(measures) > len({is_simulated for is_simulated, _ in measures}):
-            yield f"Not all agents were rated by the same references on {benchmark}: it tells nobody apart."
+            yield f"Not all agents were rated by the same references on {benchmark}: it does not count for the rank."
 
 
 def _about_times(contenders: Sequence[Contender], shared: Sequence[str]) -> Iterator[str]:
@@ -99,15 +99,15 @@ def _about_times(contenders: Sequence[Contender], shared: Sequence[str]) -> Iter
     few = [agent for agent, own in timed.items() if any(not has_rounds(r) for _, r in own)]
     if len(few) > 1 or (few and len(contenders) > 1):
         yield (
-            f"{_listed(few)}: fewer than 3 rounds, so times, CPU and memory do not tell them apart from others. "
-            "Run all agents together: --repetitions 3"
+            f"{_listed(few)}: fewer than 3 repetitions, so times, CPU and memory do not count for the rank. "
+            "Run all agents together with --repetitions 3."
         )
     runs = {one.agent: {one.runs.get(benchmark) for benchmark, _ in timed[one.agent]} for one in contenders}
     known = {frozenset(own) for agent, own in runs.items() if own and agent not in few}
     if len(known) > 1:
         yield (
-            "Not all agents ran in the same run: times, CPU and memory tell apart only those that did, "
-            "because a machine's speed differs from run to run."
+            "Not all agents ran in the same run: times, CPU and memory count for the rank only between those that did, "
+            "because a machine's speed varies from run to run. To compare them all, run all agents together."
         )
 
 

@@ -230,7 +230,7 @@ def _pair(trials: Sequence[TrialReport], metric: Metric) -> tuple[TrialReport, T
         if first.stored.trial.agent.name != second.stored.trial.agent.name and variance is not None:
             found.append((variance, first, second))
     if not found:
-        return trials[0], None, "one stored agent, taking the other to be like it"
+        return trials[0], None, "one stored agent; the other is assumed to be like it"
     found.sort(key=lambda one: one[0])
     _, first, second = found[len(found) // 2]
     names = " and ".join(f"'{one.stored.trial.agent.name}'" for one in (first, second))
@@ -337,7 +337,7 @@ class _Forecast:
 
     def _why_not_repetitions(self, successes: Successes | None) -> str:
         if successes is None:
-            return "one stored repetition does not tell what repetitions differ by; run with --repetitions 3"
+            return "with one stored repetition, the variation between repetitions is unknown; run with --repetitions 3"
         return self._why_not(successes, Size(self.member.there, MOST_REPETITIONS))
 
     def _executions(self, units: int | None, repetitions: int | None, points: int) -> int | None:
@@ -376,14 +376,14 @@ class _Forecast:
     def _why_not(self, successes: Successes, size: Size) -> str:
         """How often the difference is found at the largest size, and what keeps the comparison from finding it more often."""
         unit = self.member.unit_name
-        said = f"with {size.units:,} {unit} of {size.repetitions} repetitions, {successes.largest_share:.0%} find it"
+        said = f"with {size.units:,} {unit} × {size.repetitions} repetitions, the power is {percent(successes.largest_share)}"
         model = self._planted()
         verdicts = (self._verdict(model, Chance(number), size) for number in range(SIMULATIONS))
         missed = next((one for one in verdicts if one.verdict not in _CLAIMS), None)
         if missed is not None and missed.tolerance >= self.effect:
             return f"{said}; differences within {percent(missed.tolerance)} are not claimed"
         if missed is not None and missed.p_corrected is None:
-            return f"{said}; compare says: {missed.reason}"
+            return f"{said}; `assay compare` would say: {missed.reason}"
         return said
 
 

@@ -176,9 +176,6 @@ def _advice(found: Showdown, runs: Mapping[str, Run], comparisons: Sequence[Comp
         yield (
             f"Look at the {cases} that '{found.b}' lost ({named}): assay show {runs[trial].id} --case {first}"
         )
-    unsure = [one for one in comparisons if one.verdict is Verdict.UNSURE and one.reason]
-    if unsure and found.winner is None:
-        yield f"{unsure[0].metric.name} is open: {unsure[0].reason}"
 
 
 def _choice(found: Showdown, comparisons: Sequence[Comparison]) -> str:
@@ -206,8 +203,13 @@ def _choice(found: Showdown, comparisons: Sequence[Comparison]) -> str:
             "look at those before you choose."
         )
     if not any(ahead.values()):
-        return f"Nothing tells '{found.a}' and '{found.b}' apart: take the one that is easier to keep, or run more cases."
+        return (
+            f"No certain difference between '{found.a}' and '{found.b}'. "
+            "Run more cases or repetitions, or choose the one that is easier to maintain."
+        )
     parts = [f"'{who}' is better in {and_list(names)}" for who, names in ahead.items() if names]
+    if len(parts) == 1:
+        return f"{parts[0]}; overall, neither is certainly better."
     return f"Neither is certainly better overall: {'; '.join(parts)}. Choose by what matters to you."
 
 

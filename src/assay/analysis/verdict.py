@@ -29,8 +29,8 @@ Floors = Mapping[tuple[str, str], float]
 Sessions = Mapping[tuple[str, str], ErrorPart]
 """By the same, the error that the difference of two runs has beside that of their rounds, on the scale of logarithms."""
 SESSION_UNKNOWN = (
-    "Run-to-run noise unknown: a machine's speed differs from run to run, and fewer than 5 earlier runs tell by how much. "
-    "Run both sides in one run, gate with --rerun-baseline, or measure it first: assay noise."
+    "Run-to-run noise unknown: it takes 5 earlier runs, or an A/A run (assay noise). "
+    "Or measure both sides in one run, as assay gate --rerun-baseline does."
 )
 _SMALLEST, _LARGEST = sys.float_info.min, sys.float_info.max
 
@@ -283,7 +283,9 @@ def _what_would_settle(contrast: Contrast, effect: Effect, tolerance: float, fam
         return f"{open_question}; {_what_repetitions_would_settle(contrast.fixed_cases, needed, family)}"
     needed = units_needed(contrast, effect, tolerance, family)
     if needed is None and len(contrast.errors) > 1 and not contrast.is_paired:
-        return f"{open_question}, because runs differ anyway; run both sides in one run."
+        return (
+            f"{open_question}, because times vary that much from run to run; measure both sides in one run."
+        )
     if needed is None and len(contrast.errors) > 1:
         return f"{open_question}; more rounds alone would not settle it: use more cases as well."
     if needed is None:
@@ -297,7 +299,7 @@ def _what_repetitions_would_settle(cases: FixedCases, needed: int | None, family
     flipped = repetitions_to_settle(cases.lost, cases.won, ALPHA / max(1, family))
     flips = f"{cases.lost} lost, {cases.won} won"
     if cases.repetitions == 1:
-        noise = f"with one repetition a flip ({flips}) cannot be told from noise"
+        noise = f"with one repetition a flip ({flips}) cannot be distinguished from noise"
         if flipped is None:
             return f"{noise}; run with --repetitions 3 or more."
         return f"{noise}; {max(2, flipped)} repetitions would settle it if every flip persists."

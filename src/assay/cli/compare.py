@@ -30,27 +30,28 @@ TYPES = ("head_to_head", "multi_agent", "time_series")
     multiple=True,
     help="Judge only this metric; may be repeated. Default: verdicts on score, seconds and cost.",
 )
-@click.option("--suite", metavar="S", help="Of agents: their results on this suite.")
+@click.option("--suite", metavar="S", help="For agents: use their results on this suite.")
 @click.option(
     "--type",
     "kind",
     type=click.Choice(TYPES),
-    help="Two sides, all pairs of several agents, or several sides in the order of time. Default: by their number.",
+    help="Two sides, all pairs of several agents, or several sides in chronological order. Default: by their number.",
 )
 @click.option("--tolerance", metavar="X%", help="Differences within it count as the same. Default: 3%.")
 @click.option("--fail-on", type=click.Choice(["worse"]), help="Exit with 1 when a metric got worse.")
 @click.option(
     "--lines",
     is_flag=True,
-    help="Compare samples: a JSON document a line on standard input, an answer a line.",
+    help="Compare samples: one JSON document per line on standard input, one answer per line.",
 )
 @page_options
 @common
 def compare(session: Session, sides: tuple[str, ...], kind: str | None, lines: bool, **options: Any) -> int:
     """Compare runs, agents, versions or result files. A is the reference: *better* means that B is better.
 
-    A side is a run (its id, a prefix of it, `last`, @BASELINE), an agent, agent@version, or a result file. The unit of
-    comparison is the case, or of code the process: run both sides with processes of ten or more.
+    A side is a run (its id, a prefix of it, `last`, @BASELINE), an agent, agent@version, or a result file. Scores
+    are compared case by case, times of a suite round by round (use 3 repetitions or more), and code process by process
+    (use 10 processes or more).
 
     With --lines, A and B come on standard input, as in {"kind": "latency", "a": […], "b": […], "paired": false}; the
     kind "accuracy" takes a list of repetitions for each case.
@@ -64,7 +65,7 @@ def compare(session: Session, sides: tuple[str, ...], kind: str | None, lines: b
     kind = kind or ("head_to_head" if len(sides) == 2 else "multi_agent")
     if kind == "head_to_head" and len(sides) != 2:
         raise click.UsageError(
-            f"Two sides stand head to head, not {len(sides)}. For more: --type multi_agent"
+            f"head_to_head compares two sides, not {len(sides)}. For more: --type multi_agent"
         )
     request = CompareRequest(
         sides,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def leaderboard(
     session: Session, metric: str, limit: int, formats: str | None, out: Path | None, **chosen: Any
 ) -> None:
-    """Rank agents by their latest results, with intervals. Agents of one tier cannot be told apart."""
+    """Rank agents by their latest results, with intervals. Agents in one tier are tied."""
     from assay.pipeline import standing
 
     names = format_names(formats, out)

@@ -45,7 +45,7 @@ COMMANDS = {
     ),
     "leaderboard": (
         "assay.cli.leaderboard:leaderboard",
-        "Rank agents; agents that cannot be told apart share a rank.",
+        "Rank agents; agents without a certain difference share a rank.",
     ),
     "matrix": ("assay.cli.matrix:matrix", "Show every agent on every dimension, and head to head."),
     "rescore": ("assay.cli.rescore:rescore", "Score stored outputs again without running any agent."),

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     default="5%",
     show_default=True,
     metavar="X%",
-    help="The difference to be found: of scores, in points.",
+    help="The difference to find; for scores, in points.",
 )
 @click.option(
-    "--agent", "agents", metavar="A", multiple=True, help="Go by this agent's results only; several times."
+    "--agent", "agents", metavar="A", multiple=True, help="Use only this agent's results; may be repeated."
 )
 @click.option(
     "--metric",
     "metrics",
     metavar="M",
     multiple=True,
-    help="Forecast `assay compare --metric M`; several times. Default: score, seconds and cost, judged together.",
+    help="Forecast `assay compare --metric M`; may be repeated. Default: score, seconds and cost, judged together.",
 )
 @common
 def power(
@@ -44,15 +44,16 @@ def power(
 ) -> int:
     """Forecast how many cases, repetitions or processes `assay compare` needs to find a difference of a given size.
 
-    TARGET is a suite (name or file), a run or a spec. Assay models two agents of one run (for code: one version in
-    each of two runs) by its stored results, plants the difference in one metric of one benchmark, and simulates the
-    comparison, correction for all its metrics and benchmarks included, until it knows the smallest size at which 80 % of the comparisons find the difference.
+    TARGET is a suite (name or file), a run or a spec. Assay fits a model of two agents in one run (for code: of one
+    version in each of two runs) to the stored results, adds the difference to one metric of one benchmark, and simulates
+    the comparison, including its correction for all metrics and benchmarks. It reports the smallest size at which 80 % of
+    the simulated comparisons find the difference.
     """
     from assay.pipeline.precision import needed
 
     size = share_of(effect, "--effect")
     if not size:
-        raise click.UsageError("--effect must be above 0: no number of cases finds a difference of nothing.")
+        raise click.UsageError("--effect must be above 0: no number of cases finds a difference of zero.")
     with session.store() as store, _progress(session) as progress:
         found = needed(
             store, session.settings, target, size, agents=agents, metrics=metrics, progress=progress

@@ -203,7 +203,7 @@ def _contender(
 
 def _why_stale(entry: Entry, now: datetime) -> str:
     if not entry.is_current:
-        return "the benchmark has changed since, so it tells nobody apart"
+        return "the benchmark has changed since, so it does not count for the rank"
     if entry.failed is not None and entry.failed > entry.started:
         return "a newer run has no ok and scored execution"
     if entry.given_up is not None and entry.given_up > entry.started:

@@ -151,7 +151,6 @@ def about_hours(comparisons: Sequence[Comparison], a: Report, b: Report) -> Iter
     apart = abs((b.run.started - a.run.started).total_seconds())
     yield Doubt(
         "different-hours",
-        f"The runs {a.run.id} and {b.run.id} started {seconds(apart)} apart, so a change of the machine's speed between "
-        "them is part of the difference in times.",
-        "To rule that out, put both into one run: their executions are then interleaved.",
+        f"The runs {a.run.id} and {b.run.id} started {seconds(apart)} apart: the machine's speed may have changed.",
+        "To rule that out, measure both sides in one run.",
     )

@@ -102,7 +102,7 @@ def _across_table(rows: Sequence[Overview]) -> Table:
 
 
 def _category(category: str) -> Text:
-    return literal(f"  {category}" if category else "", "dim")
+    return literal(f" · category {category}" if category else "", "dim")
 
 
 def _print_doubts(doubts: Iterable[str], console: Console) -> None:
@@ -114,7 +114,7 @@ def legend_lines(board: Leaderboard) -> Iterator[str]:
     rows = (*board.standings, *board.simulated)
     if any(row.is_pareto for row in rows) and len(rows) > 1:
         axes = [_QUALITY[name] for name in board.pareto]
-        yield f"◆ nobody else has better figures in {and_list(axes)} together"
+        yield f"◆ on the Pareto front of {and_list(axes)}"
     for row in rows:
         if row.dominated_by:
             yield f"{row.contender.agent} is dominated by {', '.join(row.dominated_by)}"

@@ -44,7 +44,11 @@ def comparison_page(found: Compared, refs: Sequence[str]) -> Page:
 def _verdict(found: Compared) -> str:
     if len(found.showdowns) == 1:
         one = found.showdowns[0]
-        return f"{one.winner} is better" if one.winner else f"{one.a} and {one.b} are tied"
+        ahead = {who: [name for name, best in one.winners.items() if best == who] for who in (one.a, one.b)}
+        if one.winner:
+            return f"{one.winner} is better"
+        parts = [f"{who} is better in {names_text(names)}" for who, names in ahead.items() if names]
+        return "; ".join(parts) or f"{one.a} and {one.b} are tied"
     if found.showdowns:
         won = [one.winner for one in found.showdowns if one.winner]
         return f"{len(won)} of {len(found.showdowns)} agents differ for certain"

@@ -89,7 +89,7 @@ def reason_text(lead: Lead) -> str:
         return f"{first} is better than {second} in {names_text(lead.ahead_in)}, and worse in {names_text(lead.behind_in)}."
     if lead.ahead_in or lead.behind_in:
         word, names = ("better", lead.ahead_in) if lead.ahead_in else ("worse", lead.behind_in)
-        return f"{first} is {word} than {second} in {names_text(names)}; nothing else tells them apart."
+        return f"{first} is {word} than {second} in {names_text(names)}; no other difference is certain."
     return f"In no single dimension is {first} certainly better or worse than {second}."
 
 

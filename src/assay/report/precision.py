@@ -92,8 +92,10 @@ def print_needs(needs: Sequence[Need], console: Console) -> None:
     table.add_column("Metric", no_wrap=True)
     unit = _UNITS[needs[0].unit] if len({need.unit for need in needs}) == 1 else "Units"
     done = "Executions" if console.width >= NARROW else "Exec."
-    for title in ("Effect", f"{unit} now", "Needed", "or repeats", done, "Time", "Cost"):
-        table.add_column(title, justify="right")
+    now = (f"{unit} now", "Power now") if console.width >= NARROW else (unit, "Power")
+    repetitions = "or repetitions" if console.width >= NARROW else "or reps"
+    for title in ("Effect", *now, "Needed", repetitions, done, "Time", "Cost"):
+        table.add_column(title, justify="right", no_wrap=True)
     for need in needs:
         is_enough = need.units is not None and need.units <= need.there
         table.add_row(
@@ -101,11 +103,12 @@ def print_needs(needs: Sequence[Need], console: Console) -> None:
             literal(need.metric.name),
             literal(_size(need.metric, need.effect)),
             literal(count(need.there)),
+            literal("–" if need.power_now is None else percent(need.power_now.share)),
             literal(_number(need.units), "green" if is_enough else "bold"),
             literal(_number(need.more_repetitions)),
             literal(_number(need.executions)),
-            literal("unknown" if need.minutes is None else seconds(need.minutes * 60)),
-            literal("unknown" if need.usd is None else usd(need.usd)),
+            literal(_forecast(need, None if need.minutes is None else seconds(need.minutes * 60))),
+            literal(_forecast(need, None if need.usd is None else usd(need.usd))),
         )
     console.print(table)
     for text in _meaning(needs):
@@ -115,34 +118,43 @@ def print_needs(needs: Sequence[Need], console: Console) -> None:
             console.print(bullet("·", f"{need.benchmark}, {need.metric.name}: {text}", "dim"))
 
 
+def _forecast(need: Need, text: str | None) -> str:
+    """Of time or cost: there is none where no size is enough."""
+    return "–" if need.executions is None else text or "unknown"
+
+
 def _number(number: int | None) -> str:
     return "–" if number is None else count(number)
 
 
 def _meaning(needs: Sequence[Need]) -> Iterator[str]:
     family = needs[0].family
-    among = f"all {family} comparisons of that command" if family > 1 else "this one comparison"
+    among = f", corrected for all {family} comparisons of that command" if family > 1 else ""
     yield (
-        "Needed: 80 % of simulated runs of this size end with better or worse in `assay compare`, corrected for "
-        f"{among}, when this metric alone differs by the effect."
+        "Power: share of simulated runs in which `assay compare` says better or worse when this metric alone differs by "
+        f"the effect{among}. Needed: the size with a power of 80 %."
     )
     made = [power for need in needs for power in (need.power_units, need.power_repetitions) if power]
     if made:
         widest = max(max(power.share - power.low, power.high - power.share) for power in made)
         yield (
-            f"{made[0].simulations} simulations a figure: shares are exact to ± {widest:.0%}. "
-            "Executions, time and cost are those of both sides together, by the cheaper way."
+            f"{made[0].simulations} simulations per figure (± {100 * widest:.0f} points). "
+            "Executions, time and cost are for both sides together, by the cheaper way."
         )
+    bases = list(dict.fromkeys(need.basis for need in needs))
+    if len(bases) == 1:
+        yield f"Model: {bases[0]}."
+    else:
+        for basis in bases:
+            yield f"Model of {_about([need for need in needs if need.basis == basis])}: {basis}."
+
+
+def _about(needs: Sequence[Need]) -> str:
+    return "; ".join(f"{need.benchmark}, {need.metric.name}" for need in needs)
 
 
 def _remarks_on(need: Need) -> Iterator[str]:
-    now = (
-        ""
-        if need.power_now is None
-        else f"; a run of the size that is stored finds it in {need.power_now.share:.0%}"
-    )
-    yield f"modelled on {need.basis}{now}"
     if need.why_not_units:
-        yield f"more {_UNITS[need.unit].lower()} do not help: {need.why_not_units}"
+        yield f"more {_UNITS[need.unit].lower()} alone are not enough: {need.why_not_units}"
     if need.why_not_repetitions:
-        yield f"more repetitions do not help: {need.why_not_repetitions}"
+        yield f"more repetitions alone are not enough: {need.why_not_repetitions}"
