@@ -111,6 +111,14 @@ def test_metrics_of_unknown_direction_do_not_burden_the_others(lab) -> None:
     assert seconds.p_corrected == seconds.p
 
 
+def test_identical_values_do_not_burden_the_others(lab) -> None:
+    free = {"usd": lab.series([0.0] * 50, 10)}
+    a, b = (lab.trial(seconds=lab.times(factor), more=free) for factor in (1.0, 1.2))
+    found = {one.metric.name: one for one in compare_trials(a, b, interleaved=False)}
+    assert found["seconds"].p_corrected == found["seconds"].p
+    assert (found["usd"].verdict, found["usd"].p_corrected) == (Verdict.SAME, 1.0)
+
+
 def test_p_values_are_corrected_over_the_whole_family(lab) -> None:
     names = [f"part{i}_seconds" for i in range(10)]
     a = lab.trial(more={name: lab.times() for name in names})

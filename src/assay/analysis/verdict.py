@@ -77,10 +77,16 @@ class Contrast:
         return 1.0 if is_score(self.metric) else abs(self.value_a)
 
     @property
+    def is_identical(self) -> bool:
+        """Whether both sides have the same values, so that there is nothing to test."""
+        effect = self.effect
+        return effect is not None and effect.p == 1 and effect.low == effect.high == effect.neutral
+
+    @property
     def can_be_claimed(self) -> bool:
-        """Then it belongs to the family that p values are corrected for."""
+        """Then it belongs to the family that p values are corrected for; identical values can never become a claim."""
         has_claim = self.effect is not None and not self.refusal and self.metric.better is not Better.UNKNOWN
-        return has_claim and self.is_judged
+        return has_claim and self.is_judged and not self.is_identical
 
 
 def no_effect(metric: Metric, value: float) -> Effect:
@@ -120,11 +126,15 @@ def judged(
     for contrast in contrasts:
         floor = _floor(contrast, noise_floor)
         width = tolerance_of(contrast.metric, floor) if tolerance is None else tolerance
-        p, q = next(corrected) if contrast.can_be_claimed else (None, None)
+        p, q = next(corrected) if contrast.can_be_claimed else _uncorrected(contrast)
         found.append(_comparison(contrast, p, q, width, len(family)))
         if tolerance is None and floor is not None:
             found[-1] = _not_called_the_same(found[-1], contrast, floor)
     return tuple(found)
+
+
+def _uncorrected(contrast: Contrast) -> tuple[float | None, float | None]:
+    return (1.0, 1.0) if contrast.is_identical and contrast.is_judged else (None, None)
 
 
 def _without_unknown_session(contrast: Contrast, tolerance: float | None) -> Contrast:
