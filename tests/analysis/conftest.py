@@ -70,6 +70,7 @@ class Lab:
         applied: Mapping[str, object] | None = None,
         stopped: str | None = None,
         isolation: Isolation = Isolation.PROCESS,
+        is_brief: bool = False,
     ) -> TrialReport:
         series = {**({} if seconds is None else {"seconds": seconds}), **(more or {})}
         planned = Trial(
@@ -87,7 +88,7 @@ class Lab:
         ok = max((len(column.values) for column in series.values()), default=0)
         stored = StoredTrial(1, planned, stopped)
         report = TrialReport(stored, (), counts or {"ok": ok}, series, failures, applied=applied or {})
-        return estimated(report, metrics or {})
+        return estimated(report, metrics or {}, is_brief=is_brief)
 
     def report(
         self,

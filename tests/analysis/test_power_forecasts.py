@@ -21,7 +21,7 @@ Draw = Callable[[np.random.Generator, int, int], Tables]
 def _trials(lab, tables: Tables, benchmark: str = "asked") -> list[TrialReport]:
     """Of two agents of a suite, which took turns."""
     made = [
-        lab.trial(agent, more={name: by_case(table) for name, table in side.items()}, agent=agent, benchmark=benchmark)
+        lab.trial(agent, more={name: by_case(table) for name, table in side.items()}, agent=agent, benchmark=benchmark, is_brief=True)
         for agent, side in zip("ab", tables, strict=True)
     ]  # fmt: skip
     return [_as_agent(trial) for trial in made]
@@ -170,7 +170,7 @@ def test_two_versions_of_code_are_told_apart_with_the_forecast_processes(lab, ef
     found = 0
     for _ in range(120):
         sides = (
-            lab.trial("parse", lab.times(median, processes=need.units, each=1, spread=0.03))
+            lab.trial("parse", lab.times(median, processes=need.units, each=1, spread=0.03), is_brief=True)
             for median in (1.0, 1 + effect)
         )
         a, b = (lab.report(side, run_id=name) for side, name in zip(sides, "ab", strict=True))

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from assay.stats.means import t_quantile, t_tail
 from assay.stats.sample import Array
 
-_SMALLEST_P = 1e-12
-_HALVINGS = 60
+_SMALLEST_P, _LARGEST_P = 1e-12, 1 - 1e-9
+_MOST_STEPS = 60
+_CLOSE = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,36 @@ def two_sided_p(value: float, parts: Sequence[ErrorPart]) -> float:
         return 1.0 if not value else _SMALLEST_P
     if len(known) == 1:
         return max(_SMALLEST_P, 2 * t_tail(abs(value) / known[0].error, known[0].freedom))
-    low, high = math.log(_SMALLEST_P), 0.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if half_width(known, 1 - math.exp(middle) / 2) > abs(value):
-            low = middle
+    # The interval is at least as wide as that of each part, and at most as that of parts which are all as large as the largest.
+    low, high = (
+        max(2 * t_tail(abs(value) / (part.error * wider), part.freedom) for part in known)
+        for wider in (1, math.sqrt(len(known)))
+    )
+    return max(_SMALLEST_P, _level_reaching(abs(value), known, (low, high)))
+
+
+def _level_reaching(value: float, parts: Sequence[ErrorPart], ends: tuple[float, float]) -> float:
+    """False position (Illinois) on the logarithm of the level, between two ends that bracket it."""
+    low, high = (math.log(min(max(end, _SMALLEST_P), _LARGEST_P)) for end in ends)
+
+    def excess(level: float) -> float:
+        return math.log(half_width(parts, 1 - math.exp(level) / 2) / value)
+
+    at_low, at_high = excess(low), excess(high)
+    if at_low <= 0 or at_high >= 0:
+        return math.exp(low if at_low <= 0 else high)
+    middle, side = low, 0
+    for _ in range(_MOST_STEPS):
+        middle = low + (high - low) * at_low / (at_low - at_high)
+        at_middle = excess(middle)
+        if abs(at_middle) < _CLOSE:
+            break
+        # An end that stays twice counts half, or the other one would creep.
+        if at_middle > 0:
+            low, at_low, at_high, side = middle, at_middle, at_high / (2 if side > 0 else 1), 1
         else:
-            high = middle
-    return math.exp(high)
+            high, at_high, at_low, side = middle, at_middle, at_low / (2 if side < 0 else 1), -1
+    return math.exp(middle)
 
 
 def combine_p(*ps: float) -> float:
