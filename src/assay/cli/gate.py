@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     "required",
     metavar="NAME>=X,…",
     multiple=True,
-    help="Fail unless every trial keeps these limits, as in accuracy>=0.9,p95_seconds<2; needs no baseline.",
+    help="Fail unless every trial meets these limits, as in accuracy>=0.9,p95_seconds<2; needs no baseline.",
 )
 @click.option(
     "--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write JUnit XML."
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     "--rerun-baseline",
     "is_rerun",
     is_flag=True,
-    help="Run the agents of the baseline and of RUN again, interleaved in one new run, and judge that: exact for times.",
+    help="Run the agents of the baseline and of RUN again, interleaved in one new run, and judge that: removes run-to-run noise from times.",
 )
 @click.option(
     "--repetitions",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "settings",
     metavar="KEY=VALUE",
     multiple=True,
-    help="A param of the experiment, or an option of the agent; several times.",
+    help="A param of the experiment, or an option of the agent; may be repeated.",
 )
 @click.option(
     "--load",

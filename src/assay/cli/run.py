@@ -39,14 +39,14 @@ FLAGS = {
     "settings",
     metavar="KEY=VALUE",
     multiple=True,
-    help="A param of the experiment, typed as in YAML; several times.",
+    help="A param of the experiment, typed as in YAML; may be repeated.",
 )
 @click.option(
     "--sweep",
     "axes",
     metavar="KEY=V1,V2",
     multiple=True,
-    help="An axis: a param and its values; several times.",
+    help="An axis: a param and its values; may be repeated.",
 )
 @click.option(
     "--repetitions", type=click.IntRange(min=1), metavar="N", help="Measured executions in each process."
@@ -86,7 +86,7 @@ FLAGS = {
     "agents",
     metavar="A",
     multiple=True,
-    help="An agent to put through a suite, or to test with an experiment that takes one; several times.",
+    help="An agent to put through a suite, or to test with an experiment that takes one; may be repeated.",
 )
 @click.option(
     "--concurrency",
@@ -101,14 +101,14 @@ FLAGS = {
     help="With a suite: only the first N cases of each benchmark.",
 )
 @click.option(
-    "--case", "cases", metavar="ID", multiple=True, help="Of a suite: only this case; several times."
+    "--case", "cases", metavar="ID", multiple=True, help="Of a suite: only this case; may be repeated."
 )
 @click.option(
     "--tag",
     "case_tags",
     metavar="T",
     multiple=True,
-    help="Of a suite: only cases with this tag; several times.",
+    help="Of a suite: only cases with this tag; may be repeated.",
 )
 @click.option("--failed", metavar="RUN", help="Of a suite: only cases that were not passed in that run.")
 @click.option(

@@ -17,14 +17,14 @@ from assay.cli.session import Session, common
     "settings",
     metavar="KEY=VALUE",
     multiple=True,
-    help="An option of all agents, or with NAME. before it of one; several times.",
+    help="An option of all agents, or with NAME. before it of one; may be repeated.",
 )
 @click.option(
     "--sweep",
     "axes",
     metavar="KEY=V1,V2",
     multiple=True,
-    help="Such an option with its values; several times.",
+    help="Such an option with its values; may be repeated.",
 )
 @click.option("--repetitions", type=click.IntRange(min=1), metavar="N", help="Pairs of legs.")
 @click.option(
