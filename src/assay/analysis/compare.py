@@ -6,6 +6,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from assay.analysis.family import default_family, lone_part
 from assay.analysis.replication import Observed, observed
 from assay.analysis.rounds import (
@@ -36,7 +38,7 @@ from assay.stats.effect import Effect, paired, unpaired
 from assay.stats.means import mean_difference, unpaired_mean_difference
 from assay.stats.permutation import Repetitions, permutation_test
 from assay.stats.random_effects import ErrorPart
-from assay.stats.summary import percentile
+from assay.stats.summary import find_groups, percentile
 from assay.stats.tails import is_enough, needed, tail_effect
 
 PERCENTILES = {"p90": 90.0, "p95": 95.0, "p99": 99.0}
@@ -227,9 +229,9 @@ def _different_cases(name: str, a: TrialReport, b: TrialReport) -> str:
     """Boards and ratings compare agents only on the cases that both did, so a verdict here would contradict them."""
     if a.series[name].unit != "case":
         return ""
-    first, second = set(a.series[name].processes), set(b.series[name].processes)
-    common = len(first & second)
-    if first == second or common >= FEWEST_PAIRS:
+    first, second = (find_groups(np.asarray(side.series[name].processes)).names for side in (a, b))
+    common = np.intersect1d(first, second, assume_unique=True).size
+    if common >= min(FEWEST_PAIRS, max(first.size, second.size)):
         return ""
     shared = f"only {common} {'case' if common == 1 else 'cases'}" if common else "no case"
     return (

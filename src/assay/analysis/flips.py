@@ -13,6 +13,7 @@ from assay.analysis.tally import case_number
 from assay.model import TrialReport
 from assay.model.rating import lowest_pass
 from assay.model.showdown import Flips, Passes
+from assay.stats.summary import find_groups
 
 
 def flips_between(a: TrialReport, b: TrialReport) -> Flips:
@@ -79,11 +80,11 @@ def _pass_table(trial: TrialReport) -> _PassTable:
         return _PassTable((), nothing, nothing, nothing.astype(bool))
     seen = observed(trial.series["score"])
     lowest = lowest_pass(trial.ratings.pass_mark)
-    numbers, place = np.unique(seen.processes, return_inverse=True)
-    judged = np.bincount(place, minlength=numbers.size)
-    passed = np.bincount(place, weights=seen.values >= lowest, minlength=numbers.size).astype(np.int64)
-    means = np.bincount(place, weights=seen.values, minlength=numbers.size) / judged
-    rows = {number: row for row, number in enumerate(numbers.tolist())}
-    names = [name for name in trial.ratings.names if case_number(name) in rows]
-    chosen = np.array([rows[case_number(name)] for name in names], dtype=np.intp)
+    groups = find_groups(seen.processes)
+    size, judged = groups.names.size, groups.counts
+    passed = np.bincount(groups.codes, weights=seen.values >= lowest, minlength=size).astype(np.int64)
+    means = np.bincount(groups.codes, weights=seen.values, minlength=size) / judged
+    rows = {number: row for row, number in enumerate(groups.names.tolist())}
+    found = {name: row for name in trial.ratings.names if (row := rows.get(case_number(name))) is not None}
+    names, chosen = list(found), np.array(list(found.values()), dtype=np.intp)
     return _PassTable(names, passed[chosen], judged[chosen], means[chosen] >= lowest)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from assay.model import Series
 from assay.stats.sample import Array
-from assay.stats.summary import group_medians
+from assay.stats.summary import find_groups, group_medians
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,26 @@ class Observed:
     @property
     def means(self) -> dict[int, float]:
         """The mean of each process, or case: of scores, where a median would be all or nothing."""
-        names, place = np.unique(self.processes, return_inverse=True)
-        sums = np.bincount(place, weights=self.values, minlength=names.size)
-        return dict(zip(names.tolist(), (sums / np.bincount(place)).tolist(), strict=True))
+        groups = find_groups(self.processes)
+        sums = np.bincount(groups.codes, weights=self.values, minlength=groups.names.size)
+        return dict(zip(groups.names.tolist(), (sums / groups.counts).tolist(), strict=True))
 
     @property
     def ranges(self) -> tuple[dict[int, float], dict[int, float]]:
         """The smallest and the largest value of each process, or case."""
-        names, place = np.unique(self.processes, return_inverse=True)
-        lowest, highest = np.full(names.size, np.inf), np.full(names.size, -np.inf)
-        np.minimum.at(lowest, place, self.values)
-        np.maximum.at(highest, place, self.values)
-        low, high = (dict(zip(names.tolist(), ends.tolist(), strict=True)) for ends in (lowest, highest))
+        groups = find_groups(self.processes)
+        lowest, highest = np.full(groups.names.size, np.inf), np.full(groups.names.size, -np.inf)
+        np.minimum.at(lowest, groups.codes, self.values)
+        np.maximum.at(highest, groups.codes, self.values)
+        low, high = (
+            dict(zip(groups.names.tolist(), ends.tolist(), strict=True)) for ends in (lowest, highest)
+        )
         return low, high
 
     @property
     def counts(self) -> dict[int, int]:
-        names, counts = np.unique(self.processes, return_counts=True)
-        return dict(zip(names.tolist(), counts.tolist(), strict=True))
+        groups = find_groups(self.processes)
+        return dict(zip(groups.names.tolist(), groups.counts.tolist(), strict=True))
 
     @property
     def by_process(self) -> dict[int, float]:
@@ -124,4 +126,4 @@ def _observe(series: Series) -> Observed:
     left_out = int(values.size - whole.sum())
     if left_out:
         values, processes = values[whole], processes[whole]
-    return Observed(values, processes, np.unique(processes).size, left_out, series.unit)
+    return Observed(values, processes, find_groups(processes).names.size, left_out, series.unit)

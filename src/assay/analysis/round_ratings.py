@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from assay.analysis.marks import EFFICIENCY
 from assay.analysis.reference import quantity
 from assay.analysis.rounds import FEWEST_ROUNDS, SEPARATE_BLOCKS, off_by_round
-from assay.analysis.tally import Tally
+from assay.analysis.tally import OK, Tally, case_index, has_status
 from assay.model.rating import CaseTable, ReferenceValue
 
 Floats = NDArray[np.float64]
@@ -68,14 +68,12 @@ def _deviations(table: CaseTable, metric: str, *, is_trimmed: bool = False) -> F
     if column is None or not table.has_cases:
         return None
     values = np.asarray(column, dtype=np.float64)
-    is_ok = np.fromiter((status == "ok" for status in table.statuses), dtype=bool, count=len(values))
-    usable = is_ok & np.isfinite(values) & (values > 0)
+    usable = has_status(table, OK) & np.isfinite(values) & (values > 0)
     rounds = np.asarray(table.processes if len(table.processes) else table.repetitions, dtype=np.int64)
     if not usable.any():
         return None
     # Numbers for names: sorting a million texts takes ten times as long.
-    places = {name: place for place, name in enumerate(dict.fromkeys(table.cases))}
-    cases = np.fromiter((places[name] for name in table.cases), dtype=np.int64, count=len(values))[usable]
+    cases = case_index(table.cases)[1].astype(np.int64)[usable]
     values, rounds = values[usable], rounds[usable]
     there = np.unique(rounds)
     if values.size < 2 * np.unique(cases).size:

@@ -16,7 +16,7 @@ from assay.model import Series, Trial
 from assay.model.rating import CaseTable, lowest_pass
 from assay.stats.verdicts import consistency
 
-_OK = frozenset({"ok"})
+OK = frozenset({"ok"})
 _HARNESS_ERROR = frozenset({"harness_error"})
 _AGENT_ERRORS = frozenset({"failed", "crashed", "invalid_output"})
 _LIMITS = frozenset({"timeout", "over_limit"})
@@ -68,9 +68,9 @@ class Tally:
 
 
 def tally_of(table: CaseTable, pass_mark: float) -> Tally:
-    counts = ~_has_status(table, _NOT_COUNTED)
-    names, index = _case_index(list(compress(table.cases, counts.tolist())))
-    is_ok = _has_status(table, _OK)[counts]
+    counts = ~has_status(table, _NOT_COUNTED)
+    names, index = case_index(list(compress(table.cases, counts.tolist())))
+    is_ok = has_status(table, OK)[counts]
     score = _scores(table)[counts]
     is_scored = ~np.isnan(score)
 
@@ -102,14 +102,14 @@ def tally_of(table: CaseTable, pass_mark: float) -> Tally:
     )
 
 
-def _case_index(cases: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
+def case_index(cases: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
     """The names of the cases in their order, and of each execution the place of its case among them."""
     names = sorted(set(cases))
     places = {name: place for place, name in enumerate(names)}
     return names, np.fromiter(map(places.__getitem__, cases), dtype=np.intp, count=len(cases))
 
 
-def _has_status(table: CaseTable, statuses: frozenset[str]) -> Bools:
+def has_status(table: CaseTable, statuses: frozenset[str]) -> Bools:
     size = len(table.statuses)
     found = set(table.statuses)
     if found <= statuses:
@@ -178,16 +178,16 @@ class Outcomes:
 
 
 def outcomes_of(table: CaseTable, pass_mark: float) -> Outcomes:
-    is_ok = _has_status(table, _OK)
+    is_ok = has_status(table, OK)
     score = _column(table, "score")
     is_scored = is_ok & ~np.isnan(score) if table.is_judged else is_ok
     has_passed = is_scored & (score >= lowest_pass(pass_mark)) if table.is_judged else is_ok
     counted = {
         "pass": has_passed,
         "fail": is_scored & ~has_passed,
-        "agent_error": _has_status(table, _AGENT_ERRORS),
-        "limit": _has_status(table, _LIMITS),
-        "harness_error": _has_status(table, _HARNESS_ERROR),
+        "agent_error": has_status(table, _AGENT_ERRORS),
+        "limit": has_status(table, _LIMITS),
+        "harness_error": has_status(table, _HARNESS_ERROR),
     }
     counts = {name: int(np.count_nonzero(chosen)) for name, chosen in counted.items()}
     return Outcomes(counts, int(np.count_nonzero(is_ok & ~is_scored)))
@@ -213,7 +213,7 @@ def case_series(table: CaseTable) -> dict[str, Series]:
     places = np.fromiter(map(numbers.__getitem__, table.cases), dtype=np.int64, count=len(table.cases))
     repetitions = np.asarray(table.repetitions, dtype=np.int64)
     rounds = np.asarray(table.processes, dtype=np.int64) if len(table.processes) else repetitions
-    is_ok = _has_status(table, _OK)
+    is_ok = has_status(table, OK)
     # Where nothing worked nothing was scored either, and yet the agent has failures that count.
     names = dict.fromkeys(table.metrics)
     if table.is_judged:
@@ -241,10 +241,10 @@ def _scores(table: CaseTable) -> Floats:
     If outputs were there to be scored and no scorer judged a single one of them, failures have no score either: their zeros
     alone would say that the agent is always wrong.
     """
-    is_ok = _has_status(table, _OK)
+    is_ok = has_status(table, OK)
     column = _column(table, "score")
     is_unknown = not table.is_judged or (is_ok.any() and np.isnan(column[is_ok]).all())
-    failure = np.where(_has_status(table, _NOT_COUNTED), np.nan, np.nan if is_unknown else 0.0)
+    failure = np.where(has_status(table, _NOT_COUNTED), np.nan, np.nan if is_unknown else 0.0)
     return np.where(is_ok, column, failure)
 
 

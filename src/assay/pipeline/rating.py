@@ -80,6 +80,28 @@ def ratings_of(store: Store, stored: StoredTrial, suite: Suite, table: CaseTable
     )
 
 
+def read_current_ratings(
+    store: Store, stored: StoredTrial, suite: Suite, counts: Mapping[str, int]
+) -> Ratings | None:
+    """The stored ratings of a trial; None where they are missing, incomplete, or older than its executions.
+
+    `counts` are its measured executions by status: a run that is going on or was resumed has more than were rated.
+    """
+    kept = store.ratings([stored.id]).get(stored.id)
+    if kept is None or not all(kept.by_round.values()):
+        return None
+    rated = sum(kept.outcomes.values()) + kept.unscored
+    if rated != sum(counts.values()) - counts.get("cancelled", 0):
+        return None
+    benchmark = benchmark_of(stored, suite)
+    return replace(
+        kept,
+        pass_mark=benchmark.rubric.pass_mark,
+        expects_scores=benchmark.expects_scores,
+        baseline_overall=baseline_score(suite, benchmark.id, stored.trial.agent.name),
+    )
+
+
 def baseline_score(suite: Suite, benchmark: str, agent: str) -> float | None:
     """What `baseline_scores` say of an agent on a benchmark, else of the first agent that has a score there."""
     known = {name: scores[benchmark] for name, scores in suite.baseline_scores.items() if benchmark in scores}

@@ -22,7 +22,7 @@ from assay.model import (
     TrialReport,
 )
 from assay.model.rating import RATED_BY, ScorerFailure
-from assay.pipeline.rating import benchmark_of, rated_table, ratings_of
+from assay.pipeline.rating import benchmark_of, rated_table, ratings_of, read_current_ratings
 from assay.plugin import lookup
 from assay.report.document import seed_result
 from assay.store.store import Store
@@ -54,10 +54,16 @@ def trial_report_of(
     is_code = stored.trial.agent_use is None
     series = store.series(stored.id) if is_code or not is_rated else {}
     table = rated_table(store, stored, {*watched, *leads, *series}) if is_rated else None
+    counts = store.counts(stored.id)
+    ratings = None
+    if table is not None and suite is not None:
+        ratings = read_current_ratings(store, stored, suite, counts) or ratings_of(
+            store, stored, suite, table
+        )
     report = TrialReport(
         stored,
         estimates=(),
-        counts=store.counts(stored.id),
+        counts=counts,
         series=case_series(table) if table is not None and stored.trial.cases else series,
         failures=store.failures(stored.id),
         executions=store.executions(stored.id),
@@ -67,7 +73,7 @@ def trial_report_of(
         leads=leads,
         declared=frozenset() if table is not None else metrics_of_experiment(stored),
         deviation=store.deviation(stored.id) if is_rated else None,
-        ratings=ratings_of(store, stored, suite, table) if table is not None and suite is not None else None,
+        ratings=ratings,
         judging=store.judging(stored.id) if table is not None else None,
         definition=_definition(stored, suite),
         has_simulated_executions=store.is_simulated(stored.id),

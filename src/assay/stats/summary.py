@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, floor, nan
 
 import numpy as np
@@ -79,13 +80,38 @@ def median_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, floa
     return float(ordered[ranks[0]]), float(ordered[ranks[1]])
 
 
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Which group each value belongs to."""
+
+    names: NDArray[np.int64]
+    """Sorted."""
+    first_seen: NDArray[np.intp]
+    codes: NDArray[np.intp]
+    """The place of each value's group in `names`."""
+    counts: NDArray[np.intp]
+
+
+def find_groups(groups: NDArray[np.int64]) -> Groups:
+    """Sorted once for all metrics of a trial, which mostly have the same executions."""
+    return _find_groups(np.asarray(groups, dtype=np.int64).tobytes())
+
+
+@lru_cache(maxsize=4)
+def _find_groups(groups: bytes) -> Groups:
+    found = np.unique(
+        np.frombuffer(groups, dtype=np.int64), return_index=True, return_inverse=True, return_counts=True
+    )
+    for column in found:
+        column.setflags(write=False)
+    return Groups(*found)
+
+
 def group_medians(values: Array, groups: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
     """The groups in the order in which they first appear, and the median of each."""
-    names, first_seen, codes, counts = np.unique(
-        groups, return_index=True, return_inverse=True, return_counts=True
-    )
-    ordered = values[order_by_group(values, codes)]
-    starts = np.cumsum(counts) - counts
-    medians = ordered[starts + (counts - 1) // 2] / 2 + ordered[starts + counts // 2] / 2
-    appearance = np.argsort(first_seen)
-    return names[appearance], medians[appearance]
+    found = find_groups(groups)
+    ordered = values[order_by_group(values, found.codes)]
+    starts = np.cumsum(found.counts) - found.counts
+    medians = ordered[starts + (found.counts - 1) // 2] / 2 + ordered[starts + found.counts // 2] / 2
+    appearance = np.argsort(found.first_seen)
+    return found.names[appearance], medians[appearance]
