@@ -143,14 +143,15 @@ def _evidence(
     }
     if not machine:
         return found
-    p = with_rounds(found, _round_errors(agents, tasks, dimensions))
+    errors = _round_errors(agents, tasks, dimensions)
+    p = with_rounds(found, errors)
     others = tuple(name for name in dimensions if name not in machine)
-    if others:
+    is_known = ~np.isnan(errors.error) | np.eye(len(agents), dtype=np.bool_)
+    if others and not is_known.all():
         rated = [[value_of(one.ratings[task], others) or 0.0 for task in tasks] for one in agents]
         values = np.array(rated, dtype=np.float64)
         draws, freedom = _draws(agents, tasks, others, values)
         alone = _paired(interquartile_mean(values), draws, freedom)
-        is_known = ~np.isnan(_round_errors(agents, tasks, dimensions).error)
         p = np.where(is_known, p, np.where(alone.gap * found.gap > 0, alone.p, 1.0))
     return PairedRows(found.gap, p)
 

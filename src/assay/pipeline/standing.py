@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from assay.analysis.across import across
-from assay.analysis.health import SuiteHealth, suite_health
 from assay.analysis.leaderboard import leaderboard
-from assay.analysis.matrix import matrix
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model import DIMENSIONS, CaseTable, Contender, Leaderboard, Ratings
 from assay.model.standing import Across, Matrix
@@ -18,6 +16,7 @@ from assay.store.standings import Entry, Filter
 from assay.store.store import Store
 
 if TYPE_CHECKING:
+    from assay.analysis.health import SuiteHealth
     from assay.spec.settings import Settings
 
 METRICS = ("overall", *DIMENSIONS)
@@ -25,6 +24,7 @@ METRICS = ("overall", *DIMENSIONS)
 
 def check_suite(target: str, settings: Settings, store: Store) -> SuiteHealth:
     """Put right answers and empty ones to the scorers of a suite, and look at what real agents made of it."""
+    from assay.analysis.health import suite_health
     from assay.execute.soundness import check_benchmark
     from assay.pipeline.running import prepare, registry_of
     from assay.plan.target import Request, find_suite
@@ -43,13 +43,21 @@ STALE_DAYS = 30
 """From this age on a result is marked."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Boards:
     """A board for each suite that has results, the one that was run last first; and all of their benchmarks at once."""
 
     each: list[Leaderboard]
-    across: Across | None
-    """None where there are fewer than three benchmarks."""
+    contenders: Mapping[str, Sequence[Contender]]
+    """By suite."""
+    metric: str
+
+    @cached_property
+    def across(self) -> Across | None:
+        """None where there are fewer than three benchmarks. Takes longer than the boards, and not everybody shows it."""
+        from assay.analysis.across import across
+
+        return across(self.contenders, self.metric)
 
 
 def filter_of(
@@ -78,7 +86,7 @@ def overview(
     store: Store, chosen: Filter | None = None, metric: str = "overall", now: datetime | None = None
 ) -> Boards:
     suites = _checked_contests(store, chosen, metric, now)
-    return Boards(_boards(suites, metric), across({one.name: one.contenders for one in suites}, metric))
+    return Boards(_boards(suites, metric), {one.name: one.contenders for one in suites}, metric)
 
 
 def _checked_contests(
@@ -101,6 +109,8 @@ def _boards(suites: Sequence[_Contest], metric: str) -> list[Leaderboard]:
 
 def matrices(store: Store, chosen: Filter | None = None, now: datetime | None = None) -> list[Matrix]:
     """A matrix for each suite that has results, the one that was run last first."""
+    from assay.analysis.matrix import matrix
+
     return [
         replace(
             made := matrix(suite.name, suite.contenders, suite.benchmarks, suite.category),

@@ -42,7 +42,7 @@ def print_boards(found: Boards, console: Console, limit: int = 20) -> None:
         if number:
             console.print()
         print_board(board, console, limit)
-    if found.across is not None and len(found.each) > 1:
+    if len(found.each) > 1 and found.across is not None:
         console.print()
         print_across(found.across, console, limit)
 
