@@ -54,10 +54,16 @@ def test_the_probe_sees_what_is_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("module", ["standing", "comparing"])
 def test_leaderboards_and_comparisons_load_nothing_that_reads_specs(module: str) -> None:
-    unwanted = ("pydantic", "yaml", "assay.plan", "assay.spec", "jinja2", "alembic")
+    unwanted = ("pydantic", "yaml", "assay.plan", "assay.spec", "jinja2", "alembic", "psutil")
     code = f"import sys, assay.pipeline.{module}; print([name for name in {unwanted} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_leaderboards_load_the_ranking_across_suites_only_to_show_it() -> None:
+    code = "import sys, assay.pipeline.standing; print('assay.analysis.across' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_a_worker_of_code_loads_neither_heavy_packages_nor_ratings() -> None:

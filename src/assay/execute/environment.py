@@ -16,8 +16,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from assay import __version__
 from assay.execute.noise import LOST_WHEN_NOISY, SPREAD_WHEN_NOISY, PaceSummary, clock_facts, probe
 from assay.model import Environment
@@ -156,6 +154,8 @@ def _distribution() -> str | None:
 
 
 def _cpu() -> dict[str, object]:
+    import psutil
+
     cores = os.cpu_count()
     return {
         "model": _cpuinfo("model name") or platform.processor() or platform.machine(),
@@ -180,6 +180,8 @@ def _quota() -> float | None:
 
 
 def _memory() -> dict[str, object]:
+    import psutil
+
     memory = psutil.virtual_memory()
     return {"total_bytes": memory.total, "available_bytes": memory.available}
 
@@ -250,6 +252,8 @@ def _virtual_machine() -> str | None:
 
 
 def _on_battery() -> bool | None:
+    import psutil
+
     # Absent from psutil on some platforms; none where there is no battery.
     battery = getattr(psutil, "sensors_battery", lambda: None)()
     return battery is not None and not battery.power_plugged
