@@ -288,6 +288,21 @@ def clocks(quick: bool) -> list[Result]:
     return results
 
 
+def recorded(quick: bool) -> list[Result]:
+    """Agents that answer from a file, through the command line."""
+    from stats.recorded import FACTOR, count
+
+    times = 5 if quick else 100
+    same, faster = count(1.0, times), count(FACTOR, times)
+    right = sum("seconds 0." in claim for claim in faster.examples)
+    return [
+        _rate("recorded-false-claims", "Comparisons of recorded agents with times alike that claim something", "at most",
+              0.055, same.claims / same.n, same.n),
+        _rate("recorded-found", "Recorded agents of which one took 30 % less: called better", "at least", 0.9,
+              right / faster.n, faster.n),
+    ]  # fmt: skip
+
+
 def _slug(text: str) -> str:
     return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
 
@@ -317,6 +332,7 @@ PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "leaderboards": leaderboards,
     "forecasts": forecasts,
     "clocks": clocks,
+    "recorded": recorded,
 }
 
 
