@@ -27,7 +27,7 @@ ORDER = (
     "memory-growth",
 )
 OPENING = """\
-# What the load engine bears
+# Load engine
 
 `assay load` put to a server whose times are known, beside other load generators in the same run. The server is a small program in C
 (`benchmarks/load/server.c`) with a core of its own and keeps its own record: when each request arrived, where times are judged by the
@@ -53,7 +53,7 @@ READING = """\
   and one of exactness during which the host took more than 0.3 % of a core's time away, by the kernel's account of stolen time, is made again, up to four in all, of which the one where
   least was taken counts. The same rule holds for all tools that are asked more than once, and what a tool reported plays no part in it. The remarks say how often it was applied, and how quiet it was.
 - **A minute at 1,000 a second**: against the same server; 20,000 tokens a second come back, each with its time.
-- **Capacity**: a server that serves so many at a time, each for a known time, bears the quotient of the two.
+- **Capacity**: a server that serves a known number of requests at a time, each for a known time, can sustain the quotient of the two.
 - **Memory**: the highest resident size of each process, as the kernel keeps it.
 """
 REPRODUCE = """\

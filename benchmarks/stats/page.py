@@ -49,7 +49,7 @@ ORDER = (
     "seconds-1000-histories-of-200",
 )
 OPENING = """\
-# What the statistics keep
+# Statistics
 
 Simulations with fixed seeds, in which the right answer is known, put to the code that `assay compare`, `assay gate`, `assay detect` and
 `assay leaderboard` run. In brackets the 95 % interval that the number of repetitions leaves. The method is told in [method.md](method.md).
