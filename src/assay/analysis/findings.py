@@ -151,13 +151,14 @@ def _recorded_times(trial: TrialReport) -> Iterator[Doubt]:
 
 def _remarks(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
     """What was noted beside the figures, each once: by itself where it holds for several trials."""
-    places: dict[str, dict[str, None]] = {}
+    places: dict[tuple[str, str], dict[str, None]] = {}
     for trial in trials:
         for artifact in trial.artifacts:
-            if artifact.type == "remark":
-                places.setdefault(artifact.content.decode("utf-8", "replace"), {})[trial.name] = None
-    for text, names in places.items():
-        yield Doubt("remark", text, trial=next(iter(names)) if len(names) == 1 else None)
+            if artifact.type in ("remark", "mixed-versions"):
+                text = artifact.content.decode("utf-8", "replace")
+                places.setdefault((artifact.type, text), {})[trial.name] = None
+    for (code, text), names in places.items():
+        yield Doubt(code, text, trial=next(iter(names)) if len(names) == 1 else None)
 
 
 def _failures(trial: TrialReport) -> Iterator[Doubt]:

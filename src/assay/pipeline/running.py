@@ -477,7 +477,7 @@ class _Versions:
                 f"the agent changed before the run was resumed: {self._done[index]:,} executions are of version {before}, "
                 f"the others of {version}, and the figures of all of them; run it anew for figures of one"
             )
-            remark = Artifact(index, f"versions-{secrets.token_hex(3)}.txt", "remark", text.encode())
+            remark = Artifact(index, f"versions-{secrets.token_hex(3)}.txt", "mixed-versions", text.encode())
             self._store.add(self._run_id, Batch(artifacts=(remark,)))
             self._known[index] = f"{before}+{version}"
         return self._known[index]
