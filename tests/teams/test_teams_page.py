@@ -53,7 +53,7 @@ def test_the_same_agent_in_two_languages_is_compared_like_any_two(tmp_path: Path
     assert done.returncode == 0, done.stderr[-3000:]
     answer = Assay(folder)("compare", "in-python", "in-c", "--metric", "seconds", "--json")
     (one,) = json.loads(answer.out)["comparisons"]
-    assert (one["units_a"], one["units_b"]) == (12, 12)
+    assert (one["units_a"], one["units_b"]) == (5, 5)
     assert one["interval"] is not None
     assert one["method"].startswith("exact Wilcoxon signed rank")
 

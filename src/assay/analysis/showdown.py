@@ -114,15 +114,17 @@ def _winners(
     if not shared:
         return {}, {}
     pairing = Pairing([a, b])
-    names = [*shared, *(() if a.unscored or b.unscored else ("overall",))]
-    found = [pairing.paired((name,) if name in shared else shared) for name in names]
-    winners: dict[str, str | None] = {}
-    for name, better in zip(names, certainly_better(found), strict=True):
-        winners[name] = a.agent if better[0, 1] else b.agent if better[1, 0] else None
+    better = dict(zip(shared, certainly_better([pairing.paired((name,)) for name in shared]), strict=True))
+    if not a.unscored and not b.unscored:
+        # Its winner must also win a dimension, and the correction over those keeps false claims of both at 5 %.
+        (better["overall"],) = certainly_better([pairing.paired(shared)])
+    winners = {
+        name: a.agent if told[0, 1] else b.agent if told[1, 0] else None for name, told in better.items()
+    }
     ratings = {
         name: (mean_rating(name, a).value or 0.0, mean_rating(name, b).value or 0.0) for name in shared
     }
-    if "overall" not in names:
+    if "overall" not in winners:
         return winners, ratings
     overall = tuple(mean_overall(one, shared, 0.0).value or 0.0 for one in (a, b))
     return winners, {**ratings, "overall": (overall[0], overall[1])}
