@@ -55,7 +55,7 @@ def test_the_same_agent_in_two_languages_is_compared_like_any_two(tmp_path: Path
     (one,) = json.loads(answer.out)["comparisons"]
     assert (one["units_a"], one["units_b"]) == (5, 5)
     assert one["interval"] is not None
-    assert one["method"].startswith("exact Wilcoxon signed rank")
+    assert one["method"].startswith("Student's t over rounds")
 
 
 def test_the_page_names_every_key_of_a_team_file_and_every_team_that_ships() -> None:
