@@ -58,7 +58,7 @@ The last rows use real clocks instead: eight names for one function, timed by `a
 Their verdicts are those of the commands. The promise is that of all kinds of run together; the remarks below the table list each.
 """
 REPRODUCE = """\
-    make bench-stats                                          # everything, some minutes; exit code 1 when a promise is missed
+    make bench-stats                                          # everything, more than an hour; exit code 1 when a promise is missed
     PYTHONPATH=benchmarks python -m stats.run --only power    # one part: comparisons, power, estimates, stopping, families, …
     PYTHONPATH=benchmarks python -m stats.run --only clocks --quick   # real clocks, two boards of each kind; stores nothing
 """

@@ -168,6 +168,31 @@ def families(quick: bool) -> list[Result]:
     ]  # fmt: skip
 
 
+def rounds(quick: bool) -> list[Result]:
+    """Times of two agents of one run, on a machine whose rounds differ."""
+    from stats.rounds import NOISES, count_claims
+
+    times = 200 if quick else 2000
+    wrong = {
+        f"{noise}, {n} rounds": count_claims(noise, n, 1.0, times) for noise in NOISES for n in (3, 5, 10)
+    }
+    worst = max(wrong, key=lambda cell: wrong[cell])
+    planted = {"2 × slower, 3 rounds": (3, 2.0), "20 % slower, 10 rounds": (10, 1.2)}
+    found = {
+        name: {noise: count_claims(noise, *size, times) for noise in NOISES} for name, size in planted.items()
+    }
+    return [
+        _rate("rounds-false-claims", f"Times of identical agents in rounds: p < 0.05, worst noise ({worst})", "at most",
+              0.06, wrong[worst], times, values=wrong),
+        *(_rate(f"rounds-found-{_slug(name)}", f"{name}, passes that vary by 10 %: found", "at least", 0.9, shares["normal"],
+                times, _list(shares), shares) for name, shares in found.items()),
+    ]  # fmt: skip
+
+
+def _list(shares: Mapping[str, float]) -> str:
+    return "; ".join(f"{name} {share:.1%}" for name, share in shares.items()) + "."
+
+
 def lost_cases(quick: bool) -> list[Result]:
     """Scores of two versions of an agent on the same 30 cases."""
     from stats.lost_cases import AGENTS, REPETITIONS, simulate
@@ -240,7 +265,7 @@ def short_drifts(quick: bool) -> list[Result]:
               drifts.steps_called_drifts(repetitions), repetitions * len(drifts.LENGTHS)),
         _rate("short-flagged", "Histories of 16 to 60 points without a change that are flagged as step or drift", "at most",
               0.01, sum(quiet.values()) / len(quiet), repetitions * len(drifts.LENGTHS) * len(quiet),
-              "; ".join(f"{family} {share:.1%}" for family, share in quiet.items()) + ".", quiet),
+              _list(quiet), quiet),
     ]  # fmt: skip
 
 
@@ -326,6 +351,7 @@ PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "estimates": estimates,
     "stopping": stopping,
     "families": families,
+    "rounds": rounds,
     "lost-cases": lost_cases,
     "change-points": change_points,
     "short-drifts": short_drifts,
