@@ -129,7 +129,7 @@ def _number(number: int | None) -> str:
 
 def _meaning(needs: Sequence[Need]) -> Iterator[str]:
     family = needs[0].family
-    among = f", corrected for all {family} comparisons of that command" if family > 1 else ""
+    among = f", corrected for up to {family} comparisons in that command" if family > 1 else ""
     yield (
         "Power: share of simulated runs in which `assay compare` says better or worse when this metric alone differs by "
         f"the effect{among}. Needed: the size with a power of 80 %."
