@@ -267,7 +267,7 @@ def test_the_page_shows_the_load_engine_beside_its_peers(bench: Any, tmp_path: P
     bench("page").main(["--results", str(tmp_path / "results"), "--page", str(tmp_path / "page.md")])
 
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
-    section = text[text.index("# What the load engine bears") : text.index("# What the statistics keep")]
+    section = text[text.index("\n# Load engine\n") : text.index("\n# Statistics\n")]
     assert "at least 5× locust's rate" in section
     assert "itself 1,000 /s (900 /s to 1,100 /s) | locust 110 /s (100 /s to 120 /s) | holds |" in section
     assert "a machine" in section
