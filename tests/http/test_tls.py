@@ -1,61 +1,27 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import ssl
-import subprocess
-from pathlib import Path
 
 import pytest
 from tests.http.raw_server import OK, always, raw_server
+from tests.http.tls_provider import Certificate, make_certificate
 
 from assay.execute.http import ConnectFailed, HttpClient, TlsFailed
 
-MAKE_CERTIFICATE = [
-    "openssl",
-    "req",
-    "-x509",
-    "-newkey",
-    "ec",
-    "-pkeyopt",
-    "ec_paramgen_curve:prime256v1",
-    "-nodes",
-    "-days",
-    "2",
-    "-subj",
-    "/CN=localhost",
-    "-addext",
-    "subjectAltName=IP:127.0.0.1",
-]
-
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 that nobody has signed but itself, with its key in the same file."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command")
-    file = tmp_path_factory.mktemp("tls") / "self-signed.pem"
-    subprocess.run(
-        [*MAKE_CERTIFICATE, "-keyout", file, "-out", file.with_suffix(".crt")],
-        check=True,
-        capture_output=True,
-    )
-    file.write_bytes(file.read_bytes() + file.with_suffix(".crt").read_bytes())
-    return file
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
-def serving(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
-
-
-def test_a_certificate_from_the_given_file_is_trusted_and_the_connection_kept(certificate: Path) -> None:
+def test_a_certificate_from_the_given_file_is_trusted_and_the_connection_kept(
+    certificate: Certificate,
+) -> None:
     async def scene() -> None:
         big = b"HTTP/1.1 200 OK\r\ncontent-length: 500000\r\n\r\n" + b"x" * 500_000
         async with (
-            raw_server(always(big), serving(certificate)) as server,
-            HttpClient(ca_file=certificate) as client,
+            raw_server(always(big), certificate.server_context()) as server,
+            HttpClient(ca_file=certificate.file) as client,
         ):
             for _ in range(2):
                 assert len((await client.get(server.url)).body) == 500_000
@@ -64,9 +30,9 @@ def test_a_certificate_from_the_given_file_is_trusted_and_the_connection_kept(ce
     asyncio.run(scene())
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(certificate: Path) -> None:
+def test_a_certificate_that_nobody_vouches_for_is_refused(certificate: Certificate) -> None:
     async def scene() -> None:
-        async with raw_server(always(OK), serving(certificate)) as server, HttpClient() as client:
+        async with raw_server(always(OK), certificate.server_context()) as server, HttpClient() as client:
             with pytest.raises(TlsFailed, match=r"self.signed certificate"):
                 await client.get(server.url)
         assert server.requests == []

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import socket
-import ssl
 import struct
-import subprocess
 from pathlib import Path
 
 import pytest
-from tests.http.test_tls import MAKE_CERTIFICATE
+from tests.http.tls_provider import Certificate, make_certificate
 from tests.load.faulty import (
     ANSWER,
     CHUNKED,
@@ -317,31 +314,15 @@ def test_the_first_token_is_not_the_role() -> None:
     assert result.times["ttft"].p50 >= 0.19
 
 
-def made(folder: Path, address: str) -> Path:
-    """A certificate for an address that nobody has signed but itself."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command")
-    file = folder / "key.pem"
-    parts = [part.replace("127.0.0.1", address) for part in MAKE_CERTIFICATE]
-    subprocess.run(
-        [*parts, "-keyout", file, "-out", file.with_suffix(".crt")], check=True, capture_output=True
-    )
-    return file
-
-
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("tls"), "127.0.0.1")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
-def serving(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate.with_suffix(".crt"), certificate)
-    return context
-
-
-def test_a_certificate_that_nobody_vouches_for_is_an_error_unless_any_is_taken(certificate: Path) -> None:
-    with faulty(always(ANSWER), serving(certificate)) as server:
+def test_a_certificate_that_nobody_vouches_for_is_an_error_unless_any_is_taken(
+    certificate: Certificate,
+) -> None:
+    with faulty(always(ANSWER), certificate.server_context()) as server:
         assert kinds(server.url) == {"tls": 4}
         result = load(server.url, requests=10, concurrency=2, insecure=True)
     assert result.errors == {}
@@ -349,46 +330,49 @@ def test_a_certificate_that_nobody_vouches_for_is_an_error_unless_any_is_taken(c
 
 
 def test_a_certificate_that_is_vouched_for_is_taken(
-    certificate: Path, monkeypatch: pytest.MonkeyPatch
+    certificate: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.with_suffix(".crt")))
-    with faulty(always(ANSWER), serving(certificate)) as server:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.file))
+    with faulty(always(ANSWER), certificate.server_context()) as server:
         assert kinds(server.url, requests=10) == {}
         assert server.connections == 1
 
 
-def test_a_private_authority_is_taken_when_its_file_is_named(certificate: Path) -> None:
-    with faulty(always(ANSWER), serving(certificate)) as server:
-        assert kinds(server.url, ca_file=str(certificate.with_suffix(".crt"))) == {}
+def test_a_private_authority_is_taken_when_its_file_is_named(certificate: Certificate) -> None:
+    with faulty(always(ANSWER), certificate.server_context()) as server:
+        assert kinds(server.url, ca_file=str(certificate.file)) == {}
 
 
 def test_a_named_authority_stands_in_the_place_of_all_others(
-    certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    certificate: Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = made(tmp_path, "127.0.0.1")
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.with_suffix(".crt")))
-    with faulty(always(ANSWER), serving(certificate)) as server:
-        assert kinds(server.url, ca_file=str(other.with_suffix(".crt"))) == {"tls": 4}
+    other = make_certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate.file))
+    with faulty(always(ANSWER), certificate.server_context()) as server:
+        assert kinds(server.url, ca_file=str(other.file)) == {"tls": 4}
 
 
-def test_a_fault_proxy_passes_on_to_a_private_authority(certificate: Path) -> None:
-    tls = trusting(str(certificate.with_suffix(".crt")))
-    with faulty(always(ANSWER), serving(certificate)) as server, FaultProxy(server.url, tls=tls) as proxy:
+def test_a_fault_proxy_passes_on_to_a_private_authority(certificate: Certificate) -> None:
+    tls = trusting(str(certificate.file))
+    with (
+        faulty(always(ANSWER), certificate.server_context()) as server,
+        FaultProxy(server.url, tls=tls) as proxy,
+    ):
         assert kinds(proxy.url) == {}
 
 
 def test_a_certificate_for_another_server_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = made(tmp_path, "127.0.0.9")
-    monkeypatch.setenv("SSL_CERT_FILE", str(other.with_suffix(".crt")))
-    with faulty(always(ANSWER), serving(other)) as server:
+    other = make_certificate(tmp_path, "127.0.0.9")
+    monkeypatch.setenv("SSL_CERT_FILE", str(other.file))
+    with faulty(always(ANSWER), other.server_context()) as server:
         assert kinds(server.url) == {"tls": 4}
 
 
-def test_large_requests_and_answers_pass_through_tls(certificate: Path) -> None:
+def test_large_requests_and_answers_pass_through_tls(certificate: Certificate) -> None:
     answer = streamed([delta(content="x" * 300_000), *openai()])
-    with faulty(always(answer), serving(certificate)) as server:
+    with faulty(always(answer), certificate.server_context()) as server:
         assert kinds(server.url, prompt="word " * 200_000, insecure=True) == {}
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.http.tls_provider import make_certificate
 from tests.load.faulty import DONE, FINISH, delta, faulty, streamed
-from tests.load.test_load_faults import made, serving
 from tests.sim_llm.asking import quick
 from tests.stress.benches import real_bench
 
@@ -143,11 +143,11 @@ def test_a_server_is_there_again_after_every_kind_of_fault():
 
 
 def test_a_server_with_its_own_certificate_is_cut_off_like_any_other(tmp_path: Path):
-    key = made(tmp_path, "127.0.0.1")
+    certificate = make_certificate(tmp_path)
     answer = streamed([delta(content="hello"), FINISH, DONE])
-    with faulty(lambda guest: guest.say(answer), serving(key)) as server:
+    with faulty(lambda guest: guest.say(answer), certificate.server_context()) as server:
         trusted = FailureRecovery(seconds=0.6, rounds=1).run(
-            real_bench(server.url, ca_file=str(key.with_suffix(".crt")))
+            real_bench(server.url, ca_file=str(certificate.file))
         )
         anybody = FailureRecovery(seconds=0.6, rounds=1).run(real_bench(server.url, insecure=True))
     for found in (trusted, anybody):

@@ -180,8 +180,12 @@ class Connection(asyncio.BufferedProtocol):
         "served",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, origin: Origin, buffer: bytearray) -> None:
-        """All connections on a loop may share the buffer: what is read into it is copied out at once."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, origin: Origin, buffer: memoryview) -> None:
+        """All connections on a loop may share the buffer: what is read into it is copied out at once.
+
+        It is a memoryview because asyncio's TLS writes each further record to a slice of it, and a slice of a
+        bytearray is a copy: those records would be lost, and older bytes of the buffer delivered in their place.
+        """
         self._loop = loop
         self._buffer = buffer
         self._exchange: Exchange | None = None
@@ -227,12 +231,12 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self.is_open = True
 
-    def get_buffer(self, sizehint: int) -> bytearray:
+    def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         at = perf_counter()
-        data = bytes(memoryview(self._buffer)[:nbytes])
+        data = bytes(self._buffer[:nbytes])
         exchange = self._exchange
         if exchange is None or exchange.is_over:
             # Nobody asked: whatever it is, the next answer could not be told from it.

@@ -26,7 +26,7 @@ class Pool:
         self._tls = tls
         self._places = size
         # Read into one buffer: asyncio else makes and shrinks one of 256 KiB for each read, which costs more than the read.
-        self._buffer = bytearray(_BUFFER_BYTES)
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
         self._waiters: deque[asyncio.Future[Connection | None]] = deque()
