@@ -82,7 +82,12 @@ def _sections(command: click.Command, context: click.Context) -> Iterator[str]:
 
 def errors_page() -> str:
     tree = inspect.getdoc(errors) or ""
-    return f"{NOTE}\n# Errors\n\nA mistake of the user's ends a command with one message and exit code 2.\n\n```text\n{tree}\n```\n"
+    codes = (
+        "A user's mistake ends a command with one message and exit code 2. An internal error, which is a bug in Assay or in a "
+        "plug-in, ends it with\nexit code 3, a traceback and what to report; it says nothing about what was measured. "
+        "With `--json`, standard output is then empty\nand the message is on standard error."
+    )
+    return f"{NOTE}\n# Errors\n\n{codes}\n\n```text\n{tree}\n```\n"
 
 
 if __name__ == "__main__":

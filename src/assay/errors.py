@@ -1,5 +1,7 @@
 """The user's mistakes. Each is one clear message; `cli.main` catches the root and exits with 2.
 
+Any other exception is a bug: `cli.main` shows its traceback and how to report it, and exits with 3.
+
 AssayError
 ├── SpecError        a file that says what to run is wrong; carries every mistake found in it
 ├── LookupFailed     a name that nobody registered

@@ -165,19 +165,19 @@ def _frame(rows: Iterable[Any], columns: Sequence[str] | None = None) -> Frame:
 
 
 def _text(show: Print) -> str:
-    from rich.console import Console
+    from assay.report.safe_console import SafeConsole
 
     file = io.StringIO()
     width = min(_WIDTH, get_terminal_size((_WIDTH, 24)).columns)
-    show(Console(file=file, width=width, highlight=False, color_system=None))
+    show(SafeConsole(file=file, width=width, highlight=False, color_system=None))
     return file.getvalue().rstrip()
 
 
 def _html(show: Print, caption: str = "") -> str:
     """What the command prints, with its colours."""
-    from rich.console import Console
+    from assay.report.safe_console import SafeConsole
 
-    console = Console(file=io.StringIO(), width=_WIDTH, highlight=False, record=True, force_jupyter=False)
+    console = SafeConsole(file=io.StringIO(), width=_WIDTH, highlight=False, record=True, force_jupyter=False)
     show(console)
     code = console.export_html(
         inline_styles=True,

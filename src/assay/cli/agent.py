@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from assay.cli.output import echo
 from assay.cli.session import Session, common
 
 
@@ -47,9 +48,9 @@ def list_agents(session: Session) -> None:
         return
     width = max((len(name) for name in found), default=0)
     for name, use in found.items():
-        click.echo(f"{name:<{width}}  {use.type}  {use.version}".rstrip())
+        echo(f"{name:<{width}}  {use.type}  {use.version}".rstrip())
     if not found:
-        click.echo(
+        echo(
             "No agents. A file that defines some: agents: [{name: fast, type: python, target: agents.py:fast}]"
         )
     session.next("assay run SUITE --agent NAME", "assay list agents")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from assay.cli.output import echo
 from assay.cli.session import Session, common
 
 
@@ -61,7 +62,7 @@ def list_baselines(session: Session) -> None:
         session.emit(found)
         return
     for name, run_id in found.items():
-        click.echo(f"@{name}  {run_id}")
+        echo(f"@{name}  {run_id}")
     if not found:
-        click.echo("No baselines.")
+        echo("No baselines.")
         session.next("assay baseline set main last")

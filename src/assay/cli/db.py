@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from assay.cli.output import echo
 from assay.cli.session import Session, common
 from assay.units import count, counted, size
 
@@ -28,9 +29,9 @@ def info(session: Session) -> None:
     for key, value in facts.items():
         if key == "rows":
             for table, rows in value.items():
-                click.echo(f"  {table:<14} {count(rows):>12} rows")
+                echo(f"  {table:<14} {count(rows):>12} rows")
         else:
-            click.echo(f"{key:<16} {size(value) if key == 'size_bytes' and value is not None else value}")
+            echo(f"{key:<16} {size(value) if key == 'size_bytes' and value is not None else value}")
     session.next("assay runs list", "assay db prune --keep 100 --dry-run")
 
 

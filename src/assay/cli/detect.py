@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli.output import echo
 from assay.cli.session import Session, common
 from assay.errors import SeriesError
 
@@ -83,7 +84,7 @@ def _detect_lines(file: str) -> int:
         if line.strip():
             answer = _answer(line, number)
             is_whole &= "error" not in answer
-            click.echo(json.dumps(answer, allow_nan=False))
+            echo(json.dumps(answer, allow_nan=False))
     return 0 if is_whole else 2
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from assay import __version__
+from assay.cli.output import echo, styled
 from assay.cli.session import Session, common
 
 EXTRAS = {
@@ -94,12 +95,12 @@ def _print(document: dict[str, Any]) -> None:
             extra["installed"],
         )
     for warning in document["warnings"]:
-        click.echo(click.style("  ! ", fg="yellow") + warning)
+        echo(styled("  ! ", fg="yellow"), warning)
 
 
 def _row(name: str, text: object, is_fine: bool) -> None:
-    mark = click.style("✓", fg="green") if is_fine else click.style("–", fg="yellow")
-    click.echo(f"{mark} {name:<10} {text}")
+    mark = styled("✓", fg="green") if is_fine else styled("–", fg="yellow")
+    echo(mark, f" {name:<10} {text}")
 
 
 def _told(key: str, value: Any) -> str:

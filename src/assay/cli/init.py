@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from assay.cli.output import echo, styled
 from assay.cli.session import Session, common
 
 SETTINGS = """\
@@ -229,10 +230,10 @@ def init(session: Session, folder: Path, force: bool) -> None:
         return
     if session.is_quiet:
         return
-    click.echo(f"Created {len(FILES)} files in {folder}/. Next:")
+    echo(f"Created {len(FILES)} files in {folder}/. Next:")
     steps = STEPS if folder == Path() else ((f"cd {folder}", "open the project"), *STEPS)
     for number, (command, why) in enumerate(steps, 1):
-        click.echo(f"  {number:>2}. {click.style(f'{command:<34}', bold=True)} {click.style(why, dim=True)}")
+        echo(f"  {number:>2}. ", styled(f"{command:<34}", bold=True), " ", styled(why, dim=True))
 
 
 def _write(folder: Path) -> None:

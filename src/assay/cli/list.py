@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from assay.cli.output import echo, styled
 from assay.cli.session import Session, common
 from assay.plugin.lookup import KINDS
 
@@ -41,10 +42,10 @@ def list_(session: Session, what: str | None, params: bool, load: tuple[str, ...
         return
     for kind, entries in listed.items():
         if what is None and kind == "teams":
-            click.echo(click.style(kind, bold=True))
-            click.echo(f"  {len(entries)}: assay list teams")
+            echo(styled(kind, bold=True))
+            echo(f"  {len(entries)}: assay list teams")
         elif entries or what:
-            click.echo(click.style(kind, bold=True))
+            echo(styled(kind, bold=True))
             _print_entries(entries)
     session.next(*_next(what, params))
 
@@ -148,18 +149,18 @@ def _yaml(value: Any) -> str:
 def _print_entries(entries: list[dict[str, Any]]) -> None:
     width = max((len(entry["name"]) for entry in entries), default=0)
     for entry in entries:
-        click.echo(f"  {entry['name']:<{width}}  " + click.style(entry["source"], dim=True))
+        echo(f"  {entry['name']:<{width}}  ", styled(entry["source"], dim=True))
         _print_indented(entry.get("description", ""), 4)
         for name, field in entry.get("params", {}).items():
-            click.echo(f"    {name}: " + click.style(_facts(field), dim=True))
+            echo(f"    {name}: ", styled(_facts(field), dim=True))
             _print_indented(field.get("description", ""), 8)
         if "error" in entry:
-            click.echo(f"  {'':<{width}}    {entry['error']}")
+            echo(f"  {'':<{width}}    {entry['error']}")
     if not entries:
-        click.echo("  none")
+        echo("  none")
 
 
 def _print_indented(text: str, columns: int) -> None:
     if text:
         indent = " " * columns
-        click.echo(click.wrap_text(text, 80, initial_indent=indent, subsequent_indent=indent))
+        echo(click.wrap_text(text, 80, initial_indent=indent, subsequent_indent=indent))

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from assay.model.secret import REDACTED, is_secret
+from assay.text import make_visible
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _SHORTEST_SECRET = 8
@@ -51,18 +52,19 @@ class _RedactingFormatter(logging.Formatter):
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         super().__init__("%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
-        self._secrets = sorted(
-            (
-                value
-                for name, value in environment.items()
-                if is_secret(name, is_sent=True) and name not in _FOLDERS and len(value) >= _SHORTEST_SECRET
-            ),
-            key=len,
-            reverse=True,
-        )
+        self._environment = dict(environment)
 
     def format(self, record: logging.LogRecord) -> str:
-        text = super().format(record)
-        for secret in self._secrets:
-            text = text.replace(secret, REDACTED)
-        return text
+        return make_visible(redact(super().format(record), self._environment))
+
+
+def redact(text: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The text without the values of secret environment variables."""
+    secrets = (
+        value
+        for name, value in environment.items()
+        if is_secret(name, is_sent=True) and name not in _FOLDERS and len(value) >= _SHORTEST_SECRET
+    )
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, REDACTED)
+    return text

@@ -1,6 +1,7 @@
 """Entry point: the commands, the exit codes, and the one place where the user's mistakes are caught.
 
-Exit codes: 0 fine · 1 found (a trial without one ok execution, a regression) · 2 the request could not be done.
+Exit codes: 0 fine · 1 found (a trial without one ok execution, a regression) · 2 the request could not be done ·
+3 an internal error, which says nothing about what was measured.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import atexit
 import errno
 import gc
-import os
+import io
 import sys
 from importlib import import_module
 from typing import Any
@@ -16,6 +17,8 @@ from typing import Any
 import click
 
 from assay import __version__
+from assay.cli.crash import ThreadWatch, describe_os_error, is_fault_of_system, report_crash
+from assay.cli.output import discard, echo, prepare_streams, styled, use_color
 from assay.errors import AssayError, SpecError, did_you_mean
 
 COMMANDS = {
@@ -109,57 +112,65 @@ def main(arguments: list[str] | None = None) -> None:
     gc.set_threshold(100_000, 20, 20)
     # Nor is it worth looking when the process ends.
     atexit.register(gc.freeze)
-    sys.exit(_exit_code(arguments))
+    prepare_streams()
+    code = _exit_code(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            discard(stream)
+    sys.exit(code)
 
 
 def _exit_code(arguments: list[str] | None) -> int:
-    output = sys.stdout
+    """Run the command; the one place that knows what each kind of error means to the shell."""
+    threads = ThreadWatch()
     try:
-        answer = assay.main(args=arguments, prog_name="assay", standalone_mode=False, color=_color())
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        with threads:
+            answer = _run(arguments)
     except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        echo(shown.getvalue().rstrip("\n"), err=True)
         return 2
     except AssayError as error:
-        _tell(error)
-        return 2
+        return _refuse(error)
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            discard(sys.__stdout__)
+            return 0
+        if not is_fault_of_system(error):
+            return report_crash(error, arguments)
+        return _refuse(AssayError(describe_os_error(error)))
+    except SystemExit as end:
+        return _refuse(AssayError(f"Loaded code called sys.exit({end.code!r})."))
+    except BaseException as error:
+        return report_crash(error, arguments)
+    return report_crash(threads.error, arguments) if threads.error is not None else answer
+
+
+def _run(arguments: list[str] | None) -> int:
+    output = sys.stdout
+    try:
+        answer = assay.main(args=arguments, prog_name="assay", standalone_mode=False, color=use_color())
+        sys.stdout.flush()
     except SystemExit:
         # Click's way out when the reader has gone away: it replaces standard output and exits with 1.
         if sys.stdout is output:
             raise
-        _let_go_of_output()
+        discard(sys.__stdout__)
         return 0
-    except OSError as error:
-        if error.errno == errno.EPIPE:
-            _let_go_of_output()
-            return 0
-        if error.errno != errno.ENOSPC:
-            raise
-        _let_go_of_output()
-        click.echo(f"Error: The output cannot be written: {error.strerror}.", err=True)
-        return 2
     return answer if isinstance(answer, int) else 0
 
 
-def _let_go_of_output() -> None:
-    """What is still to be written at exit would fail as well."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
-
-
-def _color() -> bool | None:
-    """None leaves it to click, which colours terminals only."""
-    return False if os.environ.get("NO_COLOR") else None
-
-
-def _tell(error: AssayError) -> None:
+def _refuse(error: AssayError) -> int:
     if isinstance(error, SpecError) and len(error.mistakes) > 1:
-        heading = click.style(f"{len(error.mistakes)} mistakes:", fg="red") + "\n"
+        echo(styled(f"{len(error.mistakes)} mistakes:", fg="red"), f"\n{error}", err=True)
     else:
-        heading = click.style("Error: ", fg="red")
-    click.echo(heading + str(error), err=True, color=_color())
+        echo(styled("Error: ", fg="red"), str(error), err=True)
+    return 2
 
 
 if __name__ == "__main__":

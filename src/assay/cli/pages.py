@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from assay.cli.output import echo
 from assay.cli.session import Session
 
 if TYPE_CHECKING:
@@ -56,6 +57,6 @@ def write(session: Session, page: Page, names: Sequence[str], out: Path | None) 
         session.emit({"files": [str(file) for file in files]})
         return
     for file in files:
-        click.echo(str(file))
+        echo(str(file))
     if pages := [file for file in files if file.suffix == ".html"]:
         session.next(f"open {pages[0]} in a browser")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from assay.cli.output import echo
 from assay.cli.session import Session, common
 from assay.units import counted
 
@@ -98,7 +99,7 @@ def replay(session: Session, cassette: Path, match: str, delays: str, command: t
         run_program(command, replayer.serve, placeholder_keys=True, quiet_output=session.is_json)
     )
     for miss in player.misses:
-        click.echo(f"Not in the cassette: {miss}", err=True)
+        echo(f"Not in the cassette: {miss}", err=True)
     if session.is_json:
         session.emit(
             {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from assay.cli.output import echo
 from assay.cli.session import Session, common
 
 
@@ -52,6 +53,6 @@ def report(
         session.emit({"run_id": found.run.id, "files": [str(file) for file in files]})
         return
     for written in files:
-        click.echo(str(written))
+        echo(str(written))
     pages = [written for written in files if written.suffix == ".html"]
     session.next(f"open {pages[0]} in a browser" if pages else f"assay show {found.run.id}")

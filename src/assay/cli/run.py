@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli.output import echo
 from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
@@ -389,7 +390,7 @@ def _print_headline(session: Session, report: Report) -> None:
     from assay.report.console_summary import headline
     from assay.report.warnings import run_warnings, split_warnings
 
-    click.echo(headline(report))
+    echo(headline(report))
     for doubt in split_warnings(run_warnings(report))[0]:
         session.warn(str(doubt))
 

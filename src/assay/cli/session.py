@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from assay.cli.output import echo, styled
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -71,28 +73,27 @@ class Session:
     def emit(self, document: Any) -> None:
         """The one JSON document of a command with --json."""
         was_reserved = self._release_output()
-        click.echo(
-            json.dumps(document, indent=2 if sys.stdout.isatty() else None, allow_nan=False, default=str)
-        )
+        echo(json.dumps(document, indent=2 if sys.stdout.isatty() else None, allow_nan=False, default=str))
         if was_reserved:
             self._reserve_output()
 
     def say(self, text: str) -> None:
         """A message for people, on standard error so that it never mixes with results."""
         if not self.is_quiet:
-            click.echo(text, err=True)
+            echo(text, err=True)
 
     def warn(self, text: str) -> None:
         """What people must know even if they want quiet."""
-        click.echo(f"Warning: {text}", err=True)
+        echo(f"Warning: {text}", err=True)
 
     def next(self, *commands: str) -> None:
         """Name the next useful commands, to people only: in one line where they fit, else one below the other."""
         if self.is_json or self.is_quiet:
             return
         fits = len("Next: " + " · ".join(commands)) <= shutil.get_terminal_size().columns
-        between = click.style(" · ", dim=True) if fits else "\n      "
-        click.echo(click.style("Next: ", bold=True) + between.join(commands), err=True)
+        between = styled(" · ", dim=True) if fits else "\n      "
+        parts = [part for command in commands for part in (between, command)]
+        echo(styled("Next: ", bold=True), *parts[1:], err=True)
 
     def console(self) -> Console:
         from assay.cli.terminal import QuietTerminal, Terminal
@@ -100,9 +101,9 @@ class Session:
         return (QuietTerminal if self.is_quiet else Terminal)(highlight=False, soft_wrap=False)
 
     def error_console(self) -> Console:
-        from rich.console import Console
+        from assay.report.safe_console import SafeConsole
 
-        return Console(stderr=True, highlight=False)
+        return SafeConsole(stderr=True, highlight=False)
 
 
 def common(command: Command) -> Command:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from assay.cli.output import echo
 from assay.cli.session import Session, common
 
 _DURATION = re.compile(r"(\d*\.?\d+(?:e-?\d+)?)\s*(us|ms|s|m)")
@@ -112,7 +113,7 @@ def sim_llm(session: Session, **given: Any) -> None:
         if session.is_json:
             session.emit({"url": url, "pid": os.getpid(), "options": asdict(options)})
         else:
-            click.echo(f"sim-llm listens on {url} (OpenAI: {url}/v1, Anthropic, Ollama). Ctrl-C ends it.")
+            echo(f"sim-llm listens on {url} (OpenAI: {url}/v1, Anthropic, Ollama). Ctrl-C ends it.")
 
     figures = run_until_signal(options, announce)
     session.say(f"sim-llm ends after {figures['completed']} of {figures['requests']} requests answered.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from assay.cli.output import echo, styled
 from assay.cli.session import Session, common
 from assay.units import count, counted
 
@@ -91,9 +92,9 @@ def list_suites(session: Session) -> None:
         session.emit({"files": names, "stored": kept, "schedules": scheduled})
         return
     for name in names:
-        click.echo(f"{name}{_due_text(due.get(name))}")
+        echo(f"{name}{_due_text(due.get(name))}")
     for one in stored:
-        click.echo(f"{one.name} {one.version}  {one.category}  {one.hash}{_due_text(due.get(one.name))}")
+        echo(f"{one.name} {one.version}  {one.category}  {one.hash}{_due_text(due.get(one.name))}")
     session.next("assay suite show NAME", "assay suite check NAME", "assay run NAME")
 
 
@@ -120,14 +121,14 @@ def check(session: Session, target: str) -> int:
         session.emit(health_document(health))
         return 0 if health.is_sound else 1
     for fault in health.faults:
-        sign = click.style("✗", fg="red") if fault.is_severe else click.style("!", fg="yellow")
+        sign = styled("✗", fg="red") if fault.is_severe else styled("!", fg="yellow")
         shown = ", ".join(fault.cases[:8]) + (
             f" and {len(fault.cases) - 8} more" if len(fault.cases) > 8 else ""
         )
-        click.echo(f"{sign} {fault.benchmark}: {fault.message}: {shown}")
+        echo(sign, f" {fault.benchmark}: {fault.message}: {shown}")
     sound = "is sound: the right answers get 1.0, empty ones 0.0" if health.is_sound else "is not sound"
     unchecked = f", {health.unchecked} not checked" if health.unchecked else ""
-    click.echo(f"{health.suite} {sound} ({health.cases} cases{unchecked}).")
+    echo(f"{health.suite} {sound} ({health.cases} cases{unchecked}).")
     session.next(f"assay run {target} --agent NAME")
     return 0 if health.is_sound else 1
 
@@ -192,14 +193,14 @@ def _print_change(session: Session, change: ReferenceChange) -> None:
     from assay.report.references import change_table
 
     runs = len({one.run_id for one in change.ratings})
-    click.echo(
+    echo(
         f"Run {change.run_id} is the reference now. {counted(change.rated, 'trial')} rated again; the ratings of "
         f"{counted(len(change.ratings), 'trial')} in {counted(runs, 'run')} changed."
     )
     if change.left_out:
-        click.echo(f"Not measured by this run, so unchanged: {', '.join(change.left_out)}.")
+        echo(f"Not measured by this run, so unchanged: {', '.join(change.left_out)}.")
     if change.ratings:
         session.console().print(change_table(change.ratings[:_LISTED]))
         if len(change.ratings) > _LISTED:
-            click.echo(f"({len(change.ratings) - _LISTED} more: --json)")
-    click.echo()
+            echo(f"({len(change.ratings) - _LISTED} more: --json)")
+    echo()

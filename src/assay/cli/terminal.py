@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-import click
-from rich.console import Console
+from assay.cli.output import echo
+from assay.report.safe_console import SafeConsole
 
 
-class Terminal(Console):
+class Terminal(SafeConsole):
     def on_broken_pipe(self) -> None:
         """Rich would exit with 1, which here means that something was found."""
         raise BrokenPipeError(errno.EPIPE, "the reader went away")
@@ -23,6 +23,6 @@ class QuietTerminal(Terminal):
     def print(self, *objects: Any, **options: Any) -> None:
         sign = getattr(objects[0], "sign", "") if len(objects) == 1 else ""
         if sign == "!":
-            click.echo(f"Warning: {objects[0].note}", err=True)
+            echo(f"Warning: {objects[0].note}", err=True)
         elif sign not in self._LEFT_OUT:
             super().print(*objects, **options)

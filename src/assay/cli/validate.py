@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from assay.cli.output import echo
 from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
@@ -34,11 +35,11 @@ def validate(session: Session, files: tuple[str, ...]) -> int:
         )
         return 2 if mistakes else 0
     for file, checked in fine.items() if not session.is_quiet else ():
-        click.echo(f"{file}: fine, {checked.summary}")
+        echo(f"{file}: fine, {checked.summary}")
     for warning in warnings:
         session.warn(str(warning))
     for mistake in mistakes:
-        click.echo(str(mistake), err=True)
+        echo(str(mistake), err=True)
     if mistakes:
         session.say(f"{len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'}.")
         session.next("assay list experiments --params", "assay schema spec")

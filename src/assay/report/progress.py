@@ -9,6 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Batch, Phase, Plan, Status
+from assay.text import make_visible
 from assay.units import count, counted, seconds
 
 if TYPE_CHECKING:
@@ -119,13 +120,12 @@ class _Plain:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{make_visible(text)}\n")
     sys.stderr.flush()
 
 
 @contextlib.contextmanager
 def _live(plan: Plan, done: int) -> Iterator[Watch]:
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -134,6 +134,8 @@ def _live(plan: Plan, done: int) -> Iterator[Watch]:
         TextColumn,
         TimeRemainingColumn,
     )
+
+    from assay.report.safe_console import SafeConsole
 
     columns: tuple[Any, ...] = (
         SpinnerColumn(),
@@ -144,7 +146,7 @@ def _live(plan: Plan, done: int) -> Iterator[Watch]:
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[failed]}", style="red"),
     )
-    with Progress(*columns, console=Console(stderr=True, highlight=False), transient=True) as progress:
+    with Progress(*columns, console=SafeConsole(stderr=True, highlight=False), transient=True) as progress:
         yield _Line(progress, plan, done).watch
 
 

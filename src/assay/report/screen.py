@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from assay.text import make_visible
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -43,10 +45,9 @@ def bullet(sign: str, text: str, style: str) -> Table:
 
 def literal(text: str, style: str = "") -> Text:
     """Data as it is: no markup of rich's is read in it, and control characters cannot move the cursor."""
-    from rich.control import strip_control_codes
     from rich.text import Text
 
-    return Text(strip_control_codes(text).replace("\x1b", "␛"), style)
+    return Text(make_visible(text), style)
 
 
 def joined(*parts: Text) -> Text:

@@ -1,0 +1,72 @@
+"""What a command writes: results on standard output, messages on standard error, and nothing that commands the terminal.
+
+Every command writes through `echo`. Data may hold escape sequences; only the colours that are asked for with `styled` are sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import click
+
+from assay.text import make_visible
+
+
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """Text with a colour or a weight."""
+
+    text: str
+    look: dict[str, Any]
+
+
+def styled(text: str, **look: Any) -> Styled:
+    """`look` as click.style() takes it: fg="red", bold=True, dim=True."""
+    return Styled(text, look)
+
+
+def echo(*parts: str | Styled, err: bool = False) -> None:
+    """Write the parts as one line, with control characters made visible; a message that cannot be written ends nothing."""
+    shown = (
+        click.style(make_visible(part.text), **part.look) if isinstance(part, Styled) else make_visible(part)
+        for part in parts
+    )
+    with contextlib.suppress(OSError) if err else contextlib.nullcontext():
+        click.echo("".join(shown), err=err, color=use_color())
+
+
+def use_color() -> bool | None:
+    """None leaves it to click, which colours terminals only."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def prepare_streams() -> None:
+    """Make standard input, output and error usable, however they were given.
+
+    A closed one becomes /dev/null: otherwise the next file that is opened, such as the database, takes its number and
+    receives what a child process prints. Characters that the encoding lacks are escaped instead of ending the command.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+        stream = getattr(sys, name)
+        if stream is None:
+            stream = os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False)
+            setattr(sys, name, stream)
+        if number and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def discard(stream: TextIO | None) -> None:
+    """Nobody reads on: what is still to be written at exit would fail as well."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # type: ignore[union-attr]

@@ -1,0 +1,20 @@
+"""The consoles that people read on: data cannot command the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
+
+from assay.text import make_visible
+
+
+class SafeConsole(Console):
+    """Shows control characters of all text that it draws; colours and cursor movements of rich's own are no text."""
+
+    def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            shown = segment.text if segment.control else make_visible(segment.text)
+            yield segment if shown == segment.text else Segment(shown, segment.style)

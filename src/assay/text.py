@@ -1,0 +1,39 @@
+"""Text of unknown origin, made safe to show."""
+
+from __future__ import annotations
+
+import re
+
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # Control characters but tab and line feed: they move the cursor or start commands.
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # Marks that reverse the order in which text is shown.
+    "\ud800-\udfff]"  # Halves of characters, which cannot be encoded.
+)
+_LINE_BREAKS = re.compile(r"[\t\n\u2028\u2029]+ *")
+_PICTURES = 0x2400
+"""Unicode has a picture for each of the first 32 control characters."""
+
+
+def make_visible(text: str) -> str:
+    """Show control characters instead of sending them: no name, answer or error can move the cursor of a terminal.
+
+    >>> make_visible("a\x1b[31mb"), make_visible("a\x9bb"), make_visible("user\u202etxt.exe"), make_visible("a\\r\\nb")
+    ('a␛[31mb', 'a\\\\x9bb', 'user\\\\u202etxt.exe', 'a\\nb')
+    """
+    return _HIDDEN.sub(_picture, text.replace("\r\n", "\n"))
+
+
+def make_line(text: str) -> str:
+    """The same in one line: a name that holds a line break cannot pretend to be two lines of ours.
+
+    >>> make_line("first\\n  second")
+    'first second'
+    """
+    return make_visible(_LINE_BREAKS.sub(" ", text.replace("\r\n", "\n")))
+
+
+def _picture(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(_PICTURES + code)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
