@@ -158,6 +158,37 @@ def test_one_that_ended_between_two_requests_is_started_again_and_says_so(tmp_pa
     assert "bye" in (first.log or "") + (second.log or "")
 
 
+CLOSES_AFTER_AN_ANSWER = {
+    "closes its input": "os.close(0); time.sleep(600)",
+    "closes its output": "os.close(1); time.sleep(600)",
+    "exits": "os._exit(3)",
+}
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize("is_late", [False, True], ids=["at once", "with the next request in its pipe"])
+@pytest.mark.parametrize("fault", CLOSES_AFTER_AN_ANSWER)
+def test_a_pipe_closed_after_an_answer_costs_no_later_request(
+    tmp_path: Path, fault: str, is_late: bool, concurrency: int
+) -> None:
+    program = f"""import select
+for r in iter(lambda: json.loads(b"".join(iter(lambda: os.read(0, 1), b"\\n"))), None):
+    say(id=r["id"], output=r["input"])
+    if r["input"] == "bad":
+        {is_late} and select.select([0], [], [])
+        {CLOSES_AFTER_AN_ANSWER[fault]}
+"""
+    agent = command(tmp_path, program, concurrency=concurrency)
+    answers = outcomes(agent, "good", "bad", "x" * 200_000, "fine")
+    assert [getattr(answer, "output", answer) for answer in answers] == ["good", "bad", "x" * 200_000, "fine"]
+
+
+def test_a_program_that_closes_its_input_unread_fails_before_its_time_is_up(tmp_path: Path) -> None:
+    [bad] = outcomes(command(tmp_path, "os.close(0); time.sleep(600)"), "bad")
+    assert isinstance(bad, AgentError)
+    assert "standard input" in str(bad)
+
+
 @pytest.mark.parametrize("size", [10, 1_000_000])
 def test_a_program_that_never_reads_blocks_nobody_for_ever(tmp_path: Path, size: int) -> None:
     agent = command(tmp_path, "time.sleep(600)", concurrency=2)

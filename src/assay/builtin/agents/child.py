@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import select
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import clock_gettime
@@ -52,13 +55,21 @@ class Child:
         """Why it cannot be asked any more."""
 
     def write(self, data: bytes | memoryview) -> int:
-        """How much of it the pipe took; all of it counts as taken when nobody reads any more."""
+        """How much of it the pipe took; BrokenPipeError when the program has closed its input."""
         try:
             return os.write(self.stdin, data)
         except BlockingIOError:
             return 0
-        except BrokenPipeError:
-            return len(data)
+
+    def count_unread_bytes(self) -> int:
+        """Bytes that were written to it and that it has not read."""
+        unread = fcntl.ioctl(self.stdin, termios.FIONREAD, struct.pack("i", 0))
+        return int(struct.unpack("i", unread)[0])
+
+    def has_closed_input(self) -> bool:
+        pipe = select.poll()
+        pipe.register(self.stdin, 0)
+        return bool(pipe.poll(0))
 
     def finish_writing(self) -> None:
         with contextlib.suppress(OSError):

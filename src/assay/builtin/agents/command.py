@@ -12,7 +12,7 @@ from time import monotonic
 from typing import ClassVar, Literal
 
 from assay.builtin.agents.child import Child
-from assay.builtin.agents.dialogue import Dialogue, Talk, in_lines, once
+from assay.builtin.agents.dialogue import Dialogue, RequestUnread, Talk, in_lines, once
 from assay.builtin.agents.protocol import request_line
 from assay.builtin.agents.redaction import Redaction, secrets_among
 from assay.builtin.agents.version import version_of
@@ -108,23 +108,31 @@ class Command:
 
     def _answer(self, request: Request) -> Answer:
         polling = self._taken()
-        talk = self._talk(request, polling.child)
-        try:
-            for wait in self._dialogue(talk):
-                polling.wait(wait)
-        except BaseException as error:
-            raise self._left(polling, talk, error) from None
-        return self._finished(polling, talk)
+        while True:
+            talk = self._talk(request, polling.child)
+            try:
+                for wait in self._dialogue(talk):
+                    polling.wait(wait)
+            except RequestUnread:
+                polling = self._restarted(polling.child)
+            except BaseException as error:
+                raise self._left(polling, talk, error) from None
+            else:
+                return self._finished(polling, talk)
 
     async def _answer_async(self, request: Request) -> Answer:
         polling = self._taken()
-        talk = self._talk(request, polling.child)
-        try:
-            for wait in self._dialogue(talk):
-                await ready(polling.child, wait)
-        except BaseException as error:
-            raise self._left(polling, talk, error) from None
-        return self._finished(polling, talk)
+        while True:
+            talk = self._talk(request, polling.child)
+            try:
+                for wait in self._dialogue(talk):
+                    await ready(polling.child, wait)
+            except RequestUnread:
+                polling = self._restarted(polling.child)
+            except BaseException as error:
+                raise self._left(polling, talk, error) from None
+            else:
+                return self._finished(polling, talk)
 
     def _taken(self) -> Polling:
         """A process that is free, or a new one; what happened since the last answer is told in its log."""

@@ -34,6 +34,10 @@ class Wait(Enum):
     MOMENT = 3
 
 
+class RequestUnread(AgentError):
+    """The program ended or closed a pipe after its last answer, and read nothing of this request."""
+
+
 Dialogue = Iterator[Wait]
 Reading = Generator[Wait, None, bytes]
 
@@ -45,6 +49,7 @@ class Talk:
         "_late_until",
         "_most_bytes",
         "_received",
+        "_sent",
         "_unsent",
         "answer",
         "child",
@@ -64,6 +69,7 @@ class Talk:
         """No other request follows: the program sees the end of its input."""
         self.started = perf_counter()
         self._unsent = memoryview(line)
+        self._sent = 0
         self._most_bytes = most_bytes
         self._received = 0
         self._late_until = 0.0
@@ -91,12 +97,32 @@ class Talk:
 
     def _spoken(self) -> Wait:
         if self._unsent:
-            self._unsent = self._unsent[self.child.write(self._unsent) :]
+            try:
+                written = self.child.write(self._unsent)
+            except BrokenPipeError:
+                # Nobody reads any more; what is in the pipe may still be an answer.
+                self._unsent = self._unsent[:0]
+                return Wait.READABLE
+            self._sent += written
+            self._unsent = self._unsent[written:]
             if self._unsent:
                 return Wait.READABLE_OR_WRITABLE
             if self.is_last:
                 self.child.finish_writing()
         return Wait.READABLE
+
+    def check_is_read(self) -> None:
+        """RequestUnread where the program can no longer read or answer and has read nothing of this request.
+
+        It closed a pipe or ended after its last answer then, which must not cost this request.
+        """
+        if self._received or self.child.count_unread_bytes() < self._sent:
+            return
+        if self.number == 1:
+            raise AgentError("it closed its standard input without reading the request")
+        has_ended = self.child.exit_code() is not None
+        self.child.fault = f"it {'ended' if has_ended else 'closed a pipe'} after its last answer"
+        raise RequestUnread(self.child.fault)
 
     def _counted(self, data: bytes) -> bytes:
         self._received += len(data)
@@ -106,6 +132,8 @@ class Talk:
 
     def _be_patient(self) -> None:
         self.child.drain_flood()
+        if not self.is_last and self.child.has_closed_input():
+            self.check_is_read()
         if self._late_until and perf_counter() > self._late_until:
             raise InvalidAnswer(
                 f"it answered request {self.number - 1} again instead of request {self.number}"
@@ -129,6 +157,8 @@ def in_lines(talk: Talk) -> Dialogue:
                     talk.child.remark(f"{len(excess)} lines after the answer were passed over")
                 talk.settle(document, pieces)
                 return
+    if talk.number > 1:
+        talk.check_is_read()
     yield from _fail(
         talk, "in the middle of an answer" if pieces or lines.finish() else "instead of answering"
     )
