@@ -1,9 +1,13 @@
-"""What a name says about its value: whether nobody may read it."""
+"""Which values are secrets, as their names, their places and their shapes say."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+
+from assay.model.secret_shapes import REDACTED, has_secret_shape
+
+__all__ = ["REDACTED"]
 
 SECRET_NAME = re.compile(
     r"KEY(?!BOARD|RING|MAP)|TOKEN(?!IZ)|SECRET|PASSW|CREDENTIAL|AUTH(?!OR(?!I))", re.IGNORECASE
@@ -20,16 +24,17 @@ SECRET_IN_QUERY = re.compile(
     re.IGNORECASE,
 )
 SHORTEST = 4
-REDACTED = "[redacted]"
-"""Stands where a secret was."""
-
 NAMED = re.compile(r"\$\{\w+\}")
 """A variable without a default, which would be stored."""
 
 _OTHER_TOKEN = re.compile(r"(?!(.*[_-])?(stop|eos|bos|pad|unk|sep|cls|mask)[_-]).*[_-]token$", re.IGNORECASE)
 _COOKIE = re.compile(r"(^|-)cookie$", re.IGNORECASE)
 _WHERE_IT_IS = re.compile(r"[_-](FILE|PATH|DIR|URL|SOCK)$|^GOOGLE_APPLICATION_CREDENTIALS$", re.IGNORECASE)
-_IN_ADDRESS = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")
+PASSWORD_IN_URL = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")
+_ADDRESS_OR_MODEL = re.compile(
+    r"(^|_)(URL|URI|HOST|HOSTNAME|PORT|ADDR|ADDRESS|ENDPOINT|BASE|PATH|DIR|FOLDER|FILE|HOME|MODEL|VERSION|REGION|USER)$",
+    re.IGNORECASE,
+)
 _FILLED_IN = re.compile(r"\$\{\w+(?::-([^}]*))?\}")
 _STAND_IN = re.compile(
     r"(sk-)?(test|fake|mock|dummy|sim|example|placeholder|empty|none|null|unused|not-?needed|no-?key|ollama|local|x+)"
@@ -37,7 +42,7 @@ _STAND_IN = re.compile(
     re.IGNORECASE,
 )
 """What people write for servers that want a key and look at none."""
-_SCHEMES = frozenset(("bearer", "basic", "token", "digest"))
+SCHEMES = frozenset(("bearer", "basic", "token", "digest"))
 """Words that stand before a secret in a header."""
 
 Place = tuple[str | int, ...]
@@ -58,12 +63,41 @@ def _in(value: object, place: Place, *, is_sent: bool) -> Iterator[Place]:
             else:
                 yield from _in(inner, here, is_sent=name in ("headers", "env"))
     elif isinstance(value, list | tuple):
+        named = {index for index, _ in secrets_in_command(value)} if place[-1:] == ("command",) else set()
         for index, inner in enumerate(value):
-            yield from _in(inner, (*place, index), is_sent=is_sent)
-    elif isinstance(value, str) and "://" in value:
-        parts = in_query(value) + _IN_ADDRESS.findall(value)
-        if any(_is_plain(part) for part in parts):
+            here = (*place, index)
+            if index in named:
+                yield here
+            else:
+                yield from _in(inner, here, is_sent=is_sent)
+    elif isinstance(value, str):
+        parts = in_query(value) + PASSWORD_IN_URL.findall(value) if "://" in value else []
+        if any(_is_plain(part) for part in parts) or has_secret_shape(value):
             yield place
+
+
+_ASSIGNMENT = re.compile(r"-{0,2}([A-Za-z_][\w-]*)=(.*)", re.DOTALL)
+_HEADER = re.compile(r"([A-Za-z][A-Za-z-]*):\s*(\S.*)")
+
+
+def secrets_in_command(words: Sequence[object]) -> Iterator[tuple[int, str]]:
+    """Secrets that are written out in a command, each with the index of its word.
+
+    >>> list(secrets_in_command(["./agent", "--api-key", "k3y-in-clear", "DB_PASSWORD=hunter2", "--max-tokens=4096"]))
+    [(2, 'k3y-in-clear'), (3, 'hunter2')]
+    """
+    option = ""
+    for index, word in enumerate(map(str, words)):
+        if option and not word.startswith("--"):
+            name, value = option, word
+        elif found := _ASSIGNMENT.fullmatch(word) or _HEADER.fullmatch(word):
+            name, value = found[1], found[2]
+        else:
+            name, value = "", ""
+        is_sent = name.isupper() or (":" in word and "=" not in word and not option)
+        if name and is_secret(name.rpartition(".")[2], is_sent=is_sent) and _is_plain(value, name):
+            yield index, value
+        option = word.lstrip("-") if word.startswith("-") and "=" not in word else ""
 
 
 def in_query(url: str) -> list[str]:
@@ -88,6 +122,20 @@ def is_secret(name: str, *, is_sent: bool) -> bool:
     return bool(SECRET_FIELD.match(name) or _OTHER_TOKEN.match(name))
 
 
+def is_address_or_model(name: str) -> bool:
+    """Whether a variable's name says that its value may be shown.
+
+    >>> is_address_or_model("OPENAI_BASE_URL"), is_address_or_model("MODEL"), is_address_or_model("WEB_TOKEN")
+    (True, True, False)
+    """
+    return bool(_ADDRESS_OR_MODEL.search(name))
+
+
+def is_stand_in(value: str) -> bool:
+    """Whether it is what people write for servers that ask for a key and ignore it."""
+    return bool(_STAND_IN.fullmatch(value))
+
+
 def _is_plain(value: object, name: object = "") -> bool:
     if isinstance(value, list | tuple):
         return any(_is_plain(one, name) for one in value)
@@ -96,7 +144,7 @@ def _is_plain(value: object, name: object = "") -> bool:
     words = _FILLED_IN.sub(lambda found: f" {found[1] or ''} ", str(value)).split()
     if "tokens" in str(name).lower():
         words = [word for word in words if not word.isdigit()]
-    return any(may_be_secret(word) and not _STAND_IN.fullmatch(word) for word in words)
+    return any(may_be_secret(word) and not is_stand_in(word) for word in words)
 
 
 def may_be_secret(word: str) -> bool:
@@ -104,4 +152,4 @@ def may_be_secret(word: str) -> bool:
     >>> may_be_secret("Bearer"), may_be_secret("abc"), may_be_secret("sk-1234")
     (False, False, True)
     """
-    return len(word) >= SHORTEST and word.lower() not in _SCHEMES
+    return len(word) >= SHORTEST and word.lower() not in SCHEMES

@@ -1,0 +1,87 @@
+"""What secrets look like: keys of well-known providers, tokens, private keys, passwords in URLs, authorization headers."""
+
+from __future__ import annotations
+
+import re
+
+REDACTED = "[redacted]"
+"""Stands where a secret was."""
+
+_START = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"
+"""Not within a longer word; a line end may be escaped."""
+_WORD = r"[A-Za-z0-9_-]"
+_CREDENTIALS = r"(?:(?=[^\s\"',;\\<>]*\d)[A-Za-z0-9._~+/=-]{8,}|[A-Za-z0-9._~+/=-]{20,})"
+"""The value of an authorization: `Bearer authentication` is none."""
+_SHAPES: dict[str, dict[str, str]] = {
+    "-": {
+        "sk-": rf"(){_START}sk-(?:(?:ant|proj|svcacct|admin|or)-(?={_WORD}*\d){_WORD}{{16,}}"
+        r"|(?:[A-Za-z0-9_]{1,20}-){0,6}(?=[A-Za-z_]*\d)(?=[\d_]*[A-Za-z])[A-Za-z0-9_]{12,}[A-Za-z0-9_-]*)",
+        "xox": rf"(){_START}xox[abeoprs]-[A-Za-z0-9-]{{10,}}",
+        "glpat-": rf"(){_START}glpat-{_WORD}{{16,}}",
+        "pypi-": rf"(){_START}pypi-(?:AgE{_WORD}{{10,}}|(?={_WORD}*\d){_WORD}{{30,}})",
+        "PRIVATE KEY": r"()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    },
+    "_": {
+        "k_": rf"(){_START}(?:[sr]k_(?:live|test)|gsk)_[A-Za-z0-9]{{16,}}",
+        "gh": rf"(){_START}gh[pousr]_[A-Za-z0-9]{{20,}}",
+        "github_pat_": rf"(){_START}github_pat_[A-Za-z0-9_]{{20,}}",
+        "hf_": rf"(){_START}hf_[A-Za-z0-9]{{20,}}",
+        "npm_": rf"(){_START}npm_[A-Za-z0-9]{{30,}}",
+    },
+    "A": {
+        "IA": rf"(){_START}A[KS]IA(?![A-Z0-9]*EXAMPLE)[A-Z0-9]{{16}}(?![A-Za-z0-9])",
+        "AIza": rf"(){_START}AIza{_WORD}{{30,}}",
+    },
+    ".": {
+        "ya29.": rf"(){_START}ya29\.{_WORD}{{20,}}",
+        "eyJ": rf"(){_START}eyJ{_WORD}{{8,}}\.eyJ{_WORD}{{8,}}\.{_WORD}*",
+    },
+    "@": {"://": r"(://[^/@:\s\"'\\]*:)(?!\$\{|\*+@|\[redacted\])[^/@\s\"'\\]+(?=@)"},
+    "=": {
+        "=": r"([?&;](?i:sig|[^=&;?\s\"']*(?:key|token|secret|password|auth|signature|credential)[^=&;\s\"']*)=)"
+        r"(?!\$\{|\[redacted\])[^&\s\"'#\\<>]{8,}"
+    },
+}
+"""By a sign and a part that every such secret has: text without them needs no pattern."""
+_HEADER_SHAPES: dict[str, str] = {
+    "bearer": rf"(\bbearer\s+){_CREDENTIALS}",
+    "uthorization": rf"(\bauthorization[\"']?\s*[:=]\s*[\"']?(?:(?:basic|token|digest|bearer)\s+)?){_CREDENTIALS}",
+    "api-key": rf"(\bapi-key[\"']?\s*[:=]\s*[\"']?){_CREDENTIALS}",
+    "cookie": r"(\bcookie[\"']?\s*:\s*[\"']?[^=;\s\"']+=)(?!\[redacted\])[^;\s\"'\\]{8,}",
+}
+"""The same whatever the case of the letters: names of headers."""
+_PATTERNS = {
+    sign: [(part, re.compile(shape, re.DOTALL)) for part, shape in shapes.items()]
+    for sign, shapes in _SHAPES.items()
+}
+_HEADER_PATTERNS = [(part, re.compile(shape, re.IGNORECASE)) for part, shape in _HEADER_SHAPES.items()]
+
+
+def may_have_secret_shape(text: str) -> bool:
+    """Fast, and true for every text that has one: to search for plain text is many times faster than for a pattern."""
+    for sign, shapes in _SHAPES.items():
+        if sign in text and any(part in text for part in shapes):
+            return True
+    lowered = text.lower()
+    return any(part in lowered for part in _HEADER_SHAPES)
+
+
+def has_secret_shape(text: str) -> bool:
+    """
+    >>> has_secret_shape("sk-ant-api03-4fJ7dK2mQ9xW1zR8"), has_secret_shape("sk-learn-based-classification")
+    (True, False)
+    """
+    return may_have_secret_shape(text) and redact_shapes(text) != text
+
+
+def redact_shapes(text: str) -> str:
+    for sign, patterns in _PATTERNS.items():
+        if sign in text:
+            for part, pattern in patterns:
+                if part in text:
+                    text = pattern.sub(rf"\1{REDACTED}", text)
+    lowered = text.lower()
+    for part, pattern in _HEADER_PATTERNS:
+        if part in lowered:
+            text = pattern.sub(rf"\1{REDACTED}", text)
+    return text
