@@ -25,6 +25,7 @@ from assay.builtin.agents.openai import OpenAI
 from assay.builtin.agents.redaction import Redaction
 from assay.builtin.agents.retrying import Backoff, retry_after
 from assay.builtin.agents.throttle import Throttle
+from assay.execute.case_limit import limit_case
 from assay.model import Request
 from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
 from assay.testing.sim_llm import SimOptions, SimServer
@@ -105,6 +106,53 @@ def test_retry_after_may_be_a_date() -> None:
     assert retry_after(format_datetime(now + timedelta(seconds=90), usegmt=True), now) == 90
     assert retry_after(format_datetime(now - timedelta(seconds=90), usegmt=True), now) == 0
     assert retry_after(None) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["-5", "nan", "inf", "soon", "", "5, 10", "1e3", "Fri, 31 Dec 99999999999 00:00:00 GMT"]
+)
+def test_a_retry_after_that_makes_no_sense_is_as_good_as_none(text: str) -> None:
+    assert retry_after(text) is None
+
+
+@pytest.mark.parametrize("text", ["100000", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT", "5"])
+def test_a_retry_after_is_waited_for_within_the_limit_of_its_own_case_only(text: str) -> None:
+    """The first case waits until its time is up; the second is asked at once although its predecessor was refused."""
+
+    async def scene(url: str) -> tuple[list[str], float, str]:
+        agent = openai(url)
+        agent.open()
+        with pytest.raises(TimeoutError) as first:
+            async with asyncio.timeout(0.4):
+                await limit_case(_keep(agent, []), 0.4)
+        outputs: list[str] = []
+        started = time.perf_counter()
+        await limit_case(_keep(agent, outputs), 0.4)
+        seconds = time.perf_counter() - started
+        await agent.close()
+        return outputs, seconds, "; ".join(getattr(first.value.__context__, "__notes__", []))
+
+    with ScriptedServer(response(b"slow down", 429, retry_after=text), GOOD) as server:
+        outputs, seconds, told = asyncio.run(scene(server.url))
+    assert outputs == ["ok"]
+    assert seconds < 0.3
+    assert f"Retry-After {min(float(text), 1e9) if text.isdigit() else 1e9:,.0f} s, waited 0.4 s" in told
+
+
+async def _keep(agent: OpenAI, outputs: list[str]) -> None:
+    outputs.append(str((await agent.answer(Request("1", "hi"))).output))
+
+
+def test_what_a_server_asked_for_and_what_was_waited_is_kept() -> None:
+    with ScriptedServer(response(b"", 429, retry_after="0.2"), GOOD) as server:
+        [attempt] = answer(openai(server.url)).attempts
+    assert attempt["retry_after"] == 0.2
+    assert 0.2 <= attempt["waited"] < 10
+    with (
+        ScriptedServer(response(b"", 429, retry_after="90")) as server,
+        pytest.raises(AgentError, match="Retry-After 90 s"),
+    ):
+        answer(openai(server.url, retries=0))
 
 
 @given(st.integers(1, 30), st.integers(0, 2**32))
@@ -350,7 +398,8 @@ def test_one_who_gives_up_is_told_how_far_the_request_had_come() -> None:
         return []
 
     with ScriptedServer(response({}, 429, retry_after="60")) as server:
-        assert asyncio.run(go(server.url)) == ["waiting to try again", "tries before: 429"]
+        told = asyncio.run(go(server.url))
+    assert told == ["waiting to try again", "tries before: 429 (Retry-After 60 s, waited 2.0 s)"]
 
 
 def test_disconnects_in_mid_stream_are_failures_and_the_rest_is_answered() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from assay.execute.agents import Stable
 from assay.execute.capture import Printed, capture_prints
+from assay.execute.case_limit import limit_case
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.judge_retries import report_retries_of
 from assay.execute.judging import Panel, score_detail, score_measurements
@@ -306,7 +307,7 @@ class Asker:
                 if thread is not None:
                     await self._converse_in_thread(case, talk, thread)
                 else:
-                    await self._converse_async(case, talk)
+                    await limit_case(self._converse_async(case, talk), self._seconds_allowed)
         except TimeoutError as error:
             if deadline.expired():
                 # Early releases of Python 3.11 set no cause, but always the context.

@@ -132,7 +132,10 @@ def _attempt(attempt: Any) -> str:
         return as_text(attempt)
     took = attempt.get("seconds")
     after = f" after {seconds(took)}" if isinstance(took, int | float) else ""
-    return f"{as_text(attempt.get('error'))}{after}"
+    asked, waited = attempt.get("retry_after"), attempt.get("waited")
+    told = f"; asked to wait {seconds(asked)}" if isinstance(asked, int | float) else ""
+    told += f"; waited {seconds(waited)}" if isinstance(waited, int | float) else ""
+    return f"{as_text(attempt.get('error'))}{after}{told}"
 
 
 def _list(value: object) -> list[Any]:

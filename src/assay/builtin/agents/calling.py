@@ -13,6 +13,7 @@ from assay.builtin.agents.protocol import decoded, excerpt
 from assay.builtin.agents.redaction import Redaction
 from assay.builtin.agents.retrying import LONGEST_WAIT, Backoff, Refusal, retry_after
 from assay.builtin.agents.throttle import Throttle
+from assay.execute.case_limit import seconds_left
 from assay.execute.http import (
     BadRequest,
     BadResponse,
@@ -111,7 +112,7 @@ class Caller:
                 raise AgentError(course.refused(outcome))
             report_judge_retry()
             pause = self._backoff.seconds(len(course.attempts), outcome.retry_after)
-            await course.waited(asyncio.sleep(pause))
+            await course.pause(pause)
 
     def _allowed_retries(self, refusal: Refusal) -> int:
         """A judge that cannot be reached is tried twice, then once an output until it answers again.
@@ -123,7 +124,8 @@ class Caller:
         return self._retries
 
     async def _try(self, body: bytes, read: Read, course: _Course) -> Answer | Refusal:
-        await course.waited(self._throttle.enter())
+        # What an earlier case was told to wait may take half of this one's time, but not all of it.
+        await course.waited(self._throttle.enter(seconds_left() / 2))
         sent, started = monotonic(), perf_counter()
         try:
             outcome = await self._send(body, read, course)
@@ -142,7 +144,9 @@ class Caller:
             self._throttle.succeeded()
             self._is_given_up = False
         elif outcome.status == 429:
-            self._throttle.refused(sent, min(LONGEST_WAIT, outcome.retry_after or 0.0))
+            asked = outcome.retry_after or 0.0
+            # A longer wait is not about the pace of requests, as with a quota of the day: other cases ask for themselves.
+            self._throttle.refused(sent, asked if asked <= LONGEST_WAIT else 0.0)
 
     async def _send(self, body: bytes, read: Read, course: _Course) -> Answer | Refusal:
         if self._client is None:
@@ -210,7 +214,7 @@ class _Course:
         self._began = perf_counter()
         self._is_waiting = False
         self._spans: list[Span] = []
-        self.attempts: list[Mapping[str, object]] = []
+        self.attempts: list[dict[str, object]] = []
         self.is_simulated = False
         self.answered_in: float | None = None
 
@@ -223,11 +227,22 @@ class _Course:
         if seconds >= _NOTICEABLE:
             self._spans.append(Span("waiting", "queue", started - self._began, seconds))
 
+    async def pause(self, seconds: float) -> None:
+        """Before the next try; the last one keeps how long that was, also if there is none because the time is up."""
+        started = perf_counter()
+        try:
+            await self.waited(asyncio.sleep(seconds))
+        finally:
+            self.attempts[-1]["waited"] = perf_counter() - started
+
     def called(self, started: float) -> None:
         self._spans.append(Span(self._span, self._kind, started - self._began, perf_counter() - started))
 
     def add(self, refusal: Refusal, seconds: float) -> None:
-        self.attempts.append({"error": refusal.text, "seconds": seconds, "status": refusal.status})
+        attempt: dict[str, object] = {"error": refusal.text, "seconds": seconds, "status": refusal.status}
+        if refusal.retry_after is not None:
+            attempt["retry_after"] = refusal.retry_after
+        self.attempts.append(attempt)
 
     def told_with(self, answer: Answer, output: object) -> Answer:
         spans, attempts = (*self._spans, *answer.spans), tuple(self.attempts)
@@ -257,7 +272,8 @@ class _Course:
 
     def refused(self, last: Refusal) -> str:
         """What went wrong with the last try, which is among the attempts."""
-        return _with_earlier(str(last), self.attempts[:-1])
+        asked = "" if last.retry_after is None else f" (Retry-After {last.retry_after:,.0f} s)"
+        return _with_earlier(str(last) + asked, self.attempts[:-1])
 
     def failed(self, text: str) -> str:
         """The same for one that ended otherwise, and is not."""
@@ -269,7 +285,14 @@ def _with_earlier(text: str, earlier: Sequence[Mapping[str, object]]) -> str:
 
 
 def _listed(attempts: Sequence[Mapping[str, object]]) -> str:
-    return ", ".join(str(attempt["status"] or "no answer") for attempt in attempts)
+    return ", ".join(_short(attempt) for attempt in attempts)
+
+
+def _short(attempt: Mapping[str, object]) -> str:
+    status, asked, waited = (attempt.get(key) for key in ("status", "retry_after", "waited"))
+    if asked is None:
+        return str(status or "no answer")
+    return f"{status} (Retry-After {asked:,.0f} s" + (")" if waited is None else f", waited {waited:.1f} s)")
 
 
 T = TypeVar("T")

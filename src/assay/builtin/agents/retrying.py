@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from random import Random
 
 LONGEST_WAIT = 60.0
+"""Seconds; a server that asks for more is asked again after this time."""
+_LONGEST_KEPT = 1e9
+_SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?")
 LONGEST_BACKOFF = 8.0
 
 
@@ -44,18 +48,16 @@ class Backoff:
 def retry_after(header: str | None, now: datetime | None = None) -> float | None:
     """Seconds, from a number or a date; None where the header is absent or makes no sense.
 
-    >>> retry_after("1.5"), retry_after("soon")
-    (1.5, None)
+    >>> retry_after("1.5"), retry_after("soon"), retry_after("-3")
+    (1.5, None, None)
     """
     if header is None:
         return None
-    try:
-        return max(0.0, float(header))
-    except ValueError:
-        pass
+    if _SECONDS.fullmatch(header):
+        return min(float(header), _LONGEST_KEPT)
     try:
         date = parsedate_to_datetime(header)
-    except ValueError:
+        aware = date if date.tzinfo else date.replace(tzinfo=UTC)
+        return min(max(0.0, (aware - (now or datetime.now(UTC))).total_seconds()), _LONGEST_KEPT)
+    except (ValueError, TypeError, OverflowError):
         return None
-    aware = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return max(0.0, (aware - (now or datetime.now(UTC))).total_seconds())

@@ -31,12 +31,13 @@ class Throttle:
         self._next_at = 0.0
         self._slowed_at = 0.0
 
-    async def enter(self) -> None:
+    async def enter(self, patience: float = math.inf) -> None:
+        """Wait for a free place, and for the pause that a server asked for if it takes at most `patience` seconds."""
         while self._under_way >= self.limit:
             await self._turn()
         self._under_way += 1
         try:
-            while (pause := self._next_at - monotonic()) > 0:
+            while 0 < (pause := self._next_at - monotonic()) <= patience:
                 await asyncio.sleep(pause)
         except asyncio.CancelledError:
             self.leave()
