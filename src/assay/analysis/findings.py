@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING
 from assay.analysis.budget import budget_doubts
 from assay.analysis.scorer_failures import scorer_doubts
 from assay.analysis.treatment import alike_but_for, identical_arms, settings_not_taken, settings_not_told
-from assay.model import AxisEffect, BestPoint, Doubt, Isolation, Question, Report, Run, Suite, TrialReport
+from assay.model import (
+    AxisEffect,
+    BestPoint,
+    Doubt,
+    Isolation,
+    Question,
+    Report,
+    Run,
+    RunState,
+    Suite,
+    TrialReport,
+)
 from assay.units import count
 
 if TYPE_CHECKING:
@@ -41,6 +52,7 @@ def findings(run: Run, trials: Sequence[TrialReport], suite: Suite | None = None
         *(Doubt("team", text, trial=team.label) for team in teams for text in team.doubts),
         *_remarks(trials),
         *(doubt for trial in trials for doubt in _about_trial(trial)),
+        *_about_missing_executions(run, trials),
     )
     axes, best = _of_sweep(run, swept)
     return Report(run, tuple(trials), axes, doubts, suite, best, teams, stress, _leads(trials))
@@ -133,6 +145,21 @@ def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
             "Run with isolation: process.",
             trial.name,
         )
+
+
+def _about_missing_executions(run: Run, trials: Sequence[TrialReport]) -> Iterator[Doubt]:
+    if run.state is not RunState.INCOMPLETE:
+        return
+    for trial in trials:
+        plan = trial.stored.trial
+        missing = plan.planned_measured - sum(trial.counts.values())
+        if missing > 0 and not (trial.stored.stopped or plan.iterations.until or plan.is_recorded):
+            yield Doubt(
+                "incomplete",
+                f"{count(missing)} of {count(plan.planned_measured)} planned executions are missing.",
+                f"Run them: assay run --resume {run.id}",
+                trial.name,
+            )
 
 
 def _recorded_times(trial: TrialReport) -> Iterator[Doubt]:

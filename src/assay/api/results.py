@@ -41,7 +41,7 @@ class RunResult:
 
     @property
     def status(self) -> str:
-        """`completed`; `failed` where a trial has no ok execution; `over_budget`."""
+        """`completed`; `failed` where a trial has no ok execution; `incomplete` where some are missing; `over_budget`."""
         return self.report.run.state.value
 
     @property

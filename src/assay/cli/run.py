@@ -346,7 +346,7 @@ def _say_what_was_written(session: Session, files: Sequence[Path]) -> None:
 
 
 def finish(session: Session, store: Store, run_id: str, reporters: list[str], out: Path | None) -> int:
-    """Show what came out; exit code 1 when a trial has no ok execution, 130 when it was interrupted."""
+    """Show what came out; exit code 1 when a trial has no ok execution or lacks some, 130 when it was interrupted."""
     from assay.model import RunState
     from assay.pipeline import reporting
     from assay.report.document import run_document
@@ -376,6 +376,10 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
     if report.run.state is RunState.OVER_BUDGET:
         session.say("The budget is used up. What was finished is kept.")
         session.next(f"assay run --resume {run_id} {_doubled(report.run.budget)}", f"assay show {run_id}")
+        return 1
+    if report.run.state is RunState.INCOMPLETE:
+        session.say("The run is incomplete: executions are missing. What was finished is kept.")
+        session.next(f"assay run --resume {run_id}", f"assay show {run_id}")
         return 1
     if unscored := [trial.name for trial in report.trials if trial.is_scoring_failed]:
         session.say(f"Scoring failed on most executions of {', '.join(unscored)}. The outputs are kept.")

@@ -38,6 +38,10 @@ class Account(Protocol):
         """What is recorded in place of the execution that is due, and so done."""
         ...
 
+    def stand_in_for_all(self, status: Status, error: str, log: str | None = None) -> tuple[Execution, ...]:
+        """The same for every execution that is due; the first has the log."""
+        ...
+
 
 def account_of(job: Job) -> Account:
     return ByRepetition(job) if job.agent is None else ByCase(job)
@@ -78,6 +82,19 @@ class ByRepetition:
         )  # fmt: skip
         self.take(execution)
         return execution
+
+    def stand_in_for_all(self, status: Status, error: str, log: str | None = None) -> tuple[Execution, ...]:
+        first = self.stand_in(status, error, log=log)
+        due = [
+            (Phase(stretch.phase), repetition)
+            for stretch in left(self._job.stretches, self._done)
+            if stretch.kept
+            for repetition in range(stretch.first, stretch.end)
+        ]
+        others = [replace(first, phase=phase, repetition=repetition, log=None) for phase, repetition in due]
+        for execution in others:
+            self.take(execution)
+        return (first, *others)
 
 
 class ByCase:
@@ -141,6 +158,15 @@ class ByCase:
         )  # fmt: skip
         self.take(execution)
         return execution
+
+    def stand_in_for_all(self, status: Status, error: str, log: str | None = None) -> tuple[Execution, ...]:
+        first = self.stand_in(status, error, log=log)
+        others = []
+        for phase, number in list(self._due()):
+            case, repetition = self._job.case_at(phase, number)
+            others.append(replace(first, phase=phase, repetition=repetition, case=case.id, log=None))
+            self.take(others[-1])
+        return (first, *others)
 
     def _due(self) -> Iterator[tuple[Phase, int]]:
         for stretch in self._job.stretches:

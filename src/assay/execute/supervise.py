@@ -54,13 +54,16 @@ class Remains:
     job: Job | None = None
     teardown: Job | None = None
     """The teardown or cleanup that a new process does for the worker, before the rest of its job."""
+    failed_start: str = ""
+    """Why the worker died before it began with its job; then nothing of the job is lost, and it can be started again."""
 
 
 class Worker:
     """One job in one process of its own."""
 
-    def __init__(self, job: Job, attempt: str, guardian: Guardian) -> None:
+    def __init__(self, job: Job, attempt: str, guardian: Guardian, may_restart: bool = False) -> None:
         self.job = job
+        self._may_restart = may_restart
         self.is_done = False
         """Nothing more will come from it."""
         self._guardian = guardian
@@ -228,6 +231,8 @@ class Worker:
     def _left_behind(self, code: int) -> Remains:
         """The pulse stands still where the worker died, and every execution that it finished has been read."""
         beat = self._pulse.read()
+        if beat.stage is Stage.STARTING and self._ending is None and self._may_restart:
+            return Remains([], failed_start=died_of(code))
         ending = self._ending or Ending(Status.CRASHED, died_of(code, beat.stage), beat, 0.0)
         if self.job.is_after_death:
             failed = Batch(artifacts=(teardown_failed(self.job, ending.text),))
@@ -269,7 +274,11 @@ class Worker:
         if ending.status is Status.TIMEOUT and not _is_same(ending.beat, beat):
             # It ended at the very moment that it was to be killed for; the next one is innocent.
             return Remains([], self._account.rest())
-        if beat.stage in (Stage.STARTING, Stage.BROKEN):
+        if beat.stage is Stage.STARTING:
+            text = f"{ending.text}, during starting"
+            failed = self._account.stand_in_for_all(Status.HARNESS_ERROR, text, self._log.take())
+            return Remains([Batch(failed, settled=settled)])
+        if beat.stage is Stage.BROKEN:
             return Remains([self._instead(replace(ending, status=Status.HARNESS_ERROR))])
         if beat.repetition == MANY:
             # Any of those under way may have done it: asked one by one, it will be seen which.

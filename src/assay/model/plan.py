@@ -179,6 +179,12 @@ class Trial:
         return self.agent_use is not None and self.agent_use.type == RECORDED
 
     @property
+    def planned_measured(self) -> int:
+        """Measured executions; fewer where it ends early or not every answer was recorded."""
+        processes = 1 if self.agent_use is not None else self.processes
+        return self.iterations.measured * (len(self.cases) or 1) * processes
+
+    @property
     def most_executions(self) -> int:
         """Warm-ups included; fewer where it ends early. Cold ones share no process, so each does not warm up again."""
         warmup, measured = self.iterations.warmup, self.iterations.measured

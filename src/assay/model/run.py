@@ -17,6 +17,8 @@ class RunState(StrEnum):
     INTERRUPTED = "interrupted"
     FAILED = "failed"
     """Carried out to the end, but a trial has no ok execution."""
+    INCOMPLETE = "incomplete"
+    """Carried out to the end, but executions are missing, as where workers could not be started; it can be resumed."""
     OVER_BUDGET = "over_budget"
     """Ended by the budget of the run; what was finished is kept."""
 

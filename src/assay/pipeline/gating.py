@@ -253,7 +253,7 @@ def _about_runs(a: Report, b: Report) -> Iterator[Doubt]:
 
 
 def about_state(report: Report, role: str) -> Iterator[Doubt]:
-    if report.run.state in (RunState.RUNNING, RunState.INTERRUPTED, RunState.OVER_BUDGET):
+    if report.run.state not in (RunState.COMPLETED, RunState.FAILED):
         state = report.run.state.value.replace("_", " ")
         hint = f"Finish it: assay run --resume {report.run.id}" if state != "running" else ""
         yield Doubt("unfinished", f"The {role} {report.run.id} is {state}: part of it is missing.", hint)

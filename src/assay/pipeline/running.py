@@ -8,7 +8,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -331,7 +331,7 @@ def _carried_out(
                 watch(batch)
         if deciding is not None and deciding.is_over and not interrupt():
             begun = _ruled(begun, plan, store, deciding)
-        state = _final_state(store, begun, interrupt(), spending)
+        state = _final_state(store, begun, assignment, spending) if not interrupt() else RunState.INTERRUPTED
         if (pace := executor.summary()) is not None:
             store.set_environment(begun.id, facts_after(begun.environment, pace))
         if plan.suite is not None:
@@ -428,23 +428,14 @@ def _loading_ahead(plan: Plan) -> Iterator[None]:
         loading.join()
 
 
-def _final_state(store: Store, begun: Run, is_interrupted: bool, spending: Spending) -> RunState:
-    if is_interrupted:
-        return RunState.INTERRUPTED
-    counts = [store.counts(stored.id) for stored in begun.trials]
-    if spending.is_over and not _is_all_done(begun, counts):
+def _final_state(store: Store, begun: Run, assignment: Assignment, spending: Spending) -> RunState:
+    from assay.pipeline.completeness import final_state
+
+    if spending.is_over and any(
+        sum(store.counts(stored.id).values()) < stored.trial.planned_measured for stored in begun.trials
+    ):
         return RunState.OVER_BUDGET
-    from assay.pipeline.rating import state_of
-
-    return state_of(store, begun, counts)
-
-
-def _is_all_done(begun: Run, counts: Sequence[Mapping[str, int]]) -> bool:
-    """Whether the budget was used up by the very last execution, so that nothing is missing."""
-    planned = (
-        t.trial.iterations.measured * (len(t.trial.cases) or 1) * t.trial.processes for t in begun.trials
-    )
-    return all(sum(count.values()) >= number for count, number in zip(counts, planned, strict=True))
+    return final_state(store, begun.id, assignment)
 
 
 def _remark_on_split_processes(

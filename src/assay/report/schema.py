@@ -500,7 +500,7 @@ class Result(BaseModel):
     schema_: Literal["assay.result/1"] = Field(alias="schema", description="Name and version of this format")
     run_id: str = Field(description="Id of the run")
     name: str = Field(description="Name of the run")
-    status: Literal["running", "completed", "interrupted", "failed", "over_budget"] = Field(
+    status: Literal["running", "completed", "interrupted", "failed", "incomplete", "over_budget"] = Field(
         description="State of the run"
     )
     started: str = Field(description="ISO 8601 date and time")

@@ -15,7 +15,15 @@ SHOWN = 3
 
 _ORDER = (
     # The figures are not what they claim to be.
-    ("nothing-ok", "unscored", "scorer", "mixed-versions", "setting-not-taken", "identical-arms"),
+    (
+        "nothing-ok",
+        "incomplete",
+        "unscored",
+        "scorer",
+        "mixed-versions",
+        "setting-not-taken",
+        "identical-arms",
+    ),
     # Two sides, or two agents, are not comparable.
     ("not-comparable", "kind", "unlike", "missing", "unmatched", "params", "dimensions", "unfinished"),
     ("failures", "teardown"),

@@ -10,7 +10,7 @@ from time import monotonic, sleep
 from typing import Self
 
 from assay.execute.account import account_of
-from assay.execute.attempt import teardown_failed, teardown_skipped
+from assay.execute.attempt import remark, teardown_failed, teardown_skipped
 from assay.execute.guardian import Guardian
 from assay.execute.patience import Patience, patience_for
 from assay.execute.supervise import Worker
@@ -22,6 +22,8 @@ POLL_SECONDS = 0.02
 REST_SECONDS = 0.004
 """A runner that woke up for every single execution would disturb the ones that it waits for."""
 GRACE_SECONDS = 2.0
+MOST_STARTS = 5
+"""How often a worker is started that dies before it begins with its job, as when the machine runs out of memory."""
 
 
 class Local:
@@ -142,14 +144,16 @@ class Ward:
         self._patience = Patience()
         self._waiting: Job | None = None
         """The rest of the job, while a teardown or cleanup runs before it."""
+        self._starts = 0
         self.is_done = False
 
     def begin(self, job: Job) -> Iterator[Batch]:
         if job.agent is not None:
             self._patience = patience_for(is_suite=True)
         self.is_done = True
+        self._starts += 1
         try:
-            self.worker = Worker(job, self._attempt, self._guardian)
+            self.worker = Worker(job, self._attempt, self._guardian, may_restart=self._starts < MOST_STARTS)
         except OSError as error:
             yield _not_begun(job, error)
         else:
@@ -167,6 +171,10 @@ class Ward:
         self.is_done = True
         remains = self.worker.close()
         yield from self._seen(remains.batches)
+        if remains.failed_start:
+            yield from self._start_again(remains.failed_start)
+            return
+        self._starts = 0
         rest = self._waiting if self.worker.job.is_after_death else remains.job
         self._waiting = None
         if self._patience.reason:
@@ -176,6 +184,12 @@ class Ward:
             yield from self.begin(remains.teardown)
         elif rest is not None:
             yield from self.begin(rest)
+
+    def _start_again(self, why: str) -> Iterator[Batch]:
+        job = self.worker.job
+        text = f"The worker of process {job.process} was started again: while it started, {why}."
+        yield Batch(artifacts=(remark(job, f"restart-{self._starts}", text),))
+        yield from self.begin(job)
 
     def _seen(self, batches: list[Batch]) -> Iterator[Batch]:
         for batch in batches:
@@ -197,7 +211,7 @@ def _not_begun(job: Job, error: OSError) -> Batch:
     text = f"The worker could not be started: {error}"
     if job.is_after_death:
         return Batch(artifacts=(teardown_failed(job, text),))
-    return Batch((account_of(job).stand_in(Status.HARNESS_ERROR, text),))
+    return Batch(account_of(job).stand_in_for_all(Status.HARNESS_ERROR, text))
 
 
 def _inline(attempt: Attempt, job: Job, stop: Callable[[], bool]) -> Iterator[Batch]:

@@ -1,0 +1,60 @@
+"""Whether a run has stored every measured execution that it planned: only then is it completed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Set
+from dataclasses import replace
+
+from assay.execute.jobs import Assignment, jobs
+from assay.model import Job, Phase, Run, RunState, Status, StoredTrial
+from assay.pipeline.rating import state_of
+from assay.store.store import Store
+
+Counts = Mapping[int, Mapping[str, int]]
+"""Trial index to its measured executions by status."""
+
+
+def final_state(store: Store, run_id: str, assignment: Assignment) -> RunState:
+    """Of a run that was carried out to its end: completed only if nothing is missing of it."""
+    run = store.run(run_id)
+    counts = {stored.trial.index: store.counts(stored.id) for stored in run.trials}
+    state = state_of(store, run, list(counts.values()))
+    incomplete = find_incomplete_trials(store, run, assignment, counts)
+    # Where a trial with nothing ok has failures that stand, resuming would not help: the run has failed.
+    has_failed = state is RunState.FAILED and not all(
+        _is_unfinished(stored, counts, incomplete) for stored in run.trials
+    )
+    return RunState.INCOMPLETE if incomplete and not has_failed else state
+
+
+def _is_unfinished(stored: StoredTrial, counts: Counts, incomplete: Set[int]) -> bool:
+    """Whether the trial has an ok execution, or may still get one."""
+    count = counts[stored.trial.index]
+    has_settled = any(number and Status(status).is_settled for status, number in count.items())
+    return bool(count.get(Status.OK)) or (stored.trial.index in incomplete and not has_settled)
+
+
+def find_incomplete_trials(store: Store, run: Run, assignment: Assignment, counts: Counts) -> set[int]:
+    """Trials that lack executions for no reason that is stored with them.
+
+    A trial that was stopped says why. A question that was decided has made the plan what was executed by then. Of a trial
+    that ends by itself (`until`), each process must have at least one execution.
+    """
+    if assignment.plan.question is not None:
+        return set()
+    until = {trial.index for trial in assignment.plan.trials if trial.iterations.until}
+    made = Counter({index: sum(count.values()) for index, count in counts.items() if index not in until})
+    made.update(
+        trial for trial, _, phase in store.progress(run.id) if trial in until and phase == Phase.MEASURED
+    )
+    planned: Counter[int] = Counter()
+    for job in jobs(replace(assignment, progress={}, done={}), set()):
+        planned[job.trial] += min(1, _count_measured(job)) if job.trial in until else _count_measured(job)
+    stopped = {stored.trial.index for stored in run.trials if stored.stopped}
+    return {index for index, number in planned.items() if made[index] < number} - stopped
+
+
+def _count_measured(job: Job) -> int:
+    spans = [(s.first, s.end) for s in job.stretches if s.phase == Phase.MEASURED]
+    return sum(end - first - sum(first <= number < end for number in job.done) for first, end in spans)
