@@ -10,6 +10,8 @@ AssayError
 │   └── OptionError  a function of the Python API has no such keyword; also a TypeError
 ├── StoreError       the database cannot be reached, read or written
 │   ├── NewerSchema  written by a later Assay
+│   ├── RunInUse     another process is writing the run
+│   ├── LeaseLost    another process took the run over, so this one stopped
 │   ├── StoreFull    no space left; what was stored before is kept
 │   └── SuiteNotFound  no suite was registered by that name
 ├── RunNotFound      no run, or several, by that id
@@ -74,6 +76,14 @@ class StoreError(AssayError):
 
 class NewerSchema(StoreError):
     """The database was written by a later Assay."""
+
+
+class RunInUse(StoreError):
+    """Another process is writing the run; the message says which, and until when."""
+
+
+class LeaseLost(StoreError):
+    """Another process took the run over; this one stores nothing more."""
 
 
 class StoreFull(StoreError):

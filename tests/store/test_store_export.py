@@ -62,6 +62,7 @@ def test_one_run_is_copied_with_all_that_is_its_own(store: Store, tmp_path: Path
         "ratings": 0,
         "rating_references": 0,
         "regressions": 0,
+        "leases": 0,
     }
 
 

@@ -46,9 +46,12 @@ def print_list(session: Session, limit: int = 20, tag: str | None = None) -> Non
 @runs.command()
 @click.argument("refs", nargs=-1, required=True, metavar="RUN…")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--force", is_flag=True, help="Also delete a run that a process is still writing; it then stops."
+)
 @common
-def delete(session: Session, refs: tuple[str, ...], yes: bool) -> None:
-    """Delete runs with all their data."""
+def delete(session: Session, refs: tuple[str, ...], yes: bool, force: bool) -> None:
+    """Delete runs with all their data. A run that is still going on is deleted only with --force."""
     with session.store() as store:
         found = [store.run(ref) for ref in refs]
         names = ", ".join(f"{one.id} ({one.name})" for one in found)
@@ -56,7 +59,7 @@ def delete(session: Session, refs: tuple[str, ...], yes: bool) -> None:
             session.say("Nothing was deleted.")
             return
         for one in found:
-            store.delete(one.id)
+            store.delete(one.id, force=force)
     if session.is_json:
         session.emit({"deleted": [one.id for one in found]})
     else:

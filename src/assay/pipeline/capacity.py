@@ -18,7 +18,7 @@ from assay.execute.runner import interruptible
 from assay.model import Artifact, Batch, RunState
 from assay.model.load import Capacity, Load, LoadResult, Step
 from assay.pipeline.loading import execution_of, finished_at_all_events, plan_load
-from assay.pipeline.ownership import owner
+from assay.pipeline.ownership import current_owner
 from assay.report.capacity import FILE, capacity_document
 from assay.spec.settings import Settings
 from assay.store.store import Store
@@ -44,9 +44,11 @@ def find_capacity(
 ) -> Found:
     """`--duration` is the length of one step."""
     plan = plan_load(options, settings, MOST_STEPS, (*tags, "capacity"))
-    begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), datetime.now(UTC), owner())
+    begun = store.begin(
+        plan, environment(Path.cwd()), secrets.token_hex(5), datetime.now(UTC), current_owner()
+    )
     done = 0
-    with interruptible() as interrupt, finished_at_all_events(store, begun.id):
+    with interruptible() as interrupt, finished_at_all_events(store, begun.id, interrupt):
 
         def probe(load: Load) -> LoadResult:
             nonlocal done

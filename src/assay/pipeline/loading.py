@@ -13,15 +13,16 @@ from itertools import product
 from pathlib import Path
 
 from assay.analysis.load import judged
+from assay.errors import StoreError
 from assay.execute.environment import environment
 from assay.execute.load.agents import prepared_for
 from assay.execute.load.asking import Data, LoadOptions, Prepared
 from assay.execute.load.engine import Watch, WatchChunk
 from assay.execute.load.record import Chunk
-from assay.execute.runner import interruptible
+from assay.execute.runner import Interrupt, interruptible
 from assay.model import Batch, Execution, Phase, Plan, RunState, Status
 from assay.model.load import LoadResult
-from assay.pipeline.ownership import owner
+from assay.pipeline.ownership import current_owner, keep_lease
 from assay.plan.load import find_agent, read_dataset
 from assay.plan.target import Registry, Request, plan_target
 from assay.report.load import load_document, load_metrics
@@ -66,10 +67,10 @@ def run_load(
     """At each level, so often; every load is stored as soon as it is done, and interrupted with what there was."""
     plan = plan_load(options, settings, repetitions, tags, levels)
     now = datetime.now(UTC)
-    begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), now, owner())
+    begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), now, current_owner())
     results: list[LoadResult] = []
     loads = [replace(asked.load, concurrency=level) for level in levels] or [asked.load]
-    with interruptible() as interrupt, finished_at_all_events(store, begun.id):
+    with interruptible() as interrupt, finished_at_all_events(store, begun.id, interrupt):
         for repetition, (trial, load) in product(range(repetitions), enumerate(loads)):
             started = time.time()
             keep = None if watch_chunk is None else partial(_numbered, watch_chunk, len(results))
@@ -85,14 +86,17 @@ def run_load(
 
 
 @contextlib.contextmanager
-def finished_at_all_events(store: Store, run: str) -> Iterator[None]:
-    """A load that breaks off by an error is not left as one that still runs."""
-    try:
-        yield
-    except BaseException as error:
-        state = RunState.INTERRUPTED if isinstance(error, KeyboardInterrupt) else RunState.FAILED
-        store.finish(run, state, datetime.now(UTC))
-        raise
+def finished_at_all_events(store: Store, run: str, interrupt: Interrupt) -> Iterator[None]:
+    """This process owns the run; a load that breaks off by an error is not left as one that still runs."""
+    with keep_lease(store, run, interrupt):
+        try:
+            yield
+        except StoreError:
+            raise  # it cannot be stored either that the run has ended
+        except BaseException as error:
+            state = RunState.INTERRUPTED if isinstance(error, KeyboardInterrupt) else RunState.FAILED
+            store.finish(run, state, datetime.now(UTC))
+            raise
 
 
 def _numbered(watch_chunk: WatchChunk, number: int, chunk: Chunk) -> None:

@@ -1,32 +1,50 @@
-"""Who carries out a run, and whether they are still at it."""
+"""The owner of a run keeps its lease, and stops when it has lost it."""
 
 from __future__ import annotations
 
-import os
-import socket
-from pathlib import Path
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+
+from assay.errors import AssayError
+from assay.execute.runner import Interrupt
+from assay.store.leases import RENEW_SECONDS
+from assay.store.processes import current_owner
+from assay.store.store import Store
+
+__all__ = ["current_owner", "keep_lease"]
+
+_log = logging.getLogger(__name__)
 
 
-def owner() -> str:
-    """Who carries out a run: host and process, so that another can tell whether it is still at it."""
-    return f"{socket.gethostname()} process {os.getpid()}"
+@contextmanager
+def keep_lease(store: Store, run_id: str, interrupt: Interrupt) -> Iterator[None]:
+    """While this is entered, the run's lease is renewed; if another process takes it over, the run is asked to end.
 
-
-def is_alive(owner: str) -> bool:
-    host, _, pid = owner.partition(" process ")
-    if host != socket.gethostname() or not pid.isdigit() or int(pid) == os.getpid():
-        return False
+    Every batch that is stored renews the lease as well, so the thread below writes only where a run stores nothing for
+    long: it sleeps through measurements that are short enough for a write to disturb.
+    """
+    ended = Event()
+    thread = Thread(target=_renew, args=(store, run_id, interrupt, ended), name="assay-lease", daemon=True)
+    if store.is_shared:
+        thread.start()
     try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return not _is_zombie(int(pid))
+        yield
+    finally:
+        ended.set()
+        # A lease that was lost or that cannot be given up now expires by itself.
+        with suppress(AssayError):
+            store.release(run_id)
 
 
-def _is_zombie(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return False
+def _renew(store: Store, run_id: str, interrupt: Interrupt, ended: Event) -> None:
+    while not ended.wait(RENEW_SECONDS):
+        try:
+            is_ours = store.renew(run_id)
+        except AssayError as error:
+            _log.warning("the lease of run %s could not be renewed: %s", run_id, error)
+            continue
+        if not is_ours:
+            interrupt.is_requested = True
+            return

@@ -146,6 +146,7 @@ def rescore(store: Store, ref: str) -> Rescored:
     suite = store.suite_of(found.id)
     if suite is None:
         raise PlanError(f"Run '{found.id}' is not of a suite, so there is nothing to judge.")
+    store.require_idle(found.id)
     for file in found.load:
         lookup.load_file(Path(file))
     spent: list[Mapping[str, float]] = []

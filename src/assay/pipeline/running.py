@@ -23,7 +23,7 @@ from assay.errors import AssayError, Mistake, PlanError
 from assay.execute.environment import environment, facts_after
 from assay.execute.jobs import Assignment
 from assay.execute.noise import PaceSampler
-from assay.execute.runner import carry_out, interruptible
+from assay.execute.runner import Interrupt, carry_out, interruptible
 from assay.execute.spending import Spending
 from assay.model import (
     AgentUse,
@@ -43,7 +43,7 @@ from assay.model import (
 from assay.model.plan import RECORDED
 from assay.model.run import RERUN_TAG
 from assay.model.suite import SUITE_ITERATIONS
-from assay.pipeline.ownership import is_alive, owner
+from assay.pipeline.ownership import current_owner, keep_lease
 from assay.plan.codebase import forget_commits
 from assay.plan.load import find_agent
 from assay.plan.suite import scorers_of
@@ -223,7 +223,7 @@ def _counted(number: int, thing: str) -> str:
 def run_plan(plan: Plan, store: Store, watch: Watch = unwatched) -> Run:
     """Carry out a plan from the beginning."""
     now = datetime.now(UTC)
-    begun = store.begin(plan, environment(_code_folder(plan)), secrets.token_hex(5), now, owner())
+    begun = store.begin(plan, environment(_code_folder(plan)), secrets.token_hex(5), now, current_owner())
     if plan.remarks:
         remarks = (
             Artifact(index, "recorded.txt", "remark", text.encode()) for index, text in plan.remarks.items()
@@ -235,10 +235,7 @@ def run_plan(plan: Plan, store: Store, watch: Watch = unwatched) -> Run:
 def resume(ref: str, store: Store, watch: Watch = unwatched, budget: Budget = _NO_BUDGET) -> Run:
     """Do what is missing of a run that was cut short; ceilings of `budget` take the place of those it was planned with."""
     found = store.run(ref)
-    if found.state is RunState.RUNNING and is_alive(store.owner(found.id)):
-        raise PlanError(
-            f"Run '{found.id}' is still going on ({store.owner(found.id)}). Wait for it, or end it first."
-        )
+    store.require_idle(found.id)
     _refuse_stress(found, store)
     if RERUN_TAG in found.tags:
         raise PlanError(f"Run '{found.id}' was made by a gate and cannot be resumed: run the gate again.")
@@ -248,7 +245,7 @@ def resume(ref: str, store: Store, watch: Watch = unwatched, budget: Budget = _N
     for file in plan.load:
         lookup.load_file(Path(file))
     _check_makeable(plan)
-    reopened = store.reopen(found.id, owner(), plan.budget)
+    reopened = store.reopen(found.id, current_owner(), plan.budget)
     return _carried_out(reopened, plan, store, _progress(store, reopened), watch, spending)
 
 
@@ -307,9 +304,9 @@ def _carried_out(
     _log.info("run %s begins: seed %d, executor %s", begun.id, plan.seed, plan.executor)
     start = perf_counter()
     executor = PaceSampler(lookup.find("executors", plan.executor)(plan.parallelism))
-    deciding = _deciding(begun, plan, store)
     places = _Folders(begun, plan)
-    with interruptible() as interrupt, places as folders, _ended_by_hand(store, begun.id):
+    with interruptible() as interrupt, _owned(store, begun.id, interrupt), places as folders:
+        deciding = _deciding(begun, plan, store)
         done = store.done(begun.id) if plan.suite else {}
         assignment = Assignment(plan, begun.id, folders, progress, done, places.temporary)
         ended = {stored.trial.index for stored in begun.trials if stored.stopped}
@@ -374,13 +371,14 @@ def _rate(store: Store, begun: Run, suite: Suite, state: RunState) -> None:
 
 
 @contextmanager
-def _ended_by_hand(store: Store, run: str) -> Iterator[None]:
-    """A run whose user would not wait for its end is not left as one that still goes on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        store.finish(run, RunState.INTERRUPTED, datetime.now(UTC))
-        raise
+def _owned(store: Store, run: str, interrupt: Interrupt) -> Iterator[None]:
+    """This process owns the run; if its user does not wait for the end, the run is stored as interrupted."""
+    with keep_lease(store, run, interrupt):
+        try:
+            yield
+        except KeyboardInterrupt:
+            store.finish(run, RunState.INTERRUPTED, datetime.now(UTC))
+            raise
 
 
 def _deciding(begun: Run, plan: Plan, store: Store) -> Deciding | None:

@@ -36,7 +36,7 @@ from assay.model import (
 from assay.model.load import LoadResult
 from assay.model.stress import STRESS, ScenarioFinding, StressFinding
 from assay.pipeline.loading import data_of, finished_at_all_events, prepare_load
-from assay.pipeline.ownership import owner
+from assay.pipeline.ownership import current_owner
 from assay.plan.load import find_agent
 from assay.plugin import lookup
 from assay.plugin.scenario import Scenario
@@ -130,9 +130,9 @@ def run_stress(
         start = _start(options, subject, sizes or options.sizes, interrupt, told)
         now = datetime.now(UTC)
         plan = plan_stress(options, chosen, subject.use)
-        begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), now, owner())
+        begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), now, current_owner())
         found: list[ScenarioFinding] = []
-        with finished_at_all_events(store, begun.id):
+        with finished_at_all_events(store, begun.id, interrupt):
             for number, scenario in enumerate(chosen):
                 started = time.time()
                 try:
@@ -143,7 +143,7 @@ def run_stress(
                     store.add(begun.id, Batch((_execution(one, number, started, start.setting),)))
                 found.append(one)
                 told.found(one)
-        store.finish(begun.id, _state(found, interrupt()), datetime.now(UTC))
+            store.finish(begun.id, _state(found, interrupt()), datetime.now(UTC))
     whole = stress_finding(shown(options.load.target), start.setting, found)
     return Stressed(begun.id, whole, interrupt())
 

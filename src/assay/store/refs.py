@@ -20,7 +20,7 @@ def exists(connection: sa.Connection, run_id: str) -> bool:
 
 def require(connection: sa.Connection, run_id: str) -> None:
     if not exists(connection, run_id):
-        raise _no_run(run_id)
+        raise no_run(run_id)
 
 
 def resolve(connection: sa.Connection, ref: str) -> str:
@@ -37,7 +37,7 @@ def resolve(connection: sa.Connection, ref: str) -> str:
         several = ", ".join(found[:_LISTED]) + (" …" if len(found) > _LISTED else "")
         raise RunNotFound(f"'{ref}' may be any of several runs ({several}). Write more of the id.")
     if not found:
-        raise _no_run(ref)
+        raise no_run(ref)
     return found[0]
 
 
@@ -48,7 +48,7 @@ def _matches(ref: str) -> sa.ColumnElement[bool]:
     return sa.func.substr(runs.c.id, 1, len(ref)) == ref
 
 
-def _no_run(ref: str) -> RunNotFound:
+def no_run(ref: str) -> RunNotFound:
     return RunNotFound(f"There is no run '{ref}'. See what there is: assay runs list")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 import sqlalchemy as sa
 
-from assay.errors import StoreError
+from assay.errors import LeaseLost, RunNotFound, StoreError
 from assay.model import (
     AgentUse,
     Artifact,
@@ -33,11 +33,13 @@ from assay.model import (
     SuiteRef,
     Trial,
 )
+from assay.model.owner import Owner
 from assay.store import (
     cases,
     database,
     faults,
     history,
+    leases,
     listing,
     pruning,
     reading,
@@ -82,6 +84,7 @@ class Store:
         self._writer = database.writing(engine)
         self._address = address
         self._ledgers: dict[str, writing.Ledger] = {}
+        self._leases: dict[str, leases.Lease] = {}
 
     @classmethod
     def open(cls, url: str) -> Store:
@@ -97,6 +100,8 @@ class Store:
         return cls(engine, address)
 
     def close(self) -> None:
+        for lease in self._leases.values():
+            leases.forget(lease)
         self._engine.dispose()
 
     def __enter__(self) -> Self:
@@ -109,13 +114,61 @@ class Store:
 
     # Writing a run
 
-    def begin(self, plan: Plan, environment: Environment, run_id: str, started: datetime, owner: str) -> Run:
+    def begin(
+        self, plan: Plan, environment: Environment, run_id: str, started: datetime, owner: Owner | str
+    ) -> Run:
+        """A process as its owner holds the run's lease until it finishes the run; a mere name holds none."""
         with self._writer.begin() as connection:
             if refs.exists(connection, run_id):
                 raise StoreError(f"There is a run '{run_id}' already. Begin with another id.")
-            begun = {"id": run_id, "started": started, "owner": owner}
+            begun = {"id": run_id, "started": started, "owner": str(owner)}
             writing.insert_run(connection, plan, environment, begun)
-            return reading.read_run(connection, run_id)
+            lease = leases.grant(connection, run_id, owner) if isinstance(owner, Owner) else None
+            run = reading.read_run(connection, run_id)
+        self._hold(run_id, lease)
+        return run
+
+    def _hold(self, run_id: str, lease: leases.Lease | None) -> None:
+        self._leases.pop(run_id, None)
+        if lease is not None:
+            self._leases[run_id] = lease
+
+    def _renew(self, connection: sa.Connection, run_id: str, *, batches: int = 0) -> None:
+        """Before a write to a run: whoever lost its lease writes nothing."""
+        if lease := self._leases.get(run_id):
+            leases.renew(connection, lease, batches=batches)
+
+    def renew(self, run_id: str) -> bool:
+        """Renews the lease of a run where that is due; whether it is still ours."""
+        lease = self._leases.get(run_id)
+        if lease is None or lease.is_lost or not lease.is_due:
+            return lease is None or not lease.is_lost
+        try:
+            with self._writer.begin() as connection:
+                leases.renew(connection, lease, unless_released=True)
+        except (LeaseLost, RunNotFound):
+            return lease.is_released
+        return True
+
+    def require_idle(self, run_id: str) -> None:
+        """Refused while another process holds the lease of the run."""
+        with self._engine.connect() as connection:
+            leases.refuse_if_held(connection, run_id, "Wait for that process or end it, then try again.")
+
+    def release(self, run_id: str) -> None:
+        """Gives up the lease of a run, so that others may go on with it at once."""
+        lease = self._leases.pop(run_id, None)
+        if lease is None:
+            return
+        leases.forget(lease)
+        lease.is_released = True
+        with self._writer.begin() as connection:
+            leases.release(connection, lease)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether another process could open the same database."""
+        return self._engine.dialect.name != "sqlite" or self._address.file is not None
 
     def add(self, run_id: str, batch: Batch) -> int:
         """Stores a batch in one transaction; how many of its executions were new.
@@ -138,9 +191,12 @@ class Store:
 
     def _write(self, run_id: str, batch: Batch, made: tuple[Execution, ...], ledger: writing.Ledger) -> int:
         with self._direct(self._writer) as connection:
+            self._renew(connection, run_id, batches=1)
             after = writing.write_executions(connection, made, ledger)
             writing.write_rest(connection, run_id, batch, ledger.ids)
         self._ledgers[run_id] = after
+        if lease := self._leases.get(run_id):
+            lease.batches += 1
         return len(made)
 
     @contextmanager
@@ -168,17 +224,23 @@ class Store:
         ids = {position: trial_id for position, trial_id, _ in found}
         return writing.Ledger(ids, {trial_id: 0 if seq is None else seq + 1 for _, trial_id, seq in found})
 
-    def reopen(self, run_id: str, owner: str, budget: Budget | None = None) -> Run:
-        """Takes a run over to go on with it; executions that are not settled go, so that they can be done again."""
+    def reopen(self, run_id: str, owner: Owner | str, budget: Budget | None = None) -> Run:
+        """Takes a run over to go on with it, unless another process holds its lease.
+
+        Executions that are not settled go, so that they can be done again.
+        """
         self._ledgers.pop(run_id, None)
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
+            lease = leases.acquire(connection, run_id, owner) if isinstance(owner, Owner) else None
             pruning.delete_unsettled(connection, run_id)
-            taken: dict[str, object] = {"state": RunState.RUNNING.value, "owner": owner, "ended": None}
+            taken: dict[str, object] = {"state": RunState.RUNNING.value, "owner": str(owner), "ended": None}
             if budget is not None:
                 taken["budget"] = asdict(budget)
             connection.execute(runs.update().where(runs.c.id == run_id).values(taken))
-            return reading.read_run(connection, run_id)
+            run = reading.read_run(connection, run_id)
+        self._hold(run_id, lease)
+        return run
 
     def progress(self, run_id: str) -> Mapping[reading.Work, int]:
         """Executions stored of each trial, process and phase: their repetitions are 0 to that number less one."""
@@ -196,27 +258,39 @@ class Store:
         """For a version that is found only once the agent is there, such as the id of the model that answers."""
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
+            self._renew(connection, run_id)
             writing.point_to_version(connection, run_id, trial, version)
 
     def set_environment(self, run_id: str, environment: Environment) -> None:
         """For facts that are known only once the run has ended."""
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
+            self._renew(connection, run_id)
             writing.write_environment(connection, run_id, environment)
 
     def rule(self, run_id: str, question: Question, made: Mapping[int, Trial]) -> None:
         """Keeps how the question of a run was decided; from then on its plan is what was made of each trial by then."""
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
+            self._renew(connection, run_id)
             writing.write_ruling(connection, run_id, question, made)
 
     def finish(self, run_id: str, state: RunState, ended: datetime) -> None:
         self._ledgers.pop(run_id, None)
+        lease = self._leases.get(run_id)
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
+            if lease is None:
+                leases.refuse_if_held(connection, run_id, "Wait for that process.")
+            else:
+                lease.is_released = True
+                leases.renew(connection, lease)
+                leases.release(connection, lease)
             connection.execute(
                 runs.update().where(runs.c.id == run_id).values(state=state.value, ended=ended)
             )
+        if lease is not None:
+            leases.forget(self._leases.pop(run_id))
         self.refresh()
 
     def refresh(self) -> None:
@@ -314,6 +388,8 @@ class Store:
         # Judging may take long and read from this store: the transaction begins when it is over.
         judgements = list(judged)
         with self._direct(self._writer) as connection:
+            run_id = connection.scalar(sa.select(trials.c.run_id).where(trials.c.id == trial_id))
+            leases.refuse_if_held(connection, str(run_id), "Score it again when it has ended.")
             return cases.write_judgements(connection, trial_id, judgements)
 
     def latest_trials(self, *, suite: str | None = None, since: datetime | None = None) -> list[TrialSummary]:
@@ -412,9 +488,13 @@ class Store:
 
     # Keeping order
 
-    def delete(self, run_id: str) -> None:
+    def delete(self, run_id: str, *, force: bool = False) -> None:
+        """Refused while a process is writing the run, unless forced: that process then stops at its next write."""
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
+            if not force:
+                advice = f"Wait for that process, or delete the run all the same: assay runs delete {run_id} --force"
+                leases.refuse_if_held(connection, run_id, advice)
             names = connection.scalars(sa.select(baselines.c.name).where(baselines.c.run_id == run_id)).all()
             if names:
                 raise StoreError(

@@ -4,7 +4,7 @@
                 ├─ suites ─┬─ benchmarks
                 └──────── runs ── trials ─┬─ executions
     environments ─────────┘ │             ├─ measurements
-                 tags, baselines          ├─ artifacts
+        tags, baselines, leases           ├─ artifacts
                                           └─ ratings
     workspaces ─ regressions
 
@@ -16,7 +16,9 @@ suites          benchmarks that are run and ranked together: name, version, cate
                 `digest` tells apart definitions that differ elsewhere, say in a rubric. Of each name at most one is registered
 environments    the recorded facts of a machine and its software, one row a run
 runs            one carrying-out of a plan, with what holds for all of its trials: its suite, its budget, the question that ends
-                it and how that was decided; `owner` says which runner writes it
+                it and how that was decided; `owner` names the process that wrote it last
+leases          which process may write a run, and until when, in seconds since the epoch by the clock of the database; `token` is
+                known to that process only, `batches` counts what was stored of the run
 tags            labels of runs; a set, so they have no order
 baselines       runs that were given a name to compare with
 trials          one point of a run: everything needed to rebuild `model.Trial`, the hash of its benchmark, when its first execution
@@ -73,7 +75,7 @@ import sqlalchemy as sa
 
 from assay.store import plain
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
 """Every revision of the schema, the newest last: known here so that opening a store need not load Alembic."""
 
 DEFAULT_WORKSPACE = 1
@@ -225,6 +227,21 @@ tags = sa.Table(
     metadata,
     sa.Column("run_id", _own("runs"), primary_key=True),
     sa.Column("tag", sa.Text, primary_key=True),
+)
+
+leases = sa.Table(
+    "leases",
+    metadata,
+    sa.Column("run_id", _own("runs"), primary_key=True),
+    sa.Column("token", sa.Text, nullable=False),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("pid", sa.BigInteger, nullable=False),
+    sa.Column("machine", sa.Text, nullable=False),
+    sa.Column("process_started", sa.Text, nullable=False),
+    sa.Column("folder", sa.Text, nullable=False),
+    sa.Column("renewed", sa.Double, nullable=False),
+    sa.Column("expires", sa.Double, nullable=False),
+    sa.Column("batches", sa.BigInteger, nullable=False),
 )
 
 baselines = sa.Table(

@@ -1,0 +1,169 @@
+"""The lease of a run: which process may write it.
+
+An owner holds a random token and renews its lease while the run goes on. Whoever wants to go on with the run has to wait
+until the lease has expired, or until the owner is known to have ended, and then puts a token of its own in the place of the
+old one. Every write of an owner first renews the lease by its token, in the same transaction: an owner that was paused for so long that
+another one took over finds its token gone and writes nothing more. The same statement counts the batches of the run, so
+that a writer that lost its connection while it committed can tell whether that batch was stored.
+
+Times are the database's: on PostgreSQL the server's clock, on SQLite that of this machine.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import monotonic
+from typing import Any
+
+import sqlalchemy as sa
+
+from assay.errors import LeaseLost, RunInUse
+from assay.model.owner import Owner
+from assay.store import plain, processes
+from assay.store.tables import leases, runs
+
+LEASE_SECONDS = 60.0
+RENEW_SECONDS = 10.0
+_CLOCKS = {
+    "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
+    "postgresql": "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)",
+}
+_held_here: set[str] = set()
+"""Tokens of this process: a lease of ours whose token is not among them was left by a run that failed."""
+
+
+@dataclass(slots=True)
+class Lease:
+    """What the owner of a run holds."""
+
+    run_id: str
+    token: str
+    batches: int = 0
+    """Batches that are known to be stored."""
+    is_lost: bool = False
+    is_released: bool = False
+    renewed: float = field(default_factory=monotonic)
+
+    @property
+    def is_due(self) -> bool:
+        return monotonic() - self.renewed >= RENEW_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whoever holds a lease that has not ended."""
+
+    owner: Owner
+    until: datetime
+
+    def __str__(self) -> str:
+        return f"{self.owner}; its lease ends at {self.until:%Y-%m-%d %H:%M:%S} UTC unless it is renewed"
+
+
+def grant(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
+    """The first lease of a run."""
+    lease = Lease(run_id, secrets.token_hex(16))
+    connection.execute(leases.insert().values(run_id=run_id, batches=0, **_held(connection, lease, owner)))
+    _held_here.add(lease.token)
+    return lease
+
+
+def acquire(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
+    """Takes a run over; refused while another process holds its lease."""
+    # Whoever comes second waits here, and then sees the lease of the first.
+    connection.execute(sa.select(runs.c.id).where(runs.c.id == run_id).with_for_update())
+    refuse_if_held(connection, run_id, "Wait for that process or end it, then try again.")
+    row = connection.execute(sa.select(leases).where(leases.c.run_id == run_id)).one_or_none()
+    if row is None:
+        return grant(connection, run_id, owner)
+    lease = Lease(run_id, secrets.token_hex(16), row.batches)
+    connection.execute(
+        leases.update()
+        .where(leases.c.run_id == run_id, leases.c.token == row.token)
+        .values(_held(connection, lease, owner))
+    )
+    _held_here.add(lease.token)
+    return lease
+
+
+def renew(
+    connection: sa.Connection, lease: Lease, *, batches: int = 0, unless_released: bool = False
+) -> None:
+    """Before anything else in a transaction of the owner; another's lease ends the transaction."""
+    now = _now(connection)
+    own = [leases.c.run_id == lease.run_id, leases.c.token == lease.token]
+    if unless_released:
+        own.append(leases.c.expires > 0)
+    renewed = connection.execute(
+        leases.update()
+        .where(*own)
+        .values(renewed=now, expires=now + LEASE_SECONDS, batches=leases.c.batches + batches)
+    )
+    if renewed.rowcount == 1:
+        lease.renewed = monotonic()
+        return
+    if connection.scalar(sa.select(runs.c.id).where(runs.c.id == lease.run_id)) is None:
+        from assay.store.refs import no_run
+
+        raise no_run(lease.run_id)
+    lease.is_lost = True
+    raise LeaseLost(
+        f"Run '{lease.run_id}' was taken over by {_current_holder(connection, lease.run_id)}. "
+        "This process stopped; what it had stored by then is kept."
+    )
+
+
+def release(connection: sa.Connection, lease: Lease) -> None:
+    own = leases.c.run_id == lease.run_id, leases.c.token == lease.token
+    connection.execute(leases.update().where(*own).values(expires=0.0))
+
+
+def forget(lease: Lease) -> None:
+    """This process does not write the run any more, whether or not the database knows."""
+    _held_here.discard(lease.token)
+
+
+def refuse_if_held(connection: sa.Connection, run_id: str, advice: str) -> None:
+    held = sa.select(leases).where(leases.c.run_id == run_id, leases.c.expires > _now(connection))
+    row = connection.execute(held).one_or_none()
+    if row is None:
+        return
+    owner = _owner(row)
+    if processes.has_ended(owner) or (processes.is_current(owner) and row.token not in _held_here):
+        return
+    raise RunInUse(f"Run '{run_id}' is being run by {Holder(owner, plain.instant(row.expires))}. {advice}")
+
+
+def stored_batches(connection: sa.Connection, lease: Lease) -> int | None:
+    """How many batches of the run are stored; None where the lease is not ours any more."""
+    own = leases.c.run_id == lease.run_id, leases.c.token == lease.token
+    return connection.scalar(sa.select(leases.c.batches).where(*own))
+
+
+def _current_holder(connection: sa.Connection, run_id: str) -> str:
+    row = connection.execute(sa.select(leases).where(leases.c.run_id == run_id)).one_or_none()
+    return "another process" if row is None else str(_owner(row))
+
+
+def _held(connection: sa.Connection, lease: Lease, owner: Owner) -> dict[str, Any]:
+    now = _now(connection)
+    return {
+        "token": lease.token,
+        "host": owner.host,
+        "pid": owner.pid,
+        "machine": owner.machine,
+        "process_started": owner.process_started,
+        "folder": plain.text(owner.folder),
+        "renewed": now,
+        "expires": now + LEASE_SECONDS,
+    }
+
+
+def _owner(row: Any) -> Owner:
+    return Owner(row.host, row.pid, row.machine, row.process_started, row.folder)
+
+
+def _now(connection: sa.Connection) -> sa.ColumnElement[float]:
+    return sa.literal_column(_CLOCKS[connection.dialect.name], sa.Double)

@@ -1,0 +1,64 @@
+"""Owners of runs as processes of this machine: who we are, and whether another one has ended."""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import cache
+from pathlib import Path
+
+from assay.model.owner import Owner
+
+
+def current_owner() -> Owner:
+    pid = os.getpid()
+    return Owner(socket.gethostname(), pid, _machine(), _start_of(pid) or "", _working_folder())
+
+
+def has_ended(owner: Owner) -> bool:
+    """Whether the process is known to be gone; False where its machine is another, which only a lease can tell."""
+    if owner.machine != _machine():
+        return False
+    return _start_of(owner.pid) != owner.process_started
+
+
+def is_current(owner: Owner) -> bool:
+    return (owner.machine, owner.pid) == (_machine(), os.getpid()) and not has_ended(owner)
+
+
+@cache
+def _machine() -> str:
+    # Containers may share a host name, but not the boot and the PID namespace.
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return socket.gethostname()
+
+
+def _start_of(pid: int) -> str | None:
+    """When a process started; None where there is none, or only what its parent has not collected yet."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else fields[19]
+    except FileNotFoundError:
+        return None if Path("/proc/self/stat").exists() else _start_without_proc(pid)
+    except (OSError, IndexError):
+        return None
+
+
+def _start_without_proc(pid: int) -> str | None:
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else str(process.create_time())
+    except psutil.NoSuchProcess:
+        return None
+
+
+def _working_folder() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return ""
