@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import PlanError
 from assay.model import AgentUse
+from assay.model.redaction import known_secrets
 from assay.plugin import lookup
 from assay.plugin.agent import Agent, BadAgent
 
@@ -80,6 +81,7 @@ def filled_in(value: Any, environment: Mapping[str, str], agent: str) -> Any:
 
 def _variable(match: re.Match[str], environment: Mapping[str, str], agent: str) -> str:
     name, default = match[1], match[2]
+    known_secrets().learn_variables(match[0], environment)
     if default is not None:
         return environment.get(name, default)
     try:

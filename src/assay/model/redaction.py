@@ -10,7 +10,6 @@ Results are redacted when they are kept or shown, never before they are scored.
 from __future__ import annotations
 
 import base64
-import html
 import json
 import os
 import re
@@ -35,10 +34,12 @@ SHORTEST_SECRET = 8
 """Values shorter than this are not treated as secrets: `true` or `1234` would be found in every answer."""
 _SHORTEST_WORD = 16
 """Values shorter than this must mix letters with digits or signs: `disabled` is no key."""
-_SHORTEST_PART = 6
+_SHORTEST_PART = 4
 """A part of a secret of this length, where an excerpt ends or begins, is removed as well."""
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-[^}]*)?\}")
 _MOST_PASSES = 8
+_CUT = re.compile(r"(…|\s*\[[^\[\]\n]* left out\])")
+"""Where something was left out of a text."""
 
 
 class Redaction:
@@ -110,7 +111,7 @@ class Redaction:
         """Whether it is worth looking closer; fast, and true for everything that `redact_text` would change."""
         if self._forms and self._values.part.search(text):
             return True
-        return may_have_secret_shape(text) or ("…" in text and bool(self._forms))
+        return may_have_secret_shape(text) or (bool(self._forms) and _is_excerpt(text))
 
     def redact_text(self, text: str) -> str:
         if not self.may_be_in(text):
@@ -129,7 +130,7 @@ class Redaction:
             return text
         if self._values.part.search(text):
             text = self._values.whole.sub(REDACTED, text)
-        return self._redact_parts(text) if "…" in text else text
+        return self._redact_parts(text) if _is_excerpt(text) else text
 
     def redact(self, value: Any) -> Any:
         """The same plain data without secrets, in the keys of mappings as well; equal values stay the same object."""
@@ -184,11 +185,11 @@ class Redaction:
 
     def _redact_parts(self, text: str) -> str:
         """An excerpt may end or begin within a secret, and half of one is still too much."""
-        pieces = text.split("…")
-        for index in range(len(pieces) - 1):
-            pieces[index] = self._without_end(pieces[index])
-            pieces[index + 1] = self._without_beginning(pieces[index + 1])
-        return "…".join(pieces)
+        pieces = _CUT.split(text)
+        for cut in range(1, len(pieces), 2):
+            pieces[cut - 1] = self._without_end(pieces[cut - 1])
+            pieces[cut + 1] = self._without_beginning(pieces[cut + 1])
+        return "".join(pieces)
 
     def _without_end(self, text: str) -> str:
         for secret in self._forms:
@@ -271,6 +272,8 @@ def _can_be_secret(value: str) -> bool:
 
 def _encodings(secret: str) -> set[str]:
     """How a secret may be written: as it is, escaped, quoted or encoded."""
+    import html
+
     escaped = json.dumps(secret)[1:-1]
     raw = secret.encode("utf-8", "surrogatepass")
     quoted = {quote(raw, safe=""), quote(raw), quote_plus(raw)}
@@ -308,6 +311,10 @@ def _strings(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _strings(item)
+
+
+def _is_excerpt(text: str) -> bool:
+    return "…" in text or " left out]" in text
 
 
 def _like(value: Any, items: list[Any]) -> Any:

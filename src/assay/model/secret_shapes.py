@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 REDACTED = "[redacted]"
 """Stands where a secret was."""
@@ -19,7 +20,8 @@ _SHAPES: dict[str, dict[str, str]] = {
         "xox": rf"(){_START}xox[abeoprs]-[A-Za-z0-9-]{{10,}}",
         "glpat-": rf"(){_START}glpat-{_WORD}{{16,}}",
         "pypi-": rf"(){_START}pypi-(?:AgE{_WORD}{{10,}}|(?={_WORD}*\d){_WORD}{{30,}})",
-        "PRIVATE KEY": r"()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+        "PRIVATE KEY": r"()-----BEGIN [A-Z ]*PRIVATE KEY-----"
+        r"(?:[\w+/=\s\\:,.-]*?-----END [A-Z ]*PRIVATE KEY-----|[A-Za-z0-9+/=\s\\]*)",
     },
     "_": {
         "k_": rf"(){_START}(?:[sr]k_(?:live|test)|gsk)_[A-Za-z0-9]{{16,}}",
@@ -50,11 +52,6 @@ _HEADER_SHAPES: dict[str, str] = {
     "cookie": r"(\bcookie[\"']?\s*:\s*[\"']?[^=;\s\"']+=)(?!\[redacted\])[^;\s\"'\\]{8,}",
 }
 """The same whatever the case of the letters: names of headers."""
-_PATTERNS = {
-    sign: [(part, re.compile(shape, re.DOTALL)) for part, shape in shapes.items()]
-    for sign, shapes in _SHAPES.items()
-}
-_HEADER_PATTERNS = [(part, re.compile(shape, re.IGNORECASE)) for part, shape in _HEADER_SHAPES.items()]
 
 
 def may_have_secret_shape(text: str) -> bool:
@@ -75,13 +72,19 @@ def has_secret_shape(text: str) -> bool:
 
 
 def redact_shapes(text: str) -> str:
-    for sign, patterns in _PATTERNS.items():
+    for sign, shapes in _SHAPES.items():
         if sign in text:
-            for part, pattern in patterns:
+            for part, shape in shapes.items():
                 if part in text:
-                    text = pattern.sub(rf"\1{REDACTED}", text)
+                    text = _compiled(shape).sub(rf"\1{REDACTED}", text)
     lowered = text.lower()
-    for part, pattern in _HEADER_PATTERNS:
+    for part, shape in _HEADER_SHAPES.items():
         if part in lowered:
-            text = pattern.sub(rf"\1{REDACTED}", text)
+            text = _compiled(shape, re.IGNORECASE).sub(rf"\1{REDACTED}", text)
     return text
+
+
+@cache
+def _compiled(shape: str, flags: int = 0) -> re.Pattern[str]:
+    """Made when it is first needed: a command that shows no secret need not wait for it."""
+    return re.compile(shape, flags)

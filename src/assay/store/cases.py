@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from assay.model import DIMENSIONS, CaseTable, Phase, Ratings
 from assay.model.metric import JUDGING
 from assay.model.rating import Judging
+from assay.model.redaction import redact
 from assay.store.bulk import fetch_rows, insert_rows
 from assay.store.reading import align, columns, read_metrics
 from assay.store.standings import write_standing
@@ -141,7 +142,7 @@ def _merge_details(
     judged: Iterable[Judgement],
 ) -> None:
     merged = [
-        {"number": seq, "merged": {**(known[seq] or {}), **detail}}
+        {"number": seq, "merged": redact({**(known[seq] or {}), **detail})}
         for seq, _, detail in judged
         if detail is not None
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.errors import StoreError
+from assay.model.redaction import known_secrets
 from assay.store import database, schema, tables
 from assay.store.address import Address, read_address
 from assay.store.bulk import insert_rows
@@ -86,9 +87,22 @@ def _copy(reading: sa.Connection, copy: sa.Connection, table: sa.Table, run_id: 
     streamed = reading.execution_options(stream_results=True, max_row_buffer=_CHUNK)
     for chunk in streamed.execute(query).partitions(_CHUNK):
         if is_long:
-            insert_rows(copy, table, [tuple(row) for row in chunk])
+            insert_rows(copy, table, [_redacted(row, table) for row in chunk])
         else:
             copy.execute(table.insert(), [dict(row._mapping) for row in chunk])
+
+
+def _redacted(row: Sequence[Any], table: sa.Table) -> tuple[Any, ...]:
+    """What an earlier version stored may hold a secret, and an exported file is meant to be shared."""
+    known = known_secrets()
+    return tuple(
+        value
+        if not isinstance(value, str) or column.name == "case_id"
+        else known.redact_json(value)
+        if isinstance(column.type, sa.JSON)
+        else known.redact_text(value)
+        for value, column in zip(row, table.c, strict=True)
+    )
 
 
 def _raw(column: sa.Column[Any]) -> sa.ColumnElement[Any]:

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from assay.model.redaction import known_secrets
+
 
 def text(value: str) -> str:
     """
@@ -33,6 +35,15 @@ def to_json(value: object) -> str:
     except ValueError:
         return _dumps(_holdable(value))
     return written if "\\u0000" not in written else _dumps(_holdable(value))
+
+
+def redacted_json(value: object) -> str:
+    """The same without secrets, in keys and values."""
+    return known_secrets().redact_json(to_json(value))
+
+
+def redacted_text(value: str) -> str:
+    return known_secrets().redact_text(text(value))
 
 
 def _dumps(value: object) -> str:

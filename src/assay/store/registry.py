@@ -7,9 +7,10 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from assay.errors import SuiteNotFound, no_such
+from assay.errors import StoreError, SuiteNotFound, no_such
 from assay.model import Agent, AgentUse, Suite, SuiteRef
-from assay.store import definitions, references
+from assay.model.redaction import known_secrets, redact
+from assay.store import definitions, plain, references
 from assay.store.refs import newest_first
 from assay.store.tables import DEFAULT_WORKSPACE, agents, benchmarks, runs, suites
 
@@ -27,20 +28,22 @@ def take_turn(connection: sa.Connection) -> None:
 
 
 def agent_ids(connection: sa.Connection, wanted: set[Agent]) -> dict[Agent, int]:
-    """The ids of agents, which are written where they are not known yet."""
+    """The ids of agents, which are written where they are not known yet, without secrets in their names and versions."""
+    cleaned = {agent: Agent(redact(agent.name), redact(agent.version)) for agent in wanted}
     statement = sa.text(
         "INSERT INTO agents (workspace_id, name, version) VALUES (:workspace, :name, :version) "
         "ON CONFLICT DO NOTHING"
     )
     # In one order everywhere: two runs that begin at once then wait for each other's agents instead of deadlocking.
-    listed = sorted(wanted, key=lambda agent: (agent.name, agent.version))
+    listed = sorted(set(cleaned.values()), key=lambda agent: (agent.name, agent.version))
     values = [
         {"workspace": DEFAULT_WORKSPACE, "name": agent.name, "version": agent.version} for agent in listed
     ]
     connection.execute(statement, values)
-    named = agents.c.name.in_({agent.name for agent in wanted})
+    named = agents.c.name.in_({agent.name for agent in listed})
     found = connection.execute(sa.select(agents.c.id, agents.c.name, agents.c.version).where(named)).all()
-    return {Agent(name, version): agent_id for agent_id, name, version in found}
+    ids = {Agent(name, version): agent_id for agent_id, name, version in found}
+    return {agent: ids[kept] for agent, kept in cleaned.items()}
 
 
 def register_agents(connection: sa.Connection, uses: Iterable[AgentUse]) -> None:
@@ -65,6 +68,7 @@ def keep_suite(connection: sa.Connection, suite: Suite, created: datetime) -> in
     """The id of a suite, which is written where it is not known yet."""
     take_turn(connection)
     definition = definitions.suite_to_plain(suite)
+    _refuse_secrets(suite, definition)
     key = {
         "workspace_id": DEFAULT_WORKSPACE,
         "name": suite.name,
@@ -80,6 +84,16 @@ def keep_suite(connection: sa.Connection, suite: Suite, created: datetime) -> in
     assert made is not None
     _list_benchmarks(connection, int(made[0]), suite)
     return int(made[0])
+
+
+def _refuse_secrets(suite: Suite, definition: definitions.Plain) -> None:
+    """A suite is stored as it is written, because runs are resumed and scored again with it."""
+    origin = known_secrets().origin_of_secret_in(plain.to_json(definition))
+    if origin is not None:
+        raise StoreError(
+            f"The suite '{suite.name}' holds the value of the secret '{origin}', and suites are stored with their results. "
+            f"Remove it from the suite, or unset '{origin}' if it is no secret."
+        )
 
 
 def _list_benchmarks(connection: sa.Connection, suite_id: int, suite: Suite) -> None:

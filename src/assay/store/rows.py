@@ -27,6 +27,7 @@ from assay.model import (
     SuiteRef,
     Trial,
 )
+from assay.model.redaction import redact
 from assay.store.definitions import agent_use_from, agent_use_to_plain, cleanup_from, iterations_from
 
 Row = Mapping[str, Any]
@@ -162,7 +163,7 @@ def execution_from(row: Sequence[Any], trial: int, measurements: Mapping[str, fl
 
 
 def artifact_row(artifact: Artifact, trial_id: int) -> dict[str, Any]:
-    content = zlib.compress(artifact.content)
+    content = zlib.compress(redact(artifact.content))
     return {"trial_id": trial_id, "name": artifact.name, "type": artifact.type, "content": content}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -34,6 +35,7 @@ from assay.model import (
     Trial,
 )
 from assay.model.owner import Owner
+from assay.model.redaction import known_secrets
 from assay.store import (
     cases,
     database,
@@ -96,6 +98,9 @@ class Store:
         except BaseException:
             engine.dispose()
             raise
+        for password in (address.url.password, address.url.query.get("password")):
+            if isinstance(password, str):
+                known_secrets().learn(password, "database URL")
         _log.debug("opened database %s", address.shown)
         return cls(engine, address)
 
@@ -118,6 +123,7 @@ class Store:
         self, plan: Plan, environment: Environment, run_id: str, started: datetime, owner: Owner | str
     ) -> Run:
         """A process as its owner holds the run's lease until it finishes the run; a mere name holds none."""
+        _learn_secrets(plan.trials, plan.suite)
         with self._writer.begin() as connection:
             if refs.exists(connection, run_id):
                 raise StoreError(f"There is a run '{run_id}' already. Begin with another id.")
@@ -239,6 +245,7 @@ class Store:
                 taken["budget"] = asdict(budget)
             connection.execute(runs.update().where(runs.c.id == run_id).values(taken))
             run = reading.read_run(connection, run_id)
+            _learn_secrets([stored.trial for stored in run.trials], registry.suite_of_run(connection, run_id))
         self._hold(run_id, lease)
         return run
 
@@ -632,6 +639,16 @@ class Store:
 
 def _count(connection: sa.Connection, table: sa.Table) -> int:
     return connection.scalars(sa.select(sa.func.count()).select_from(table)).one()
+
+
+def _learn_secrets(planned: Iterable[Trial], suite: Suite | None) -> None:
+    """What agents and judges are given from the environment may come back in their answers."""
+    known = known_secrets()
+    known.learn_environment(os.environ)
+    for trial in planned:
+        known.learn_variables([trial.params, trial.agent_use.options if trial.agent_use else {}], os.environ)
+    for benchmark in suite.benchmarks if suite else ():
+        known.learn_variables([use.options for use in benchmark.scorers], os.environ)
 
 
 def _size(connection: sa.Connection) -> int:

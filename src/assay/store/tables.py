@@ -48,7 +48,8 @@ assay_revision  the schema's revision, kept by Alembic under a name that leaves 
 
 Measurements hang on their trial rather than on their execution: a cascade from an execution would have to search all of the
 trial's measurements for each row that goes. The store deletes both in one transaction. A suite goes with its last run unless
-it is registered. Secrets are nowhere: definitions of agents hold `${NAME}` where a value comes from the environment.
+it is registered. Secrets are nowhere: definitions of agents hold `${NAME}` where a value comes from the environment, and what
+people and agents say is redacted when it is written.
 
 What people query is the view `benchmark_executions`: one row a trial, under the column names of the performance specification.
 Ids there are names, scores go from 0 to 100, and what is not known is NULL. Its `status` is `success` when at least one measured
@@ -73,6 +74,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from assay.model.redaction import known_secrets
 from assay.store import plain
 
 REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
@@ -111,6 +113,35 @@ class _JsonBinary(sa.types.TypeDecorator[Any]):
         return dialect.type_descriptor(JSONB(none_as_null=True))
 
 
+class _RedactedText(sa.types.TypeDecorator[str]):
+    """Text of people and agents: no secret gets into it."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        return None if value is None else known_secrets().redact_text(value)
+
+
+class _RedactedJson(sa.types.TypeDecorator[Any]):
+    """The same for JSON, in keys and values."""
+
+    impl = sa.JSON(none_as_null=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
+        return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.JSON(none_as_null=True))
+
+    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> Any:
+        if value is None:
+            return None
+        written = plain.redacted_json(value)
+        return written if dialect.name == "sqlite" else plain.from_json(written)
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:
+        return plain.from_json(value) if isinstance(value, str) and dialect.name == "sqlite" else value
+
+
 class _Instant(sa.types.TypeDecorator[datetime]):
     """A point in time; SQLite has no time zones, so there it is written in UTC."""
 
@@ -130,6 +161,8 @@ class _Instant(sa.types.TypeDecorator[datetime]):
         )
 
 
+# Definitions of suites, their names and the ids of cases are kept as they are written: a run is resumed and scored again with them.
+# A suite that holds a known secret is refused instead. Everything else that people or agents say is redacted.
 # SQLite would turn a JSON column's bare numbers into its own; text keeps them as written. PostgreSQL's json keeps the order of
 # keys, which axes and specs need; jsonb, which does not, is for what people search in.
 _Written = sa.JSON(none_as_null=True).with_variant(_JsonText(), "sqlite")
@@ -164,9 +197,9 @@ agents = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("workspace_id", _own("workspaces"), nullable=False),
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("version", sa.Text, nullable=False),
-    sa.Column("definition", _Written),
+    sa.Column("name", _RedactedText, nullable=False),
+    sa.Column("version", _RedactedText, nullable=False),
+    sa.Column("definition", _RedactedJson),
     sa.UniqueConstraint("workspace_id", "name", "version"),
 )
 
@@ -190,9 +223,9 @@ environments = sa.Table(
     "environments",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("facts", _Written, nullable=False),
-    sa.Column("vcs", _Written, nullable=False),
-    sa.Column("doubts", _Written, nullable=False),
+    sa.Column("facts", _RedactedJson, nullable=False),
+    sa.Column("vcs", _RedactedJson, nullable=False),
+    sa.Column("doubts", _RedactedJson, nullable=False),
 )
 
 runs = sa.Table(
@@ -202,31 +235,31 @@ runs = sa.Table(
     sa.Column("workspace_id", _own("workspaces"), nullable=False),
     sa.Column("suite_id", sa.ForeignKey("suites.id"), nullable=True),
     sa.Column("environment_id", sa.ForeignKey("environments.id"), nullable=False),
-    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("name", _RedactedText, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("owner", sa.Text, nullable=False),
     sa.Column("started", _Instant, nullable=False, index=True),
     sa.Column("ended", _Instant),
     sa.Column("seed", sa.BigInteger, nullable=False),
-    sa.Column("notes", sa.Text, nullable=False),
+    sa.Column("notes", _RedactedText, nullable=False),
     sa.Column("trial_order", sa.Text, nullable=False),
     sa.Column("parallelism", sa.Integer, nullable=False),
     sa.Column("executor", sa.Text, nullable=False),
-    sa.Column("load", _Written, nullable=False),
-    sa.Column("output_dir", sa.Text),
-    sa.Column("source", _Written, nullable=False),
-    sa.Column("instrument_costs", _Written, nullable=False),
-    sa.Column("unmeasured", _Written, nullable=False),
-    sa.Column("budget", _Written, nullable=False, server_default="{}"),
-    sa.Column("question", _Written),
-    sa.Column("label", sa.Text, nullable=False, server_default=""),
+    sa.Column("load", _RedactedJson, nullable=False),
+    sa.Column("output_dir", _RedactedText),
+    sa.Column("source", _RedactedJson, nullable=False),
+    sa.Column("instrument_costs", _RedactedJson, nullable=False),
+    sa.Column("unmeasured", _RedactedJson, nullable=False),
+    sa.Column("budget", _RedactedJson, nullable=False, server_default="{}"),
+    sa.Column("question", _RedactedJson),
+    sa.Column("label", _RedactedText, nullable=False, server_default=""),
 )
 
 tags = sa.Table(
     "tags",
     metadata,
     sa.Column("run_id", _own("runs"), primary_key=True),
-    sa.Column("tag", sa.Text, primary_key=True),
+    sa.Column("tag", _RedactedText, primary_key=True),
 )
 
 leases = sa.Table(
@@ -248,7 +281,7 @@ baselines = sa.Table(
     "baselines",
     metadata,
     sa.Column("workspace_id", _own("workspaces"), primary_key=True),
-    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("name", _RedactedText, primary_key=True),
     sa.Column("run_id", sa.ForeignKey("runs.id"), nullable=False, index=True),
 )
 
@@ -258,27 +291,27 @@ trials = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("run_id", _own("runs"), nullable=False),
     sa.Column("position", sa.Integer, nullable=False),
-    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("name", _RedactedText, nullable=False),
     sa.Column("agent_id", sa.ForeignKey("agents.id"), nullable=False, index=True),
     sa.Column("benchmark", sa.Text, nullable=False),
-    sa.Column("experiment", sa.Text, nullable=False),
-    sa.Column("params", _Written, nullable=False),
-    sa.Column("axes", _Written, nullable=False),
+    sa.Column("experiment", _RedactedText, nullable=False),
+    sa.Column("params", _RedactedJson, nullable=False),
+    sa.Column("axes", _RedactedJson, nullable=False),
     sa.Column("iterations", _Written, nullable=False),
     sa.Column("processes", sa.Integer, nullable=False),
-    sa.Column("instruments", _Written, nullable=False),
+    sa.Column("instruments", _RedactedJson, nullable=False),
     sa.Column("isolation", sa.Text, nullable=False),
     sa.Column("limits", _Written, nullable=False),
     sa.Column("started", _Instant),
     sa.Column("ended", _Instant),
-    sa.Column("stopped", sa.Text),
+    sa.Column("stopped", _RedactedText),
     sa.Column("accuracy", sa.Double),
     sa.Column("speed", sa.Double),
     sa.Column("efficiency", sa.Double),
     sa.Column("cost", sa.Double),
     sa.Column("reliability", sa.Double),
     sa.Column("overall", sa.Double),
-    sa.Column("agent_use", _Written),
+    sa.Column("agent_use", _RedactedJson),
     sa.Column("suite", sa.Text, nullable=False, server_default=""),
     sa.Column("cases", _Written, nullable=False, server_default="[]"),
     sa.Column("concurrency", sa.Integer, nullable=False, server_default="1"),
@@ -288,7 +321,7 @@ trials = sa.Table(
     sa.Column("cpu_wall_seconds", sa.Double),
     sa.Column("peak_bytes", sa.BigInteger),
     sa.Column("baseline_overall", sa.Double),
-    sa.Column("cleanup", _Written),
+    sa.Column("cleanup", _RedactedJson),
     sa.UniqueConstraint("run_id", "position"),
     sqlite_autoincrement=True,  # an id that was deleted is never given again: a runner may still be writing to it
 )
@@ -329,7 +362,7 @@ artifacts = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("trial_id", _own("trials"), nullable=False, index=True),
-    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("name", _RedactedText, nullable=False),
     sa.Column("type", sa.Text, nullable=False),
     sa.Column("content", sa.LargeBinary, nullable=False),
 )
@@ -353,7 +386,7 @@ ratings = sa.Table(
     sa.Column("suite", sa.Text, nullable=False, index=True),
     sa.Column("benchmark", sa.Text, nullable=False),
     sa.Column("benchmark_hash", sa.Text, nullable=False),
-    sa.Column("contender", sa.Text, nullable=False),
+    sa.Column("contender", _RedactedText, nullable=False),
     sa.Column("simulated", sa.Boolean, nullable=False),
     sa.Column("ok", sa.Integer, nullable=False),
     sa.Column("cases", sa.Integer, nullable=False),
@@ -386,16 +419,16 @@ regressions = sa.Table(
     metadata,
     sa.Column("workspace_id", _own("workspaces"), primary_key=True),
     sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("agent", sa.Text, nullable=False, index=True),
+    sa.Column("agent", _RedactedText, nullable=False, index=True),
     sa.Column("suite", sa.Text, nullable=False),
     sa.Column("benchmark", sa.Text, nullable=False),
     sa.Column("metric", sa.Text, nullable=False),
-    sa.Column("version_before", sa.Text, nullable=False),
-    sa.Column("version_after", sa.Text, nullable=False),
+    sa.Column("version_before", _RedactedText, nullable=False),
+    sa.Column("version_after", _RedactedText, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
-    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("note", _RedactedText, nullable=False),
     sa.Column("detected", _Instant, nullable=False),
     sa.Column("changed", _Instant, nullable=False),
     sa.Column("is_marked", sa.Boolean, nullable=False),
-    sa.Column("figures", _Written, nullable=False),
+    sa.Column("figures", _RedactedJson, nullable=False),
 )

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from assay.model import Agent, Batch, Environment, Execution, Plan, Question, RunState, Trial
 from assay.model.execution import JobUsage
+from assay.model.redaction import redact
 from assay.store import plain, registry, rows
 from assay.store.bulk import insert_rows
 from assay.store.tables import (
@@ -85,13 +86,13 @@ def point_to_version(connection: sa.Connection, run_id: str, trial: int, version
     """Makes a version that was found late that of the trial's agent."""
     chosen = trials.c.run_id == run_id, trials.c.position == trial
     name: str = connection.scalars(sa.select(agents.c.name).join(trials).where(*chosen)).one()
-    agent = Agent(name, plain.text(version))
+    agent = Agent(name, plain.redacted_text(version))
     agent_id = registry.agent_ids(connection, {agent})[agent]
     connection.execute(trials.update().where(*chosen).values(agent_id=agent_id))
 
 
 def add_tags(connection: sa.Connection, run_id: str, added: Iterable[str]) -> None:
-    if values := [{"run_id": run_id, "tag": tag} for tag in sorted(set(added))]:
+    if values := [{"run_id": run_id, "tag": tag} for tag in sorted(set(map(plain.redacted_text, added)))]:
         connection.execute(tags.insert(), values)
 
 
@@ -109,6 +110,8 @@ def _rows(
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     execution_rows: list[tuple[Any, ...]] = []
     measurement_rows: list[tuple[Any, ...]] = []
+    metrics: dict[tuple[str, ...], tuple[str, ...]] = {}
+    """Names of metrics as executions have them, and as they are stored: an agent may name a metric after a secret."""
     for one in made:
         trial_id = ids[one.trial]
         seq = next_seq[trial_id]
@@ -124,14 +127,17 @@ def _rows(
                 one.status._value_,
                 one.started,
                 one.loops,
-                None if one.output is None else plain.to_json(one.output),
-                None if one.applied is None else plain.to_json(one.applied),
-                None if one.error is None else plain.text(one.error),
-                None if one.log is None else plain.text(one.log),
-                None if one.detail is None else plain.to_json(one.detail),
+                None if one.output is None else plain.redacted_json(one.output),
+                None if one.applied is None else plain.redacted_json(one.applied),
+                None if one.error is None else plain.redacted_text(one.error),
+                None if one.log is None else plain.redacted_text(one.log),
+                None if one.detail is None else plain.redacted_json(one.detail),
             )
         )
-        for metric, value in one.measurements.items():
+        named = tuple(one.measurements)
+        if named not in metrics:
+            metrics[named] = tuple(redact(dict.fromkeys(named)))
+        for metric, value in zip(metrics[named], one.measurements.values(), strict=True):
             measurement_rows.append((trial_id, metric, seq, float(value)))
     return execution_rows, measurement_rows
 

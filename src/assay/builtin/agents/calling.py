@@ -1,4 +1,4 @@
-"""Requests over HTTP as agents make them: tried again within bounds, throttled, free of secrets."""
+"""Requests over HTTP as agents make them: tried again within bounds, and throttled."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic, perf_counter
 from typing import Any, Protocol, TypeVar
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from assay.builtin.agents.protocol import decoded, excerpt
-from assay.builtin.agents.redaction import Redaction
 from assay.builtin.agents.retrying import LONGEST_WAIT, Backoff, Refusal, retry_after
 from assay.builtin.agents.throttle import Throttle
 from assay.execute.case_limit import seconds_left
@@ -28,6 +27,7 @@ from assay.execute.http.events import Parser
 from assay.execute.http.request import prepare
 from assay.execute.judge_retries import is_judging, report_judge_retry
 from assay.model import Answer, Span
+from assay.model.redaction import known_secrets, redact
 from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
 
 Read = Callable[[Stream], Awaitable[Answer]]
@@ -54,8 +54,8 @@ class Caller:
         given = {str(name): str(value) for name, value in headers.items()}
         self._url = url
         self._headers = {"content-type": "application/json", **given}
-        in_query = (value for _, value in parse_qsl(urlsplit(url).query))
-        self._redaction = Redaction([*given.values(), *in_query])
+        known_secrets().learn_headers(given)
+        known_secrets().learn_url(url)
         self._retries = retries
         self._backoff = Backoff(backoff)
         self._throttle = Throttle()
@@ -71,7 +71,7 @@ class Caller:
         try:
             prepare("POST", self._url, self._headers)
         except BadRequest as problem:
-            raise BadAgent(self._redaction.clean(str(problem))) from None
+            raise BadAgent(str(problem)) from None
         if not isinstance(self._retries, int) or self._retries < 0:
             raise BadAgent(f"'retries' must be a whole number from 0 on, not {self._retries!r}.")
 
@@ -106,7 +106,7 @@ class Caller:
         while True:
             outcome = await self._try(body, read, course)
             if isinstance(outcome, Answer):
-                return course.told_with(outcome, self._redaction.clean_output(outcome.output))
+                return course.told_with(outcome)
             if len(course.attempts) > self._allowed_retries(outcome) or not outcome.is_worth_another_try:
                 self._is_given_up = outcome.is_unreachable
                 raise AgentError(course.refused(outcome))
@@ -131,7 +131,7 @@ class Caller:
             outcome = await self._send(body, read, course)
             self._take_note(outcome, sent)
         except AgentError as error:
-            raise type(error)(course.failed(self._redaction.clean(str(error)))) from None
+            raise type(error)(course.failed(str(error))) from None
         finally:
             self._throttle.leave()
             course.called(started)
@@ -160,9 +160,9 @@ class Caller:
                 course.answered_in = stream.ended - stream.sent
                 return answer
         except ConnectFailed as error:
-            return Refusal(None, self._redaction.clean(str(error)), is_unreachable=True)
+            return Refusal(None, str(error), is_unreachable=True)
         except Disconnected as error:
-            return Refusal(None, self._redaction.clean(str(error)))
+            return Refusal(None, str(error))
         except (BadResponse, ResponseTooLarge) as error:
             raise InvalidAnswer(str(error)) from None
         except HttpError as error:
@@ -179,18 +179,21 @@ class Caller:
             if response.status < 300:
                 return response.json()
         except HttpError as error:
-            raise AgentError(self._redaction.clean(f"{path}: {error}")) from None
-        text = self._redaction.clean(response.body.decode(errors="replace").strip())
-        raise AgentError(f"{path}: HTTP {response.status}: {text[:_EXCERPT]}")
+            raise AgentError(f"{path}: {error}") from None
+        raise AgentError(f"{path}: HTTP {response.status}: {_beginning(response.body)}")
 
     async def _refusal(self, stream: Stream) -> Refusal:
         try:
             body = await stream.read()
         except Disconnected as error:
             body = error.received
-        text = self._redaction.clean(body.decode(errors="replace").strip())
-        text = text if len(text) <= _EXCERPT else text[:_EXCERPT] + "…"
-        return Refusal(stream.status, text, retry_after(stream.headers.get("retry-after")))
+        return Refusal(stream.status, _beginning(body), retry_after(stream.headers.get("retry-after")))
+
+
+def _beginning(body: bytes) -> str:
+    """Redacted before it is cut: nobody recognises half of a secret."""
+    text: str = redact(body.decode(errors="replace").strip())
+    return text if len(text) <= _EXCERPT else text[:_EXCERPT] + "…"
 
 
 async def _read_all(stream: Stream, read: Read) -> Answer:
@@ -244,11 +247,10 @@ class _Course:
             attempt["retry_after"] = refusal.retry_after
         self.attempts.append(attempt)
 
-    def told_with(self, answer: Answer, output: object) -> Answer:
+    def told_with(self, answer: Answer) -> Answer:
         spans, attempts = (*self._spans, *answer.spans), tuple(self.attempts)
         return replace(
             answer,
-            output=output,
             spans=spans,
             attempts=attempts,
             is_simulated=self.is_simulated,

@@ -14,10 +14,10 @@ from typing import ClassVar, Literal
 from assay.builtin.agents.child import Child
 from assay.builtin.agents.dialogue import Dialogue, RequestUnread, Talk, in_lines, once
 from assay.builtin.agents.protocol import request_line
-from assay.builtin.agents.redaction import Redaction, secrets_among
 from assay.builtin.agents.version import version_of
 from assay.builtin.agents.waiting import Polling, ready
 from assay.model import Answer, Request
+from assay.model.redaction import known_secrets, redact
 from assay.plugin.agent import AgentError, BadAgent
 
 MAX_BYTES = 32 * 2**20
@@ -69,8 +69,7 @@ class Command:
         self._env = {name: str(value) for name, value in (env or {}).items()}
         self._params = dict(params or {})
         self._max_bytes = max_bytes
-        self._redaction = Redaction(self._env.values())
-        self._secrets = Redaction(secrets_among(self._env))
+        known_secrets().learn_environment(self._env)
         self._idle: list[Polling] = []
         self._all: dict[Child, None] = {}
         self.answer = self._answer if concurrency == 1 else self._answer_async
@@ -165,26 +164,19 @@ class Command:
         return once(talk, self._is_plain) if self._is_once else in_lines(talk)
 
     def _finished(self, polling: Polling, talk: Talk) -> Answer:
-        log = self._log(talk)
+        log = talk.child.take_log()
         self._release(polling, talk)
-        answer = talk.answer
-        output = self._secrets.clean_output(answer.output)
-        if log or output is not answer.output:
-            return replace(answer, output=output, log=log or answer.log)
-        return answer
+        return replace(talk.answer, log=log) if log else talk.answer
 
     def _left(self, polling: Polling, talk: Talk, error: BaseException) -> BaseException:
         """What is raised instead: with the last words of the program, if the fault is its own."""
-        log = self._log(talk)
+        log = talk.child.take_log()
         self._release(polling, talk)
         if not isinstance(error, AgentError):
             return error
-        said = f"\nIts log ends: {log[-_LOG_IN_ERROR:].strip()}" if log else ""
-        return type(error)(self._redaction.clean(str(error)) + said)
-
-    def _log(self, talk: Talk) -> str:
-        log = talk.child.take_log()
-        return self._redaction.clean(log) if log else log
+        # Redacted before it is cut: nobody recognises half of a secret.
+        said = f"\nIts log ends: {redact(log)[-_LOG_IN_ERROR:].strip()}" if log else ""
+        return type(error)(str(error) + said)
 
     def _release(self, polling: Polling, talk: Talk) -> None:
         """One that has not settled its request might still answer it: it is ended, and a new one started when needed."""
