@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from tests.command import Assay, AssayInline
 
+from assay.execute.sandbox import probe_bubblewrap
 from assay.plugin import lookup
 
 # How long an example takes says nothing on a machine that others use as well. Where the folder may not be written to,
@@ -27,6 +28,16 @@ settings.load_profile("shared machine")
 def assay(tmp_path: Path) -> Assay:
     """The real command, as a process, in an empty folder: `assay("run", "noop", "--json").json`."""
     return Assay(tmp_path)
+
+
+@pytest.fixture
+def bubblewrap() -> str:
+    """The sandbox of code under judgement. CI must have it; elsewhere tests that need it are skipped without it."""
+    found = probe_bubblewrap()
+    if isinstance(found, str):
+        told = f"{found}; to enable: apt-get install bubblewrap"
+        pytest.fail(told) if os.environ.get("CI") else pytest.skip(told)
+    return str(found)
 
 
 @pytest.fixture

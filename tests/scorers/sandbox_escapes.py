@@ -75,7 +75,7 @@ CLAIMS = (
     _claim("an object that contains everything", "class Fake:\n    def __contains__(self, item): return True\n    def __iter__(self): return iter(())\ndef items(): return Fake()", "assert 3 in items()\n"),
     _claim("an object in a list that equals everything", _ALWAYS.format(base="") + "def items(): return [Always()] * 3", "assert items() == [1, 2, 3]\n"),
     _claim("an object that subtracts to nothing", "class Fake:\n    __sub__ = __rsub__ = lambda self, other: Fake()\n    def __abs__(self): return self\n    def __lt__(self, other): return True\ndef add(a, b): return Fake()", "assert abs(add(0.5, 1) - 1.5) < 1e-9\n"),
-    _claim("a list filled with objects that equal everything", _ALWAYS.format(base="") + "def order(items): items[:] = [Always()] * len(items)", "items = [3, 1, 2]\norder(items)\nassert items == [1, 2, 3]\n"),
+    _claim("a list filled with objects that equal everything", _ALWAYS.format(base="") + "def order(items): items[:] = [Always()] * len(items)", "def test_order():\n    items = [3, 1, 2]\n    order(items)\n    assert items == [1, 2, 3]\n"),
     _claim("a candidate that returns an object that equals everything", _ALWAYS.format(base="") + "def add(a, b): return Always()", "def check(candidate):\n    assert candidate(2, 2) == 4\n", entry_point="add"),
     _claim("functions of __main__ replaced", "import __main__, types\nfor name, value in list(vars(__main__).items()):\n    if isinstance(value, types.FunctionType): setattr(__main__, name, lambda *a, **k: '')" + WRONG),
     _claim("the comparison of __main__ replaced", "import __main__\n__main__._same = __main__.is_same = lambda *a: True\n__main__._tested = lambda *a: ''" + WRONG, CALLS),
@@ -218,8 +218,7 @@ class Outside:
                 server.shutdown(socket.SHUT_RDWR)
             server.close()
         self._udp.close()
-        self._victim.kill()
-        self._victim.wait()
+        self._end_victim()
         self.shared.unlink(missing_ok=True)
         os.environ.pop("CANARY_API_KEY", None)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -240,6 +239,7 @@ class Outside:
             found += [f"a datagram: {self._udp.recv(99)!r}"]
         if self._victim.poll() is not None:
             found.append("a process was killed")
+            self._end_victim()
             self._victim = self._start_victim(dict(os.environ))
         self._received = []
         self._renew()
@@ -250,6 +250,12 @@ class Outside:
         return subprocess.Popen(
             ["/bin/sh", "-c", "read x", f"{self.mark}-victim"], stdin=subprocess.PIPE, env=environment
         )
+
+    def _end_victim(self) -> None:
+        self._victim.kill()
+        self._victim.wait()
+        if self._victim.stdin is not None:
+            self._victim.stdin.close()
 
     def _filled(self, given: Any) -> Any:
         if isinstance(given, str):

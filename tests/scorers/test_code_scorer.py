@@ -11,6 +11,11 @@ from pathlib import Path
 import pytest
 from tests.execute.carrying import eventually
 from tests.scorers.asking import judgement, made, shown, value
+from tests.scorers.sandbox_escapes import ESCAPES, Outside
+
+from assay.execute.tree import MARK
+
+pytestmark = pytest.mark.usefixtures("bubblewrap")
 
 ADD = "def add(a, b):\n    return a + b\n"
 TESTS = "assert add(1, 2) == 3\nassert add(-1, 1) == 0\n"
@@ -120,29 +125,31 @@ def test_files_outside_the_working_folder_are_safe_and_inside_it_work(tmp_path: 
     precious = tmp_path / "precious"
     precious.write_text("kept")
     code = f"import os\nwith open('note', 'w') as note: note.write('x')\nos.remove('note')\nos.remove({str(precious)!r})"
-    assert "not allowed" in judgement("code", code, "assert add").reason
+    assert judgement("code", code, "assert add").reason.startswith("0 of 1 tests passed; FileNotFoundError")
     assert precious.read_text() == "kept"
 
 
-def test_nothing_is_left_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def test_nothing_is_left_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = f"assay-test-{os.getpid()}"
+    monkeypatch.setenv(MARK, mark)
     code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
     judging = threading.Thread(target=lambda: found.append(value("code", code, "assert True", seconds=3)))
     found: list[float | None] = []
     judging.start()
-    assert eventually(lambda: _working_in(tmp_path) != [])
+    assert eventually(lambda: _marked(mark) != [])
     judging.join()
     assert found == [0.0]
-    assert eventually(lambda: _working_in(tmp_path) == [])
+    assert eventually(lambda: _marked(mark) == [])
 
 
-def _working_in(folder: Path) -> list[str]:
-    """Processes whose working folder is below this one, even if that is removed already."""
-    places = {}
+def _marked(mark: str) -> list[str]:
+    """Processes that were given this mark in their environment."""
+    found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            places[pid] = str(Path(f"/proc/{pid}/cwd").readlink())
-    return [pid for pid, place in places.items() if place.startswith(str(folder))]
+            if mark.encode() in Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(pid)
+    return found
 
 
 def test_on_an_event_loop_the_code_runs_beside_it() -> None:
@@ -159,3 +166,63 @@ def test_on_an_event_loop_the_code_runs_beside_it() -> None:
     score, turns = asyncio.run(both())
     assert score == 1.0
     assert turns > 5
+
+
+STACK = """
+class Empty(Exception):
+    def __init__(self, text, code):
+        super().__init__(text)
+        self.code = code
+class Stack:
+    limit = 3
+    def __init__(self, items=()): self.items = list(items)
+    def push(self, item): self.items.append(item); return self
+    def pop(self):
+        if not self.items: raise Empty("nothing there", 7)
+        return self.items.pop()
+    def __len__(self): return len(self.items)
+    def __iter__(self): return iter(self.items)
+    def __getitem__(self, place): return self.items[place]
+    def __eq__(self, other): return self.items == other.items
+    def __enter__(self): return self
+    def __exit__(self, *error): self.items.clear()
+    @classmethod
+    def of(cls, *items): return cls(items)
+"""
+
+STYLES = {
+    "a class": (STACK, "s = Stack()\ns.push(1).push(2)\nassert len(s) == 2 and s.pop() == 2 and s[0] == 1 and list(s) == [1]\nassert Stack.of(1) == Stack.of(1) != Stack.of(2)\nassert isinstance(s, Stack) and Stack.limit == 3 and s.items == [1]"),
+    "an exception of the code": (STACK, "try:\n    Stack().pop()\n    assert False\nexcept Empty as error:\n    assert str(error) == 'nothing there' and error.code == 7"),
+    "a context manager": (STACK, "with Stack([1]) as s:\n    assert len(s) == 1\nassert len(s) == 0 and not s"),
+    "an exception": ("def f(x):\n    return {}[x]", "try:\n    f('k')\n    assert False\nexcept KeyError as error:\n    assert error.args == ('k',)"),
+    "an exception of the standard library": ("import json\ndef f(x): return json.loads(x)", "import json\ntry:\n    f('{')\n    assert False\nexcept json.JSONDecodeError:\n    pass\nassert f('1') == 1"),
+    "arguments changed in place": ("def f(items, table):\n    items.sort(); table['n'] = len(items)", "items, table = [3, 1, 2], {}\nassert f(items, table=table) is None\nassert items == [1, 2, 3] and table == {'n': 3}"),
+    "a list in a list changed in place": ("def f(grid): grid[0][0] = 9", "grid = [[1], [2]]\nrow = grid[0]\nf(grid)\nassert grid == [[9], [2]] and row == [9]"),
+    "a generator": ("def f(n):\n    for i in range(n): yield i", "assert list(f(3)) == [0, 1, 2]\nassert sum(f(4)) == 6\nassert next(f(1)) == 0"),
+    "a callback": ("def f(g, xs): return [g(x) for x in xs]\ndef h(xs, key): return sorted(xs, key=key)", "seen = []\ndef g(x):\n    seen.append(x)\n    return x * 2\nassert f(g, [1, 2]) == [2, 4] and seen == [1, 2]\nassert f(lambda x: -x, (5,)) == [-5]\nassert h(['aa', 'b'], key=len) == ['b', 'aa'] and f(int, ['7']) == [7]"),
+    "a decorator": ("def twice(f):\n    def g(*a):\n        f(*a)\n        return f(*a)\n    return g", "calls = []\n@twice\ndef note(x):\n    calls.append(x)\n    return len(calls)\nassert note(5) == 2 and calls == [5, 5]"),
+    "objects of the tests": ("def total(node):\n    n = 0\n    while node:\n        n += node.value\n        node = node.next\n    return n\ndef cut(node): node.next = None; return node", "class Node:\n    def __init__(self, value, next=None): self.value, self.next = value, next\nhead = Node(1, Node(2))\nassert total(head) == 3\nassert cut(head) is head and head.next is None"),
+    "printed text": ("def hello(name): print('hi', name)", "import io, contextlib\nout = io.StringIO()\nwith contextlib.redirect_stdout(out):\n    hello('you')\nassert out.getvalue() == 'hi you\\n'"),
+    "an import of the code": (ADD, "from answer import add as plus\nimport answer\nassert plus(1, 2) == answer.add(1, 2) == 3"),
+    "an import that the code uses": ("def f(x): return math.sqrt(x)", "import math\nassert f(9) == 3 and math.isclose(f(2), 2 ** 0.5)"),
+    "a coroutine": ("import asyncio\nasync def f(x):\n    await asyncio.sleep(0)\n    return x + 1", "import asyncio\nassert asyncio.run(f(1)) == 2\nasync def both():\n    return await asyncio.gather(f(1), f(2))\nassert asyncio.run(both()) == [2, 3]"),
+    "values of many types": ("from decimal import Decimal\nfrom fractions import Fraction\nfrom datetime import date, timedelta\nfrom collections import Counter, deque, namedtuple\nP = namedtuple('P', 'x y')\ndef f(): return (1, 2**70, {1: 'a', (2, 3): {4}}, b'x', 1j, None, Decimal('1.10'), Fraction(1, 3), date(2024, 2, 29), timedelta(1), Counter('aab'), deque([1]), P(1, 2), range(3))", "from decimal import Decimal\nfrom fractions import Fraction\nfrom datetime import date, timedelta\nfrom collections import Counter, deque\nassert f() == (1, 2**70, {1: 'a', (2, 3): {4}}, b'x', 1j, None, Decimal('1.10'), Fraction(1, 3), date(2024, 2, 29), timedelta(1), Counter('aab'), deque([1]), (1, 2), range(3))\nassert f()[12].x == 1"),
+    "an enumeration and a dataclass": ("from enum import Enum\nfrom dataclasses import dataclass\nclass Color(Enum):\n    RED = 1\n    BLUE = 2\n@dataclass\nclass P:\n    x: int\n    def __add__(self, other): return P(self.x + other.x)", "assert Color.RED.value == 1 and Color['BLUE'] is Color.BLUE and len(list(Color)) == 2\nassert P(1) + P(2) == P(3) and (P(1) + P(2)).x == 3 and str(P(1)) == 'P(x=1)'"),
+    "subclasses of plain types": ("class Names(list):\n    def first(self): return self[0]\nclass Id(int): pass\ndef f(): return Names(['a', 'b'])\ndef g(): return Id(5)", "assert f() == ['a', 'b'] and f().first() == 'a' and len(f()) == 2 and 'b' in f()\nassert g() == 5 and 4 < g() < 6 and g() + 1 == 6"),
+    "a function named like a built-in one": ("def sum(a, b): return a * b", "assert sum(3, 4) == 12"),
+    "a variable": ("found = [1]\ndef more(): found.append(2)", "assert found == [1]\nmore()\nassert found == [1, 2]"),
+    "types of results": ("def f(): return [1, 'a', 2.0]", "assert isinstance(f(), list) and type(f()[1]) is str and [type(x) for x in f()] == [int, str, float]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_right_code_passes_tests_of_any_style(style: str) -> None:
+    found = judgement("code", *STYLES[style])
+    assert (found.value, found.reason) == (1.0, "")
+
+
+def test_no_program_cheats_the_scorer_or_leaves_its_sandbox() -> None:
+    with Outside() as outside:
+        found = {escape.name: outside.attempt(escape) for escape in ESCAPES}
+    assert len(found) == len(ESCAPES) >= 100
+    assert {name: result for name, result in found.items() if result[0].value != 0.0 or result[1]} == {}

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import builtins
 import contextlib
 import json
 import os
-import secrets
 import selectors
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Mapping, Sequence
@@ -17,17 +16,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from assay.builtin.scorers import code_sandbox
+from assay.builtin.scorers.code_sandbox import subject, tester  # noqa: F401 - compiled and kept, which the sandbox cannot
 from assay.builtin.scorers.fences import fenced_blocks
 from assay.builtin.scorers.options import flag, number
 from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, text_of
+from assay.execute.sandbox import Program, Sandbox, find_sandbox, python_path
 from assay.execute.tree import MARK
 from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
-_CHILD = Path(__file__).with_name("code_child.py")
 _MOST_SOURCE = 200_000
 _MOST_REPORT = 1_000_000
 _PYTHON = ("python", "py", "python3", "")
+_FOLDER = code_sandbox.__path__[0]
+_INSIDE = "/sandbox"
+_START = """import sys; sys.path.insert(0, {folder!r})
+from code_sandbox import {role}; del sys.path[0]; {role}.main()"""
 
 Test = Mapping[str, Any]
 
@@ -36,9 +41,10 @@ class Code:
     """The Python code in the output passes the tests of the case.
 
     Tests stand under `tests` of the case, or else under `expected`: Python source with asserts or test functions, or a list
-    of {call, expected}. The code runs in a process group of its own with limits on time, memory and files, in an empty
-    folder and with an empty environment. This contains mistakes; it is not a sandbox against hostile code, and the network
-    is reachable.
+    of {call, expected}. The code runs in a sandbox (bubblewrap) without network, with a read-only system, an empty home and
+    an empty environment, and with limits on time, memory and files. The tests run in another process: they get plain data
+    from the code, and the code never sees the tests or what they expect. See docs/security.md for what this
+    guarantees, and `--sandbox` for machines without bubblewrap.
 
     Args:
         seconds: The most time that the tests of a case may take.
@@ -56,6 +62,7 @@ class Code:
         self._seconds = number("code", "seconds", seconds, 0.1, 3600)
         self._memory_bytes = int(number("code", "memory_mb", memory_mb, 32, 2**20) * 2**20)
         self._partial = flag("code", "partial", partial)
+        self._sandbox = find_sandbox()
 
     def score(self, judged: Judged) -> Judgement | Awaitable[Judgement]:
         """Off the event loop where there is one: others are being timed on it."""
@@ -75,7 +82,11 @@ class Code:
         text = text_of(judged.output)
         if len(text) > _MOST_SOURCE:
             return Judgement(0.0, f"the output is longer than {_MOST_SOURCE:,} characters")
-        result = _Attempt(sources_in(text), tests, self._seconds, self._memory_bytes).result()
+        entry_point = judged.case.metadata.get("entry_point")
+        attempt = _Attempt(
+            self._sandbox, sources_in(text), tests, entry_point, self._seconds, self._memory_bytes
+        )
+        result = attempt.result()
         return self._judgement(result, sum(not test.get("is_setup") for test in tests))
 
     def example(self, expected: object, case: Case) -> object:
@@ -176,52 +187,108 @@ class _Result:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
+    """Two processes: the subject has the code, the tester has the tests and asks the subject."""
+
+    sandbox: Sandbox
     sources: Sequence[str]
     tests: Sequence[Test]
+    entry_point: object
     seconds: float
     memory_bytes: int
 
     def result(self) -> _Result:
-        token = secrets.token_hex(16)
         order = {
-            "token": token,
             "sources": self.sources,
             "tests": self.tests,
+            "imports": _imports(self.tests),
+            "tested_builtins": _tested_builtins(self.tests, self.entry_point),
             "seconds": self.seconds,
             "memory_bytes": self.memory_bytes,
         }
         report, ending = self._run(json.dumps(order, default=str).encode())
-        told = _told(report, token)
+        told = _read_report(report)
         failed = {kind: [error for one, error in told if one == kind and error] for kind in ("code", "setup")}
         return _Result(
             [error for kind, error in told if kind == "test"], failed["code"], failed["setup"], ending
         )
 
     def _run(self, order: bytes) -> tuple[bytes, str]:
-        with tempfile.TemporaryDirectory(prefix="assay-code-", ignore_cleanup_errors=True) as folder:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-B", str(_CHILD)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                cwd=folder,
-                env=_environment(folder),
-                start_new_session=True,
+        deadline = time.monotonic() + self.seconds
+        with contextlib.ExitStack() as stack:
+            requests, replies = _pipe(stack), _pipe(stack)
+            limits = [str(self.seconds), str(self.memory_bytes)]
+            subject = self._start(stack, "subject", limits, stdin=requests.output, stdout=replies.input)
+            ends = (requests.input, replies.output)
+            piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "pass_fds": ends}
+            tester = self._start(stack, "tester", list(map(str, ends)), **piped)
+            # Ours, so that each process notices when the other one ends.
+            for pipe in (requests, replies):
+                pipe.close()
+            report, ending = _exchange(tester, order, deadline)
+            is_whole = len(_read_report(report)) >= len(self.sources) + len(self.tests)
+            return report, "" if is_whole else ending or _cause(subject) or _cause(tester)
+
+    def _start(
+        self, stack: contextlib.ExitStack, role: str, arguments: list[str], **streams: Any
+    ) -> subprocess.Popen[bytes]:
+        marks = {MARK: os.environ[MARK]} if MARK in os.environ else {}
+        if self.sandbox.is_confining:
+            files, folder = {f"{_INSIDE}/code_sandbox": _FOLDER}, _INSIDE
+        else:
+            own = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="assay-code-", ignore_cleanup_errors=True)
             )
-            try:
-                return _exchanged(process, order, time.monotonic() + self.seconds)
-            finally:
-                _end(process)
+            marks |= {"HOME": own, "TMPDIR": own}
+            streams["cwd"] = own
+            files, folder = {}, str(Path(_FOLDER).parent)
+        start = _START.format(folder=folder, role=role)
+        argv = [python_path(), "-I", "-S", "-B", "-c", start, *arguments]
+        process = self.sandbox.start(
+            Program(argv, files, environment=marks), stderr=subprocess.DEVNULL, **streams
+        )
+        stack.callback(_end, process)
+        return process
 
 
-def _environment(folder: str) -> dict[str, str]:
-    """Nothing of ours but the mark by which a worker's descendants are found when it is ended."""
-    marks = {MARK: os.environ[MARK]} if MARK in os.environ else {}
-    return {"PATH": os.defpath, "HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8", **marks}
+def _imports(tests: Sequence[Test]) -> list[str]:
+    """What the tests import at their top, the code may use, too."""
+    statements = (node for test in tests if "source" in test for node in ast.parse(test["source"]).body)
+    found = [ast.unparse(node) for node in statements if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [statement for statement in found if "answer" not in statement]
 
 
-def _exchanged(process: subprocess.Popen[bytes], order: bytes, deadline: float) -> tuple[bytes, str]:
-    """What it reports until it closes its end, says too much, or its time is up."""
+def _tested_builtins(tests: Sequence[Test], entry_point: object) -> list[str]:
+    """Names of built-in functions that mean the code's: its entry point, and all where the tests name nothing else."""
+    parts = [part for test in tests if "source" in test for part in ast.walk(ast.parse(test["source"]))]
+    names = {part.id for part in parts if isinstance(part, ast.Name)}
+    defined = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    defined |= {part.arg for part in parts if isinstance(part, ast.arg)}
+    defined |= {part.name for part in parts if isinstance(part, ast.FunctionDef | ast.ClassDef)}
+    used = names - defined
+    if any(isinstance(part, ast.Import | ast.ImportFrom) for part in parts) or not used <= set(dir(builtins)):
+        used = set()
+    return sorted(used | ({entry_point} if isinstance(entry_point, str) else set()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pipe:
+    output: int
+    input: int
+
+    def close(self) -> None:
+        for descriptor in (self.output, self.input):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+def _pipe(stack: contextlib.ExitStack) -> _Pipe:
+    pipe = _Pipe(*os.pipe())
+    stack.callback(pipe.close)
+    return pipe
+
+
+def _exchange(process: subprocess.Popen[bytes], order: bytes, deadline: float) -> tuple[bytes, str]:
+    """What it reports until it closes its end, says too much, or its time is up; and why it ended early."""
     assert process.stdin is not None
     assert process.stdout is not None
     with contextlib.suppress(BrokenPipeError):
@@ -235,7 +302,7 @@ def _exchanged(process: subprocess.Popen[bytes], order: bytes, deadline: float) 
                 return bytes(report), "it took too long"
             piece = os.read(process.stdout.fileno(), 65536)
             if not piece:
-                return bytes(report), _cause(process)
+                return bytes(report), ""
             report += piece
     return bytes(report), "it reported too much"
 
@@ -243,7 +310,10 @@ def _exchanged(process: subprocess.Popen[bytes], order: bytes, deadline: float) 
 def _cause(process: subprocess.Popen[bytes]) -> str:
     with contextlib.suppress(subprocess.TimeoutExpired):
         code = process.wait(1)
-        return f"it was ended by {signal.Signals(-code).name}" if code < 0 else ""
+        # Bubblewrap reports a signal the way a shell does.
+        number = -code if code < 0 else code - 128
+        if number > 0:
+            return f"it was ended by {signal.Signals(number).name}"
     return ""
 
 
@@ -257,12 +327,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 stream.close()
 
 
-def _told(report: bytes, token: str) -> list[tuple[str, str]]:
-    """Lines that carry the token; what else the code wrote there is nothing to us."""
-    told = []
-    for line in report.splitlines():
-        with contextlib.suppress(ValueError, TypeError):
-            mark, kind, error = json.loads(line)
-            if mark == token:
-                told.append((kind, str(error)))
-    return told
+def _read_report(report: bytes) -> list[tuple[str, str]]:
+    lines = report.splitlines(keepends=True)
+    return [(kind, error) for kind, error in (json.loads(line) for line in lines if line.endswith(b"\n"))]

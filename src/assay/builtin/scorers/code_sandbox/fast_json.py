@@ -1,0 +1,56 @@
+"""JSON by the C functions of the standard library, without `json` itself: its import takes longer than most tests."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def dumps(value: Any) -> str:
+    return "".join(_encode(value, 0))
+
+
+def loads(text: str) -> Any:
+    """ValueError for anything that is not one JSON value."""
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        raise ValueError("this is not JSON") from None
+    if text[end:].strip():
+        raise ValueError("there is something behind the JSON")
+    return value
+
+
+def _refuse(value: object) -> object:
+    raise ValueError(f"{type(value).__name__} is not plain data")
+
+
+class _Context:
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}.__getitem__
+    memo: dict[str, str] = {}  # noqa: RUF012 - as the scanner wants it
+
+
+def _c_functions() -> tuple[Any, Any]:
+    from _json import encode_basestring_ascii, make_encoder, make_scanner
+
+    context: Any = _Context()
+    encode = make_encoder(None, _refuse, encode_basestring_ascii, None, ":", ",", False, False, True)
+    return make_scanner(context), encode
+
+
+def _json_functions() -> tuple[Any, Any]:
+    import json
+
+    return json.JSONDecoder().raw_decode, json.JSONEncoder().iterencode
+
+
+try:
+    _scan, _encode = _c_functions()
+except (ImportError, TypeError, AttributeError):
+    # Another implementation of Python.
+    _scan, _encode = _json_functions()

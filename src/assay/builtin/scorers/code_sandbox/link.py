@@ -1,0 +1,516 @@
+"""Calls between two processes that do not trust each other, as lines of JSON.
+
+Plain data is sent by value. Of any other object the receiver gets a stand-in, which sends calls, attributes and operators
+back to the process that has the object. Two rules keep the code under judgement honest:
+
+- Comparisons are made where the stand-in is. A stand-in is compared with plain data by the plain data that it holds (for a
+  subclass of int, list and so on), never by asking the object: its `__eq__` would be told the expected value. Only two
+  objects of the same other process are compared by asking it.
+- `serve` of each process decides what the other one may do with its objects.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+
+from .fast_json import dumps, loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Importing typing takes longer than most tests.
+    from collections.abc import Callable, Mapping
+    from typing import Any, BinaryIO
+
+    Serve = Callable[[str, int | None, list[Any], dict[str, Any]], Any]
+
+MOST_BYTES = 16 * 2**20
+_MOST_PRINTED = 100_000
+_SMALL = 2**62
+_PARTS = {"ask": 5, "value": 4, "raise": 4}
+
+_BINARY = (
+    "add",
+    "sub",
+    "mul",
+    "matmul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "divmod",
+    "pow",
+    "lshift",
+    "rshift",
+    "and",
+    "or",
+    "xor",
+)
+FORWARDED = frozenset(
+    [f"__{name}__" for name in (
+        "call", "len", "getitem", "setitem", "delitem", "iter", "next", "reversed", "enter", "exit", "bool", "int", "float",
+        "complex", "index", "round", "trunc", "floor", "ceil", "neg", "pos", "abs", "invert", "str", "repr", "format", "hash",
+        *_BINARY, *(f"r{name}" for name in _BINARY), *(f"i{name}" for name in _BINARY if name != "divmod"),
+    )]
+)  # fmt: skip
+"""Special methods that a stand-in sends on, where the object's class has them. No comparisons: see above."""
+
+_PLAIN_BASES = (bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset)
+_COPIED = ("Counter", "OrderedDict", "defaultdict")
+_SAFE_TYPES = (*_PLAIN_BASES, object, range, slice)
+_CONSTRUCTED: Mapping[str, tuple[Callable[[Any], list[Any]], str]] = {
+    "decimal.Decimal": (lambda value: [str(value)], ""),
+    "fractions.Fraction": (lambda value: [value.numerator, value.denominator], ""),
+    "datetime.date": (lambda value: [value.isoformat()], "fromisoformat"),
+    "datetime.datetime": (lambda value: [value.isoformat()], "fromisoformat"),
+    "datetime.timedelta": (lambda value: [value.days, value.seconds, value.microseconds], ""),
+    "collections.deque": (lambda value: [list(value), value.maxlen], ""),
+}
+"""Values of the standard library that are sent by value: the arguments to make them again, and with what."""
+
+
+class Link:
+    """One end. `serve(op, target, args)` does what the other end asks for."""
+
+    def __init__(self, reader: BinaryIO, writer: BinaryIO, serve: Serve, is_judged: bool) -> None:
+        self._reader, self._writer, self._serve, self._is_judged = reader, writer, serve, is_judged
+        self.offered: set[int] = set()
+        """Objects that were sent as values, and not only described."""
+        self._exports: dict[int, Any] = {}
+        self._numbers: dict[int, int] = {}
+        self._described: set[int] = set()
+        self._classes: dict[int, type] = {}
+        self._stand_ins: dict[int, Any] = {}
+        self.take_printed: Callable[[], str] = str
+
+    def ask(self, op: str, number: int | None = None, /, *args: Any, **options: Any) -> Any:
+        """Have the other end do something, and serve what it asks for meanwhile; raises what was raised there."""
+        named = {name: self.encode(value) for name, value in options.items()}
+        self._send(["ask", op, number, self.encode(list(args)), named])
+        while True:
+            kind, *content = self._receive()
+            if kind == "ask":
+                self._answer(*content)
+                continue
+            value, changes, printed = content
+            if printed:
+                sys.stdout.write(str(printed))
+            for place, changed in changes:
+                _update(options[place] if isinstance(place, str) else args[place], self.decode(changed))
+            if kind == "raise":
+                raise self._exception(value)
+            return self.decode(value)
+
+    def serve_forever(self) -> None:
+        while True:
+            kind, *content = self._receive()
+            if kind == "ask":
+                self._answer(*content)
+
+    def _answer(self, op: str, number: int | None, given: list[Any], named: dict[str, Any]) -> None:
+        kind, found = "value", None
+        changes: list[Any] = []
+        try:
+            args = [self.decode(part) for part in given]
+            options = {name: self.decode(part) for name, part in named.items()}
+            try:
+                found = self.encode(self._serve(op, number, args, options))
+            finally:
+                changes = self._changes([*enumerate(args), *options.items()], [*given, *named.values()])
+        except BaseException as error:
+            kind, found = "raise", self._encode_exception(error)
+        self._send([kind, found, changes, self.take_printed()[:_MOST_PRINTED]])
+
+    def _changes(self, values: list[tuple[Any, Any]], sent: list[Any]) -> list[Any]:
+        """Of lists, dicts and sets among the arguments, those that the call has changed."""
+        found = []
+        for (place, value), before in zip(values, sent, strict=True):
+            if type(value) in (list, dict, set, bytearray):
+                now = self.encode(value)
+                if now != before:
+                    found.append([place, now])
+        return found
+
+    def _send(self, message: list[Any]) -> None:
+        try:
+            line = dumps(message).encode() + b"\n"
+        except (RecursionError, MemoryError, ValueError) as error:
+            line = dumps(["raise", self._encode_exception(error), [], ""]).encode() + b"\n"
+        try:
+            self._writer.write(line)
+            self._writer.flush()
+        except OSError:
+            os._exit(0)
+
+    def _receive(self) -> list[Any]:
+        """The next message. Without the other process there is nothing to go on with, whoever catches whatever."""
+        try:
+            message = loads(self._reader.readline(MOST_BYTES).decode())
+            if len(message) == _PARTS[message[0]]:
+                return message  # type: ignore[no-any-return]
+        except (OSError, ValueError, TypeError, LookupError, RecursionError, MemoryError):
+            pass
+        os._exit(0)
+
+    # ---- values
+
+    def encode(self, value: Any) -> Any:
+        kind = type(value)
+        if value is None or kind in (bool, float, str):
+            return value
+        if kind is int:
+            return value if -_SMALL < value < _SMALL else {"int": hex(value)}
+        if kind is list:
+            return [self.encode(item) for item in value]
+        if kind in (tuple, set, frozenset):
+            return {kind.__name__: [self.encode(item) for item in value]}
+        if kind is dict or (kind.__module__ == "collections" and kind.__name__ in _COPIED):
+            return {"dict": [[self.encode(key), self.encode(item)] for key, item in value.items()]}
+        if kind in (bytes, bytearray):
+            return {kind.__name__: value.hex()}
+        if kind is complex:
+            return {"complex": [value.real, value.imag]}
+        if kind is range:
+            return {"range": [value.start, value.stop, value.step]}
+        return self._encode_object(value, kind)
+
+    def _encode_object(self, value: Any, kind: type) -> Any:
+        if isinstance(value, StandIn | StandInClass):
+            return {"own": _number_of(value)}
+        if value is NotImplemented or value is Ellipsis:
+            return {"constant": repr(value)}
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        if name in _CONSTRUCTED:
+            return {"made": [name, [self.encode(part) for part in _CONSTRUCTED[name][0](value)]]}
+        if issubclass(kind, tuple) and isinstance(getattr(kind, "_fields", None), tuple):
+            return {"named": [kind.__name__, list(kind._fields), [self.encode(item) for item in value]]}  # type: ignore[attr-defined]
+        if self._has_shared_name(value):
+            return {"builtin": value.__name__}
+        number = self._export(value)
+        self.offered.add(number)
+        if kind.__name__ == "coroutine":
+            return {"coroutine": number}
+        if isinstance(value, type):
+            return {"class": self._describe(value)}
+        return {"object": [number, self._describe(kind)]}
+
+    def _has_shared_name(self, value: Any) -> bool:
+        """Whether it is a built-in that the other end has, too, and takes from us."""
+        name = getattr(value, "__name__", None)
+        if not isinstance(name, str) or getattr(builtins, name, None) is not value:
+            return False
+        return not self._is_judged or _is_safe(value)
+
+    def _export(self, value: Any) -> int:
+        number = self._numbers.setdefault(id(value), len(self._numbers))
+        self._exports[number] = value  # keeps it alive, so that no other object gets its id
+        return number
+
+    def exported(self, number: Any) -> Any:
+        return self._exports[number]
+
+    def _describe(self, kind: type) -> Any:
+        number = self._export(kind)
+        if number in self._described:
+            return [number]
+        self._described.add(number)
+        # Not getattr: it would find what the metaclass has.
+        special = sorted(FORWARDED.intersection(name for base in kind.__mro__ for name in vars(base)))
+        bases = [
+            base.__name__ if base.__module__ == "builtins" else self._describe(base)
+            for base in kind.__bases__
+        ]
+        return [number, kind.__name__, kind.__module__, special, bases]
+
+    def decode(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.decode(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        ((tag, content),) = value.items()
+        return _DECODERS[tag](self, content)
+
+    def _decode_dict(self, content: Any) -> dict[Any, Any]:
+        return {self.decode(key): self.decode(item) for key, item in content}
+
+    def _decode_made(self, content: Any) -> Any:
+        name, parts = content
+        if name not in _CONSTRUCTED:
+            raise ValueError(f"{name} is not plain data")
+        module, _, kind = name.rpartition(".")
+        made = getattr(__import__(module), kind)
+        function = _CONSTRUCTED[name][1]
+        return (getattr(made, function) if function else made)(*(self.decode(part) for part in parts))
+
+    def _decode_named(self, content: Any) -> Any:
+        from collections import namedtuple
+
+        name, fields, values = content
+        return namedtuple(name, fields)(*(self.decode(item) for item in values))
+
+    def _decode_builtin(self, name: str) -> Any:
+        """Only types from a process under judgement: its `eval` would be ours."""
+        found = getattr(builtins, name)
+        if self._is_judged or _is_safe(found):
+            return found
+        raise ValueError(f"the built-in function {name} cannot be sent")
+
+    def _decode_coroutine(self, number: int) -> Any:
+        async def wait() -> Any:
+            return self.ask("await", number)
+
+        return wait()
+
+    def _decode_object(self, content: Any) -> Any:
+        number, description = content
+        if number not in self._stand_ins:
+            kind = self._class(description)
+            self._stand_ins[number] = _stand_in(kind, self, number)
+        return self._stand_ins[number]
+
+    def _class(self, description: Any) -> Any:
+        number, *rest = description
+        if number not in self._classes:
+            name, module, special, bases = rest
+            known = _standard_exception(module, name)
+            self._classes[number] = known or self._new_class(number, name, special, bases)
+        return self._classes[number]
+
+    def _new_class(self, number: int, name: str, special: list[str], bases: list[Any]) -> type:
+        parents = [
+            _standard_exception("builtins", base) if isinstance(base, str) else self._class(base)
+            for base in bases
+        ]
+        errors = [parent for parent in parents if parent and issubclass(parent, BaseException)]
+        if errors:
+            kinds = tuple(error if issubclass(error, Exception) else Exception for error in errors)
+            return type(name, kinds, {"__str__": _shown_text, "__getattr__": _error_attribute})
+        members = {method: _forward(method) for method in special if method in FORWARDED}
+        stand_ins = tuple(parent for parent in parents if parent) or (StandIn,)
+        made = StandInClass(name, stand_ins, {"__slots__": (), **members})
+        type.__setattr__(made, "_place", (self, number))
+        return made
+
+    # ---- exceptions
+
+    def _encode_exception(self, error: BaseException) -> Any:
+        try:
+            shown = str(error)[:1000]
+            return [
+                self._describe(type(error)),
+                [self.encode(arg) for arg in error.args],
+                shown,
+                self._export(error),
+            ]
+        except BaseException:
+            return [self._describe(RuntimeError), [], "an error that cannot be shown", -1]
+
+    def _exception(self, content: Any) -> Exception:
+        description, args, shown, number = content
+        kind = self._class(description)
+        if not isinstance(kind, type) or not issubclass(kind, Exception):
+            return RuntimeError(f"{getattr(kind, '__name__', 'an exit')} was raised")
+        try:
+            error: Exception = kind(*(self.decode(arg) for arg in args))
+        except Exception:
+            error = kind.__new__(kind)
+        error.__dict__.update(_shown=str(shown), _standin_link=self, _standin_number=number)
+        return error
+
+
+def _is_safe(value: Any) -> bool:
+    return isinstance(value, type) and (value in _SAFE_TYPES or issubclass(value, Exception))
+
+
+def _standard_exception(module: str, name: str) -> Any:
+    """The exception of that name that this process has itself, so that `except` finds it."""
+    if module.partition(".")[0] not in sys.stdlib_module_names:
+        return None
+    found = getattr(sys.modules.get(module), name, None)
+    return found if isinstance(found, type) and issubclass(found, BaseException) else None
+
+
+def _shown_text(self: Any) -> str:
+    return str(self.__dict__.get("_shown", Exception.__str__(self)))
+
+
+def _error_attribute(self: Any, name: str) -> Any:
+    if name.startswith("_") or "_standin_link" not in self.__dict__:
+        raise AttributeError(name)
+    return self._standin_link.ask("getattr", self._standin_number, name)
+
+
+class StandInClass(type):
+    """A class of the other process: calling it makes an object there."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        link, number = cls.__dict__["_place"]
+        return link.ask("call", number, *args, **options)
+
+    def __getattr__(cls, name: str) -> Any:
+        if "_place" not in cls.__dict__ or (name.startswith("__") and name.endswith("__")):
+            raise AttributeError(name)
+        link, number = cls.__dict__["_place"]
+        return link.ask("getattr", number, name)
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        link, number = cls.__dict__["_place"]
+        link.ask("setattr", number, name, value)
+
+    def __iter__(cls) -> Any:
+        link, number = cls.__dict__["_place"]
+        return iter(link.ask("list", number))
+
+    def __len__(cls) -> int:
+        return sum(1 for _ in cls)
+
+    def __getitem__(cls, key: Any) -> Any:
+        link, number = cls.__dict__["_place"]
+        return link.ask("item", number, key)
+
+    def __bool__(cls) -> bool:
+        return True
+
+
+class StandIn:
+    """An object of the other process."""
+
+    __slots__ = ("__weakref__", "_standin_link", "_standin_number")
+    _standin_link: Link
+    _standin_number: int
+
+    def __getattr__(self, name: str) -> Any:
+        return self._standin_link.ask("getattr", self._standin_number, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._standin_link.ask("setattr", self._standin_number, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._standin_link.ask("delattr", self._standin_number, name)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, StandIn):
+            return bool(self._standin_link.ask("compare", self._standin_number, "eq", other))
+        return bool(_plain(self) == other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: Any) -> bool:
+        return _ordered(self, "lt", other)
+
+    def __le__(self, other: Any) -> bool:
+        return _ordered(self, "le", other)
+
+    def __gt__(self, other: Any) -> bool:
+        return _ordered(self, "gt", other)
+
+    def __ge__(self, other: Any) -> bool:
+        return _ordered(self, "ge", other)
+
+    def __contains__(self, item: Any) -> bool:
+        if isinstance(item, StandIn):
+            return bool(self._standin_link.ask("compare", self._standin_number, "contains", item))
+        return any(item == found for found in iter(self))
+
+    def __hash__(self) -> int:
+        return hash(self._standin_number)
+
+
+def _stand_in(kind: Any, link: Link, number: int) -> Any:
+    made = object.__new__(kind)
+    object.__setattr__(made, "_standin_link", link)
+    object.__setattr__(made, "_standin_number", number)
+    return made
+
+
+def _number_of(value: Any) -> Any:
+    return value.__dict__["_place"][1] if isinstance(value, StandInClass) else value._standin_number
+
+
+def _forward(name: str) -> Callable[..., Any]:
+    def method(self: StandIn, *args: Any, **options: Any) -> Any:
+        return self._standin_link.ask("method", self._standin_number, name, *args, **options)
+
+    method.__name__ = name
+    return method
+
+
+_NOT_PLAIN = object()
+
+
+def _plain(stand_in: StandIn) -> Any:
+    """The plain data in an object of a subclass of int, list and so on."""
+    found = stand_in._standin_link.ask("plain", stand_in._standin_number)
+    return found[0] if isinstance(found, list) and found else _NOT_PLAIN
+
+
+def _ordered(stand_in: StandIn, operator: str, other: Any) -> bool:
+    if isinstance(other, StandIn):
+        return bool(stand_in._standin_link.ask("compare", stand_in._standin_number, operator, other))
+    plain = _plain(stand_in)
+    if plain is _NOT_PLAIN:
+        raise TypeError("an object of the code under judgement cannot be ordered with plain data")
+    return bool(getattr(_operator(), operator)(plain, other))
+
+
+def _operator() -> Any:
+    import operator
+
+    return operator
+
+
+def plain_data(value: Any) -> list[Any]:
+    """For `plain`: what an object holds as one of the built-in types, in a list, or an empty list."""
+    base: Any
+    for base in _PLAIN_BASES:
+        if issubclass(type(value), base):
+            return [base(value)]
+    return []
+
+
+def _update(old: Any, new: Any) -> None:
+    """Make a list, dict or set of ours what the other process has made of its copy."""
+    if isinstance(old, list) and isinstance(new, list):
+        if len(old) == len(new):
+            new = [_merged(before, after) for before, after in zip(old, new, strict=True)]
+        old[:] = new
+    elif isinstance(old, dict) and isinstance(new, dict):
+        merged = {key: _merged(old.get(key), item) for key, item in new.items()}
+        old.clear()
+        old.update(merged)
+    elif isinstance(old, set) and isinstance(new, set):
+        old.clear()
+        old.update(new)
+    elif isinstance(old, bytearray) and isinstance(new, bytearray):
+        old[:] = new
+
+
+def _merged(old: Any, new: Any) -> Any:
+    if type(old) is type(new) and type(old) in (list, dict, set, bytearray):
+        _update(old, new)
+        return old
+    return new
+
+
+_DECODERS: Mapping[str, Callable[[Link, Any], Any]] = {
+    "int": lambda link, content: int(content, 16),
+    "tuple": lambda link, content: tuple(link.decode(content)),
+    "set": lambda link, content: set(link.decode(content)),
+    "frozenset": lambda link, content: frozenset(link.decode(content)),
+    "dict": Link._decode_dict,
+    "bytes": lambda link, content: bytes.fromhex(content),
+    "bytearray": lambda link, content: bytearray.fromhex(content),
+    "complex": lambda link, content: complex(*content),
+    "range": lambda link, content: range(*content),
+    "constant": lambda link, content: {"NotImplemented": NotImplemented, "Ellipsis": Ellipsis}[content],
+    "made": Link._decode_made,
+    "named": Link._decode_named,
+    "builtin": Link._decode_builtin,
+    "coroutine": Link._decode_coroutine,
+    "own": Link.exported,
+    "class": Link._class,
+    "object": Link._decode_object,
+}

@@ -1,0 +1,143 @@
+"""Runs the code under judgement, and does what the tests ask of it. It never sees a test or an expected value."""
+
+from __future__ import annotations
+
+import io
+import operator
+import os
+import sys
+from types import ModuleType
+
+from .limits import describe_error, limit_resources, take_streams
+from .link import FORWARDED, Link, plain_data
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Importing typing takes longer than most tests.
+    from typing import Any
+
+_FORBIDDEN = frozenset({
+    "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "os.kill", "os.killpg",
+    "subprocess.Popen", "pty.spawn", "signal.pthread_kill", "ctypes.dlopen", "ctypes.dlsym",
+    "socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname",
+})  # fmt: skip
+_OF_ONE_PATH = frozenset({
+    "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "os.chown", "os.truncate", "os.chdir", "shutil.rmtree",
+})  # fmt: skip
+_OF_TWO_PATHS = frozenset({"os.rename", "os.link", "os.symlink", "shutil.move"})
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+def main() -> None:
+    seconds, memory_bytes = float(sys.argv[1]), int(sys.argv[2])
+    requests, replies = take_streams()
+    limit_resources(seconds, memory_bytes)
+    subject = _Subject()
+    link = Link(os.fdopen(requests, "rb"), os.fdopen(replies, "wb"), subject.serve, is_judged=True)
+    subject.link = link
+    link.take_printed = subject.take_printed
+    sys.addaudithook(_Fence(os.path.realpath(".")))
+    link.serve_forever()
+
+
+class _Subject:
+    """The module of the code, and what may be done with it and its objects, which is everything."""
+
+    link: Link
+
+    def __init__(self) -> None:
+        self._module = ModuleType("answer")
+        sys.modules["answer"] = self._module
+        self._printed = sys.stdout = io.StringIO()
+
+    def take_printed(self) -> str:
+        try:
+            text = self._printed.getvalue()
+            self._printed.seek(0)
+            self._printed.truncate()
+        except ValueError:
+            # The code has closed it.
+            text = ""
+        return text
+
+    def serve(self, op: str, number: int | None, args: list[Any], options: dict[str, Any]) -> Any:
+        if number is None:
+            return getattr(self, f"_do_{op}")(*args)
+        target = self.link.exported(number)
+        match op:
+            case "call":
+                return target(*args, **options)
+            case "method" if args[0] in FORWARDED:
+                return getattr(type(target), args[0])(target, *args[1:], **options)
+            case "getattr" | "setattr" | "delattr":
+                return {"getattr": getattr, "setattr": setattr, "delattr": delattr}[op](target, *args)  # type: ignore[operator]
+            case "compare":
+                return getattr(operator, args[0])(target, args[1])
+            case "plain":
+                return plain_data(target)
+            case "list":
+                return list(target)
+            case "item":
+                return target[args[0]]
+            case "await":
+                import asyncio
+
+                return asyncio.run(target)
+        raise ValueError(f"there is no operation {op}")
+
+    def _do_load(self, sources: list[str]) -> list[str]:
+        return [self._execute(source) for source in sources]
+
+    def _do_import(self, sources: list[str]) -> None:
+        """What the tests import, the code may use: it used to be one module."""
+        for source in sources:
+            self._execute(source)
+
+    def _do_eval(self, expression: str) -> Any:
+        return eval(compile(expression, "<test>", "eval", dont_inherit=True), self._module.__dict__)  # noqa: S307
+
+    def _do_name(self, name: str) -> Any:
+        """In a list, which is empty where there is no such name."""
+        found = self._module.__dict__
+        return [found[name]] if name in found else []
+
+    def _do_names(self) -> list[str]:
+        return [name for name in self._module.__dict__ if not name.startswith("_")]
+
+    def _do_assign(self, name: str, value: Any) -> None:
+        setattr(self._module, name, value)
+
+    def _execute(self, source: str) -> str:
+        """The error as text, or nothing; whatever the code raises is its own business."""
+        try:
+            exec(compile(source, "<answer>", "exec", dont_inherit=True), self._module.__dict__)  # noqa: S102
+        except BaseException as error:
+            return describe_error(error)
+        return ""
+
+
+class _Fence:
+    """An audit hook: no new processes, no signals, no sockets, no writing outside the working folder.
+
+    It stops mistakes, with a clear message, also where there is no sandbox. Code that wants out will find a way around it.
+    """
+
+    def __init__(self, home: str) -> None:
+        self._home = home + os.sep
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _FORBIDDEN:
+            raise PermissionError(f"{event} is not allowed here")
+        for path in self._touched(event, arguments):
+            if isinstance(path, str | bytes | os.PathLike) and not self._is_inside(os.fsdecode(path)):
+                raise PermissionError(f"{event} is not allowed outside the working folder")
+
+    def _touched(self, event: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        if event in _OF_TWO_PATHS:
+            return arguments[:2]
+        if event in _OF_ONE_PATH or (event == "open" and (arguments[2] or 0) & _WRITING):
+            return arguments[:1]
+        return ()
+
+    def _is_inside(self, path: str) -> bool:
+        return path == os.devnull or (os.path.realpath(path) + os.sep).startswith(self._home)

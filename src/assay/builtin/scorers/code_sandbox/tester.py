@@ -1,0 +1,135 @@
+"""Runs the tests of a case. The names of the code under judgement stand for objects of the process that runs it."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import os
+import sys
+from types import ModuleType
+
+from .fast_json import dumps, loads
+from .limits import describe_error, limit_resources, take_streams
+from .link import FORWARDED, Link, plain_data
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Importing typing takes longer than most tests.
+    from typing import Any
+
+_MODULE = "tests"
+_LEAST_MEMORY = 512 * 2**20
+
+
+def main() -> None:
+    """Reads the tests from standard input, and reports each as a line on standard output."""
+    source, report = take_streams()
+    order = loads(os.fdopen(source, "rb").read().decode())
+    limit_resources(order["seconds"], max(_LEAST_MEMORY, order["memory_bytes"]))
+    _Tester(report, order).run()
+    os._exit(0)
+
+
+class _Tester:
+    def __init__(self, report: int, order: dict[str, Any]) -> None:
+        requests, replies = (int(argument) for argument in sys.argv[1:3])
+        self._report, self._order = report, order
+        self._link = Link(os.fdopen(replies, "rb"), os.fdopen(requests, "wb"), self._serve, is_judged=False)
+        self._names = _Names(self._link, frozenset(order["tested_builtins"]))
+        sys.modules["answer"] = _AnswerModule(self._link)
+
+    def run(self) -> None:
+        for error in self._link.ask("load", None, self._order["sources"]):
+            self._tell("code", str(error))
+        self._link.ask("import", None, self._order["imports"])
+        for test in self._order["tests"]:
+            self._tell("setup" if test.get("is_setup") else "test", self._try(test))
+
+    def _try(self, test: dict[str, Any]) -> str:
+        """The error as text, or nothing."""
+        try:
+            if "call" not in test:
+                exec(compile(test["source"], "<test>", "exec", dont_inherit=True), self._names)  # noqa: S102
+                return ""
+            given = self._link.ask("eval", None, test["call"])
+            return (
+                "" if _is_same(given, test["expected"]) else f"{test['call'][:60]} gave {repr(given)[:100]}"
+            )
+        except BaseException as error:
+            return describe_error(error)
+
+    def _serve(self, op: str, number: int | None, args: list[Any], options: dict[str, Any]) -> Any:
+        """What the code under judgement may do with objects of the tests that it was given: call and use them, not look inside."""
+        if number not in self._link.offered:
+            raise PermissionError("the tests did not hand out this object")
+        target = self._link.exported(number)
+        is_own = type(target).__module__ == _MODULE
+        match op:
+            case "call" if callable(target):
+                return target(*args, **options)
+            case "method" if args[0] in FORWARDED:
+                return getattr(type(target), args[0])(target, *args[1:], **options)
+            case "getattr" if is_own and not args[0].startswith("_"):
+                return getattr(target, args[0])
+            case "setattr" if is_own and not args[0].startswith("_"):
+                return setattr(target, args[0], args[1])
+            case "plain":
+                return plain_data(target)
+        raise AttributeError(f"{op} {args[:1]} is not possible with an object of the tests")
+
+    def _tell(self, kind: str, error: str) -> None:
+        line = dumps([kind, error]).encode() + b"\n"
+        while line:
+            line = line[os.write(self._report, line) :]
+
+
+class _Names(dict):  # type: ignore[type-arg]
+    """The global names of the tests: their own, then built-in ones, then those of the code under judgement.
+
+    Built-in names go first: code that defines its own `abs` or `all` must not take part in judging itself. `tested` are
+    the exceptions, built-in names that the tests are about.
+    """
+
+    def __init__(self, link: Link, tested: frozenset[str]) -> None:
+        super().__init__(__name__=_MODULE, __builtins__=builtins)
+        self._link, self._tested = link, tested
+
+    def __missing__(self, name: str) -> Any:
+        if hasattr(builtins, name) and name not in self._tested:
+            raise KeyError(name)
+        found = self._link.ask("name", None, name)
+        if not found:
+            raise KeyError(name)
+        return found[0]
+
+
+class _AnswerModule(ModuleType):
+    """For tests that import the code under judgement."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__("answer")
+        self.__dict__["_link"] = link
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return self._link.ask("names")
+        found = self._link.ask("name", None, name) if not name.startswith("__") else []
+        if not found:
+            raise AttributeError(f"the code defines no {name}")
+        return found[0]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._link.ask("assign", None, name, value)
+
+
+def _is_same(given: Any, expected: Any) -> bool:
+    if isinstance(given, float) or isinstance(expected, float):
+        are_numbers = isinstance(given, int | float) and isinstance(expected, int | float)
+        return are_numbers and math.isclose(given, expected, rel_tol=1e-9, abs_tol=1e-12)
+    if isinstance(given, list | tuple) and isinstance(expected, list):
+        return len(given) == len(expected) and all(map(_is_same, given, expected))
+    if isinstance(given, dict) and isinstance(expected, dict):
+        return given.keys() == expected.keys() and all(
+            _is_same(given[key], expected[key]) for key in expected
+        )
+    return bool(given == expected)
