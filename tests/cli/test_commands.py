@@ -276,7 +276,7 @@ def test_the_database_is_chosen_by_option_then_variable_then_settings(project: A
 def test_the_doctor_answers_in_json(project: AssayInline) -> None:
     document = project("doctor", "--json").json
 
-    assert set(document) == {"assay", "environment", "vcs", "extras", "database", "warnings"}
+    assert set(document) == {"assay", "environment", "vcs", "extras", "database", "sandbox", "warnings"}
     assert document["database"]["ok"] is True
     assert set(document["extras"]["postgres"]) == {"installed", "for", "install"}
 

@@ -18,6 +18,7 @@ from assay.api.options import RunOptions, as_list, check_options
 from assay.api.results import RunResult
 from assay.errors import Mistake, PlanError, SpecError
 from assay.execute.runner import interruptible
+from assay.execute.sandbox import chosen_sandbox
 from assay.model import Budget, Isolation, Plan, Run, RunState
 from assay.pipeline import running
 from assay.pipeline.budgeting import budget_blind_spots
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _ONLY_WITH_CASES = ("scorer", "suite", "limits")
-_OF_RESUME = {"resume", "budget_usd", "budget_tokens", "report", "out", "progress", "db"}
+_OF_RESUME = {"resume", "sandbox", "budget_usd", "budget_tokens", "report", "out", "progress", "db"}
 _KEYWORDS = {
     "agent": "agents",
     "iterations.measured": "repetitions",
@@ -98,7 +99,7 @@ def _run(target: str | None, given: Mapping[str, Any]) -> RunResult:
     formats = as_list(given.get("report"))
     for name in formats:
         lookup.find("reporters", name)
-    with open_store(given.get("db"), settings) as store:
+    with open_store(given.get("db"), settings) as store, chosen_sandbox(given.get("sandbox")):
         done = _resume(given, store) if "resume" in given else _run_new(target, given, settings, store)
         report = report_of(store, done.id)
         folder = Path(given.get("out") or done.output_dir or f"report-{done.id}")

@@ -36,6 +36,7 @@ def doctor(session: Session) -> int:
         "vcs": dict(found.vcs),
         "extras": _extras(),
         "database": _database(session),
+        "sandbox": _sandbox(),
         "warnings": list(found.doubts),
     }
     if session.is_json:
@@ -79,6 +80,15 @@ def _database(session: Session) -> dict[str, Any]:
         return {"ok": False, "error": str(error)}
 
 
+def _sandbox() -> dict[str, Any]:
+    from assay.execute.sandbox import Sandbox, probe_bubblewrap
+
+    found = probe_bubblewrap()
+    if isinstance(found, Sandbox):
+        return {"ok": True, "bubblewrap": found.version}
+    return {"ok": False, "bubblewrap": None, "error": found, "install": "apt-get install bubblewrap"}
+
+
 def _print(document: dict[str, Any]) -> None:
     facts = document["environment"]
     _row("assay", document["assay"], True)
@@ -88,6 +98,13 @@ def _print(document: dict[str, Any]) -> None:
     _row("noise", _told("noise", facts.get("noise")), not is_noisy)
     database = document["database"]
     _row("database", database.get("url") or database.get("error"), database["ok"])
+    sandbox = document["sandbox"]
+    found = (
+        f"bubblewrap {sandbox['bubblewrap']}"
+        if sandbox["ok"]
+        else f"{sandbox['error']}: {sandbox['install']}"
+    )
+    _row("sandbox", f"{found} (for the scorer code)", sandbox["ok"])
     for name, extra in document["extras"].items():
         _row(
             name,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
 @load_options
+@sandbox_option
 @common
 def load(
     session: Session,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="With a suite: only the first N cases of each benchmark.",
 )
+@sandbox_option
 @common
 def noise(
     session: Session,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("ref", metavar="[RUN]", default="last")
+@sandbox_option
 @common
 def rescore(session: Session, ref: str) -> int:
     """Score the stored outputs of RUN again with the scorers of its suite; no agent is run.

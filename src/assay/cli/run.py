@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay.cli.output import echo
+from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ FLAGS = {
 )
 @click.option("--resume", "resumed", metavar="RUN", help="Do what is missing of a run that was cut short.")
 @click.option("--dry-run", is_flag=True, help="Say what would be run, and stop.")
+@sandbox_option
 @common
 def run(session: Session, target: str | None, resumed: str | None, dry_run: bool, **options: Any) -> int:
     """Run TARGET: a spec or a suite (.yaml, .json, or its name), a Python file (file.py or file.py::name), or

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from assay.cli.output import echo, styled
+from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
 from assay.units import count, counted
 
@@ -104,6 +105,7 @@ def _due_text(moment: datetime | None) -> str:
 
 @suite.command()
 @click.argument("target", metavar="SUITE")
+@sandbox_option
 @common
 def check(session: Session, target: str) -> int:
     """Put right answers and empty ones to the scorers of SUITE, and find cases that tell nothing. Exit code 1: unsound.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from assay.cli.output import echo
+from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@sandbox_option
 @common
 def validate(session: Session, files: tuple[str, ...]) -> int:
     """Check suites, specs and agent files the way `run` reads them: keys, types, names, params, cases. Nothing runs.

@@ -14,7 +14,9 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -118,12 +120,31 @@ class Sandbox:
 
 
 NONE = Sandbox("none")
+_noted: ContextVar[set[str] | None] = ContextVar("noted", default=None)
 
 
-def choose_sandbox(choice: str | None) -> None:
-    """Make this the choice for this process and its workers; None leaves it as it is."""
+@contextmanager
+def noting_sandboxes() -> Iterator[set[str]]:
+    """The sandboxes that are found meanwhile: of the scorers that are made."""
+    found: set[str] = set()
+    token = _noted.set(found)
+    try:
+        yield found
+    finally:
+        _noted.reset(token)
+
+
+@contextmanager
+def chosen_sandbox(choice: str | None) -> Iterator[None]:
+    """Make this the choice of this process and its workers meanwhile; None leaves it as it is."""
+    before = os.environ.get(VARIABLE)
     if choice is not None:
         os.environ[VARIABLE] = choice
+    try:
+        yield
+    finally:
+        if choice is not None:
+            os.environ.pop(VARIABLE) if before is None else os.environ.update({VARIABLE: before})
 
 
 def find_sandbox() -> Sandbox:
@@ -131,10 +152,10 @@ def find_sandbox() -> Sandbox:
     choice = os.environ.get(VARIABLE) or "auto"
     if choice not in CHOICES:
         raise PlanError(f"{VARIABLE} is '{choice}'; it can be {', '.join(CHOICES)}.")
-    if choice == "none":
-        return NONE
-    found = probe_bubblewrap()
+    found = NONE if choice == "none" else probe_bubblewrap()
     if isinstance(found, Sandbox):
+        if (noted := _noted.get()) is not None:
+            noted.add(str(found))
         return found
     raise PlanError(
         f"Code under judgement runs in a sandbox, and {found}. {_advice()} "

@@ -141,6 +141,7 @@ class Rescored:
 def rescore(store: Store, ref: str) -> Rescored:
     """Judge the stored outputs of a run again, with the scorers that its suite has; nothing is run."""
     from assay.execute.judging import judged_again
+    from assay.pipeline.sandboxes import record_sandbox
 
     found = store.run(ref)
     suite = store.suite_of(found.id)
@@ -149,6 +150,9 @@ def rescore(store: Store, ref: str) -> Rescored:
     store.require_idle(found.id)
     for file in found.load:
         lookup.load_file(Path(file))
+    here = record_sandbox(found.environment, suite)
+    if here != found.environment:
+        store.set_environment(found.id, here)
     spent: list[Mapping[str, float]] = []
     for stored in (stored for stored in found.trials if stored.trial.cases):
         benchmark = benchmark_of(stored, suite)

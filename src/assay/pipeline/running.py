@@ -8,7 +8,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -44,6 +44,7 @@ from assay.model.plan import RECORDED
 from assay.model.run import RERUN_TAG
 from assay.model.suite import SUITE_ITERATIONS
 from assay.pipeline.ownership import current_owner, keep_lease
+from assay.pipeline.sandboxes import record_sandbox
 from assay.plan.codebase import forget_commits
 from assay.plan.load import find_agent
 from assay.plan.suite import scorers_of
@@ -169,14 +170,17 @@ def _check_makeable(plan: Plan) -> None:
         from assay.plan.team import team_agents
 
         uses += team_agents(plan.trials)
-    if not uses:
-        return
+    if uses or plan.suite is not None:
+        _check_agents_and_scorers(uses, plan.suite)
+
+
+def _check_agents_and_scorers(uses: Sequence[AgentUse], suite: Suite | None) -> None:
     from assay.execute.agents import agent_key, make_agent
     from assay.execute.judging import make_scorer
 
     agents = {agent_key(use): use for use in uses}
     makings: list[Callable[[], object]] = [partial(make_agent, use) for use in agents.values()]
-    makings += [partial(make_scorer, use) for use in (scorers_of(plan.suite) if plan.suite else ())]
+    makings += [partial(make_scorer, use) for use in (scorers_of(suite) if suite else ())]
     problems: dict[str, None] = {}
     for make in makings:
         try:
@@ -211,6 +215,7 @@ def _summary(target: str, contents: str, settings: Settings, store: Store | None
         return _counted(len(uses), "agent")
     if contents == "suite without agents":
         suite = checked_suite(target, settings)
+        _check_agents_and_scorers((), suite)
         cases = sum(len(benchmark.cases) for benchmark in suite.benchmarks)
         return f"{_counted(len(suite.benchmarks), 'benchmark')}, {_counted(cases, 'case')}"
     return _counted(len(prepare(target, settings, store).trials), "trial")
@@ -223,7 +228,8 @@ def _counted(number: int, thing: str) -> str:
 def run_plan(plan: Plan, store: Store, watch: Watch = unwatched) -> Run:
     """Carry out a plan from the beginning."""
     now = datetime.now(UTC)
-    begun = store.begin(plan, environment(_code_folder(plan)), secrets.token_hex(5), now, current_owner())
+    here = record_sandbox(environment(_code_folder(plan)), plan.suite)
+    begun = store.begin(plan, here, secrets.token_hex(5), now, current_owner())
     if plan.remarks:
         remarks = (
             Artifact(index, "recorded.txt", "remark", text.encode()) for index, text in plan.remarks.items()
@@ -246,6 +252,10 @@ def resume(ref: str, store: Store, watch: Watch = unwatched, budget: Budget = _N
         lookup.load_file(Path(file))
     _check_makeable(plan)
     reopened = store.reopen(found.id, current_owner(), plan.budget)
+    here = record_sandbox(reopened.environment, plan.suite)
+    if here != reopened.environment:
+        store.set_environment(found.id, here)
+        reopened = replace(reopened, environment=here)
     return _carried_out(reopened, plan, store, _progress(store, reopened), watch, spending)
 
 

@@ -163,7 +163,17 @@ def doubts_of(report: Report) -> list[Doubt]:
     environment = [
         Doubt("environment", text) for text in report.run.environment.doubts if text not in messages
     ]
-    return [*report.doubts, *environment]
+    return [*report.doubts, *environment, *_sandbox_doubts(report.run.environment)]
+
+
+def _sandbox_doubts(environment: Environment) -> list[Doubt]:
+    if "none" not in str(environment.facts.get("sandbox") or "").split(", "):
+        return []
+    message = (
+        "Code under judgement ran without a sandbox (--sandbox none): it could read and change whatever this user can, "
+        "and forge its score"
+    )
+    return [Doubt("sandbox", message, "Install bubblewrap and judge the outputs again: assay rescore RUN")]
 
 
 def general_doubts(report: Report) -> list[Doubt]:
@@ -368,6 +378,7 @@ def environment_line(environment: Environment) -> str:
         str(system.get("distribution") or system.get("system") or ""),
         f"{python.get('implementation', 'Python')} {python['version']}" if python.get("version") else "",
         str(facts.get("container") or facts.get("virtual_machine") or ""),
+        f"code judged in sandbox: {facts['sandbox']}" if facts.get("sandbox") else "",
     ]
     return " · ".join([*filter(None, parts), *_commit(environment.vcs)])
 

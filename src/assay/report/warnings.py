@@ -19,6 +19,7 @@ _ORDER = (
         "nothing-ok",
         "incomplete",
         "unscored",
+        "sandbox",
         "scorer",
         "mixed-versions",
         "setting-not-taken",

@@ -1,0 +1,28 @@
+"""The option `--sandbox` of commands that score code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def sandbox_option(command: Command) -> Command:
+    """Where code under judgement runs; for this process and its workers."""
+    return click.option(
+        "--sandbox",
+        type=click.Choice(["auto", "bubblewrap", "none"]),
+        expose_value=False,
+        callback=_choose,
+        help="Where the scorer `code` runs code. Default: ASSAY_SANDBOX, or auto: bubblewrap, or an error without it.",
+    )(command)
+
+
+def _choose(context: click.Context, parameter: click.Parameter, choice: str | None) -> None:
+    if choice is not None:
+        from assay.execute.sandbox import chosen_sandbox
+
+        context.with_resource(chosen_sandbox(choice))
