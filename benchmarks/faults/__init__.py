@@ -1,0 +1,1 @@
+"""The fault campaign: breaks what Assay stands on in many ways and counts what came out right."""
