@@ -9,7 +9,7 @@ INSIDE = PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check fix docs bench bench-load bench-stats clean
+.PHONY: help demo test check fix docs bench bench-load bench-stats faults clean
 
 help:  ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,9 @@ bench-load: $(VENV)/.bench  ## Hold the load engine against its promises, beside
 
 bench-stats: $(VENV)/.dev  ## Hold the statistics against their promises by simulation
 	@$(INSIDE) PYTHONPATH=benchmarks python -m stats.run
+
+faults: $(VENV)/.dev  ## Break everything on purpose and count what goes wrong (QUICK=1: five minutes; SEED=N)
+	@$(INSIDE) PYTHONPATH=benchmarks python -m faults.run --seed $(or $(SEED),1) --size $(if $(QUICK),quick,full)
 
 clean:  ## Remove the virtual environment and what tools left
 	@rm -rf $(VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

@@ -198,7 +198,7 @@ _LINES = {
     "another id": ("say(id='77', output=1)", INVALID),
     "no id": ("say(output=1)", INVALID),
     "an id that is a list": ("say(id=[r['id']], output=1)", INVALID),
-    "invalid UTF-8": ("os.write(1, b'{\"id\": \"2\\xff\"}\\n')", INVALID),
+    "invalid UTF-8": ('os.write(1, b\'{"id": "2\\xff"}\\n\')', INVALID),
     "NaN": ("os.write(1, b'{\"id\": \"' + r['id'].encode() + b'\", \"output\": NaN}\\n')", INVALID),
     "deep nesting": ("os.write(1, b'[' * 100_000 + b'\\n')", INVALID),
     "half a line, then an exit": ("os.write(1, b'{\"id\": '); os._exit(0)", FAILED),
@@ -206,12 +206,15 @@ _LINES = {
     "50 MB without a line end": ("os.write(1, b'x' * 50_000_000); time.sleep(600)", INVALID),
     "NUL bytes": ("os.write(1, b'\\x00' * 100 + b'\\n')", INVALID),
     "pieces that are no text": ("say(id=r['id'], delta=[])", INVALID),
-    "pieces without end": ("while True: say(id=r['id'], delta='x' * 10_000)", INVALID | TIMEOUT | frozenset({"over_limit"})),
+    "pieces without end": (
+        "while True: say(id=r['id'], delta='x' * 10_000)",
+        INVALID | TIMEOUT | frozenset({"over_limit"}),
+    ),
     "usage as a number": ("say(id=r['id'], output=1, usage=3)", INVALID),
     "an error": ("say(id=r['id'], error='quota exceeded')", FAILED),
     "an error of 10 MB": ("say(id=r['id'], error='e' * 10_000_000)", FAILED),
-    "a key given twice": ("print('{\"id\": \"%s\", \"output\": 1, \"output\": 2}' % r['id'], flush=True)", WRONG),
-    "lone surrogates": ("print('{\"id\": \"%s\", \"output\": \"\\\\ud800\"}' % r['id'], flush=True)", WRONG),
+    "a key given twice": ('print(\'{"id": "%s", "output": 1, "output": 2}\' % r[\'id\'], flush=True)', WRONG),
+    "lone surrogates": ('print(\'{"id": "%s", "output": "\\\\ud800"}\' % r[\'id\'], flush=True)', WRONG),
     "closed standard output": ("os.close(1); time.sleep(600)", FAILED),
     "closed standard input": ("os.close(0); say(id=r['id'], output=r['input'])", FINE),
     "an exit": ("os._exit(3)", FAILED),
@@ -219,11 +222,15 @@ _LINES = {
     "SIGSTOP": ("os.kill(os.getpid(), 19)", TIMEOUT),
     "a hang": ("time.sleep(600)", TIMEOUT),
     "a hang that ignores SIGTERM": ("signal.signal(15, signal.SIG_IGN); time.sleep(600)", TIMEOUT),
-    "40 MB on standard error": ("[os.write(2, b'x' * 100_000) for _ in range(400)]; say(id=r['id'], output=r['input'])", FINE),
+    "40 MB on standard error": (
+        "[os.write(2, b'x' * 100_000) for _ in range(400)]; say(id=r['id'], output=r['input'])",
+        FINE,
+    ),
     "binary on standard error": ("os.write(2, bytes(range(256))); say(id=r['id'], output=r['input'])", FINE),
     "a second answer": ("say(id=r['id'], output=r['input']); say(id=r['id'], output='again')", FINE),
     "an answer byte by byte": (
-        "for byte in json.dumps({'id': r['id'], 'output': r['input']}).encode() + b'\\n':\n            os.write(1, bytes([byte]))", FINE
+        "for byte in json.dumps({'id': r['id'], 'output': r['input']}).encode() + b'\\n':\n            os.write(1, bytes([byte]))",
+        FINE,
     ),
     "an exit after the answer": ("say(id=r['id'], output=r['input']); os._exit(0)", FINE),
     "a daemon": ("daemonise(); say(id=r['id'], output=r['input'])", FINE),
@@ -242,7 +249,7 @@ _ONCE = {
     "a hang": ("time.sleep(600)", TIMEOUT),
     "a child that keeps the pipe": ("subprocess.Popen(['sleep', '600']); say(output=r['input'])", FINE),
     "50 MB": ("os.write(1, b'x' * 50_000_000)", INVALID),
-    "half an answer": ("os.write(1, b'{\"output\": \"ba')", INVALID),
+    "half an answer": ('os.write(1, b\'{"output": "ba\')', INVALID),
 }
 _HTTP = {
     "500": ("status(500)", FAILED),
@@ -255,9 +262,9 @@ _HTTP = {
     "NaN": ("body(b'{\"output\": NaN}')", INVALID | FAILED),
     "deep nesting": ("body(b'[' * 100_000)", INVALID | FAILED),
     "50 MB": ("body(b'{\"output\": \"' + b'x' * 50_000_000 + b'\"}')", INVALID | FAILED),
-    "invalid UTF-8": ("body(b'{\"output\": \"\\xff\\xfe\"}')", WRONG),
-    "an error": ("body(b'{\"error\": \"quota exceeded\"}')", FAILED),
-    "usage as a number": ("body(b'{\"output\": \"x\", \"usage\": 3}')", INVALID | FAILED),
+    "invalid UTF-8": ('body(b\'{"output": "\\xff\\xfe"}\')', WRONG),
+    "an error": ('body(b\'{"error": "quota exceeded"}\')', FAILED),
+    "usage as a number": ('body(b\'{"output": "x", "usage": 3}\')', INVALID | FAILED),
     "a closed connection": ("close()", FAILED),
     "a hang": ("hang()", TIMEOUT),
     "half a body": ("half()", FAILED | INVALID),
@@ -301,6 +308,4 @@ def _programs() -> Iterator[Kind]:
         yield Kind(f"writes {name}", "once", body, statuses)
     for name, (body, statuses) in _HTTP.items():
         yield Kind(f"answers {name}", "http", body, statuses)
-    yield Kind("is no program", "lines", "", FAILED, {"command": ["./not-a-program"]}, is_whole_after=False)
-    yield Kind("is nowhere", "lines", "", FAILED, {"command": ["./nowhere"]}, is_whole_after=False)
     yield Kind("listens nowhere", "http", "", FAILED, {"url": "http://127.0.0.1:9/"}, is_whole_after=False)

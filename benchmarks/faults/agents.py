@@ -109,7 +109,9 @@ def _check(batch: Sequence[Kind], url: str, concurrency: int, folder: Path) -> O
     return Outcome(len(batch), tuple(wrongs))
 
 
-def _run(batch: Sequence[Kind], url: str, concurrency: int, folder: Path) -> tuple[dict[Kind, list[str]], str]:
+def _run(
+    batch: Sequence[Kind], url: str, concurrency: int, folder: Path
+) -> tuple[dict[Kind, list[str]], str]:
     """The problems of each kind, and what went wrong with the run as a whole."""
     folder.mkdir()
     project = Project(folder, db=f"sqlite:///{folder / 'assay.db'}")
@@ -120,7 +122,14 @@ def _run(batch: Sequence[Kind], url: str, concurrency: int, folder: Path) -> tup
     cases = [{"id": word, "input": word, "expected": word} for word in ("before", "bad", "after")]
     limits = {"seconds": _SECONDS, "memory_mb": 250}
     iterations = {"warmup": 0, "measured": 1}
-    benchmark = {"id": "b", "name": "b", "cases": cases, "scorer": "exact", "limits": limits, "iterations": iterations}
+    benchmark = {
+        "id": "b",
+        "name": "b",
+        "cases": cases,
+        "scorer": "exact",
+        "limits": limits,
+        "iterations": iterations,
+    }
     suite = {"suite": "s", "version": "1", "agents": agents, "benchmarks": [benchmark]}
     project.write("suite.json", json.dumps(suite))
     try:
@@ -141,7 +150,12 @@ def _definition(project: Project, number: int, kind: Kind, url: str) -> dict[str
     start = _HEAD.format(folder=str(project.folder))
     definition: dict[str, Any] = {"name": f"bad-{number}"}
     if kind.way == "http":
-        definition |= {"type": "http", "url": f"{url}{quote(kind.body)}", "retries": 0, "max_bytes": 30_000_000}
+        definition |= {
+            "type": "http",
+            "url": f"{url}{quote(kind.body)}",
+            "retries": 0,
+            "max_bytes": 30_000_000,
+        }
     elif kind.way in _PYTHON:
         project.write(f"agent_{number}.py", start + _PYTHON[kind.way].replace("{body}", kind.body))
         definition |= {"type": "python", "target": f"agent_{number}.py:agent"}
@@ -180,7 +194,11 @@ def _good(trial: Mapping[str, Any]) -> str:
     rows = trial["iteration_metrics"]
     found = {(row["case"], row["status"], row.get("score"), row.get("output")) for row in rows}
     wanted = {(word, "ok", 1.0, word) for word in ("before", "bad", "after")}
-    return "" if found == wanted and len(rows) == 3 else f"the good agent in the same run got {sorted(found, key=str)}"
+    return (
+        ""
+        if found == wanted and len(rows) == 3
+        else f"the good agent in the same run got {sorted(found, key=str)}"
+    )
 
 
 def _problems(kind: Kind, trial: Mapping[str, Any]) -> list[str]:
@@ -192,7 +210,9 @@ def _problems(kind: Kind, trial: Mapping[str, Any]) -> list[str]:
         problems.append(f"no execution of {sorted(missing)}: {trial['stopped']}")
     bad = rows.get("bad")
     if bad is not None and bad["status"] not in kind.statuses:
-        problems.append(f"{bad['status']} instead of {' or '.join(sorted(kind.statuses))}: {str(bad.get('error'))[:200]}")
+        problems.append(
+            f"{bad['status']} instead of {' or '.join(sorted(kind.statuses))}: {str(bad.get('error'))[:200]}"
+        )
     if bad is not None and bad.get("score") and bad.get("output") != "bad":
         problems.append(f"score {bad['score']} for the output {str(bad.get('output'))[:60]!r}")
     for word in ("before", "after") if kind.is_whole_after else ():
@@ -201,7 +221,9 @@ def _problems(kind: Kind, trial: Mapping[str, Any]) -> list[str]:
             problems.append(f"the case '{word}' the bad one is {row['status']}, score {row.get('score')}: {str(row.get('error'))[:200]}")  # fmt: skip
     for row in rows.values():
         figures = {"duration_s": row["duration_s"], **row["metrics"]}
-        if odd := {n: v for n, v in figures.items() if v is not None and (not math.isfinite(v) or v < 0 or v > 1e15)}:
+        if odd := {
+            n: v for n, v in figures.items() if v is not None and (not math.isfinite(v) or v < 0 or v > 1e15)
+        }:
             problems.append(f"figures that cannot be: {odd}")
     return problems
 

@@ -171,9 +171,7 @@ def prepare(seed: int, size: Size) -> Iterator[Sequence[Fault]]:
 
 def _check_some(seed: int, sample: Path, each: int, folder: Path) -> Outcome:
     with Child() as child:
-        outcomes = [
-            _check_with(child, subject, range(each), seed, sample, folder) for subject in SUBJECTS
-        ]
+        outcomes = [_check_with(child, subject, range(each), seed, sample, folder) for subject in SUBJECTS]
     wrongs = tuple(wrong for outcome in outcomes for wrong in outcome.wrongs)
     return Outcome(sum(outcome.tried for outcome in outcomes), wrongs)
 
@@ -183,7 +181,9 @@ def _check(subject: Subject, numbers: range, seed: int, sample: Path, folder: Pa
         return _check_with(child, subject, numbers, seed, sample, folder)
 
 
-def _check_with(child: Child, subject: Subject, numbers: range, seed: int, sample: Path, folder: Path) -> Outcome:
+def _check_with(
+    child: Child, subject: Subject, numbers: range, seed: int, sample: Path, folder: Path
+) -> Outcome:
     wrongs = []
     for number in numbers:
         chance = random.Random(f"{seed} {subject.file} {number}")
@@ -234,7 +234,7 @@ class Child:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
         # In a group of its own, which is ended with all that a command may have left running.
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("in_process.py"))],
+            [sys.executable, "-P", str(Path(__file__).with_name("in_process.py"))],
             env={**kept, "NO_COLOR": "1", "ASSAY_MAX_MINUTES": "1"},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
         )  # fmt: skip

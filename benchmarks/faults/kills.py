@@ -43,7 +43,9 @@ def _fault(seed: int, number: int, size: Size, server: Any) -> Fault:
     place = "postgresql" if server is not None and chance.random() < 0.4 else "sqlite"
     make = (lambda folder: Postgresql(server.empty())) if place == "postgresql" else _sqlite
     small = size is Size.SMALLEST
-    return Fault(f"{number} {target} at {moment} on {place}", partial(_check, target, moment, chance, make, small))
+    return Fault(
+        f"{number} {target} at {moment} on {place}", partial(_check, target, moment, chance, make, small)
+    )
 
 
 def _sqlite(folder: Path) -> Place:
@@ -51,7 +53,12 @@ def _sqlite(folder: Path) -> Place:
 
 
 def _check(
-    target: str, moment: str, chance: random.Random, make: Callable[[Path], Place], is_small: bool, folder: Path
+    target: str,
+    moment: str,
+    chance: random.Random,
+    make: Callable[[Path], Place],
+    is_small: bool,
+    folder: Path,
 ) -> Outcome:
     size: dict[str, Any] = {"agents": ("plain", "program"), "cases": 4} if is_small else {}
     work = Workload(folder, make(folder), **size)

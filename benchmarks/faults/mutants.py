@@ -11,7 +11,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-_NUMBERS = ("-1", "0", "1e999", "-1e999", "NaN", ".nan", ".inf", "1" + "0" * 400, "0x1f", "1_000", "00", "1e-320", "9" * 19)
+_NUMBERS = (
+    "-1",
+    "0",
+    "1e999",
+    "-1e999",
+    "NaN",
+    ".nan",
+    ".inf",
+    "1" + "0" * 400,
+    "0x1f",
+    "1_000",
+    "00",
+    "1e-320",
+    "9" * 19,
+)
 _TEXTS = (
     "", " ", "x" * 300, "x" * 100_000, "a\x00b", "\x1b[31mred\x1b]0;t\x07", "../../../etc/passwd", "/dev/zero", "/dev/full", "/",
     "http://a..b/", "http://[::1", "http://:99999/", "file:///etc/passwd", "${MISSING}", "${", "${A:-${B}}", "*", "**", "::", "a:b:c",
@@ -85,7 +99,9 @@ def _indent(content: bytes, chance: random.Random) -> bytes:
 
 
 def _encode(content: bytes, chance: random.Random) -> bytes:
-    return content.decode("utf-8", "replace").encode(chance.choice(("utf-16", "utf-32", "utf-7", "utf-8-sig", "latin-1")), "replace")
+    return content.decode("utf-8", "replace").encode(
+        chance.choice(("utf-16", "utf-32", "utf-7", "utf-8-sig", "latin-1")), "replace"
+    )
 
 
 def _replace_number(content: bytes, chance: random.Random) -> bytes:
@@ -182,7 +198,13 @@ def _change(document: Any, where: tuple[Any, ...], chance: random.Random) -> str
 
 
 def _places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    inner = document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    inner = (
+        document.items()
+        if isinstance(document, dict)
+        else enumerate(document)
+        if isinstance(document, list)
+        else ()
+    )
     for key, value in inner:
         yield (*path, key)
         yield from _places(value, (*path, key))

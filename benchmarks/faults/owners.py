@@ -18,7 +18,13 @@ from faults.campaign import Fault, Outcome, Part, Size
 from faults.project import Project, eventually, finish
 from faults.workload import Place, Postgresql, Sqlite, Workload, postgres
 
-KINDS = ("two resumes", "resume of a live run", "resume of a live run from another host", "delete of a live run", "three resumes")
+KINDS = (
+    "two resumes",
+    "resume of a live run",
+    "resume of a live run from another host",
+    "delete of a live run",
+    "three resumes",
+)
 _RIVALS = {"two resumes": 2, "three resumes": 3}
 _TAKES_OVER = 120.0
 _OTHER_HOST = "import socket\nsocket.gethostname = lambda: 'another-host'\n"

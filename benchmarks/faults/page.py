@@ -73,7 +73,13 @@ def page(tallies: Sequence[Tally]) -> str:
     for size in (Size.FULL, Size.QUICK):
         of_size = sorted((one for one in tallies if one.size is size), key=lambda one: ORDER.index(one.part))
         if of_size:
-            sections += [f"## The {size} campaign\n", _verdict(of_size), _table(of_size), *_wrongs(of_size), _machines(of_size)]
+            sections += [
+                f"## The {size} campaign\n",
+                _verdict(of_size),
+                _table(of_size),
+                *_wrongs(of_size),
+                _machines(of_size),
+            ]
     return "\n".join([*sections, METHOD, REPRODUCE])
 
 
@@ -87,7 +93,11 @@ def _verdict(tallies: Sequence[Tally]) -> str:
 
 
 def _table(tallies: Sequence[Tally]) -> str:
-    rows = ["| part | tried | right | wrong | counted | must hold |", "|---|---|---|---|---|---|", *map(_row, tallies)]
+    rows = [
+        "| part | tried | right | wrong | counted | must hold |",
+        "|---|---|---|---|---|---|",
+        *map(_row, tallies),
+    ]
     return "\n".join(rows) + "\n"
 
 
@@ -113,7 +123,9 @@ def _inline(text: str) -> str:
 
 def _machines(tallies: Sequence[Tally]) -> str:
     seconds = sum(tally.seconds for tally in tallies)
-    states = dict.fromkeys((t.machine["class"], t.machine["python"], t.date, f"seed {t.seed}") for t in tallies)
+    states = dict.fromkeys(
+        (t.machine["class"], t.machine["python"], t.date, f"seed {t.seed}") for t in tallies
+    )
     return f"{'; '.join(', '.join(state) for state in states)}. It took {seconds / 60:.1f} minutes.\n"
 
 

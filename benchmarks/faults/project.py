@@ -33,7 +33,9 @@ class Done:
         if "Traceback" in self.err:
             return f"traceback: {self.err.strip().splitlines()[-1]}"
         if self.code not in codes:
-            return f"exit code {self.code} instead of {' or '.join(map(str, codes))}: {self.err.strip()[-300:]}"
+            return (
+                f"exit code {self.code} instead of {' or '.join(map(str, codes))}: {self.err.strip()[-300:]}"
+            )
         return ""
 
 

@@ -14,7 +14,16 @@ from collections.abc import Sequence
 from faults import page
 from faults.campaign import Part, Size, Tally, run_part, save
 
-PARTS = ("kills", "signals", "agents", "files", "secrets", "escapes", "servers", "owners")
+PARTS = {
+    "kills": "faults.kills",
+    "signals": "faults.signals",
+    "owners": "faults.owners",
+    "agents": "faults.agents",
+    "servers": "faults.servers",
+    "files": "faults.files",
+    "secrets": "faults.leaks",
+    "escapes": "faults.escapes",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,7 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--size", type=Size, choices=list(Size), default=Size.FULL)
     parser.add_argument("--only", action="append", choices=PARTS, help="a part; may be given several times")
-    parser.add_argument("--match", default="", help="only faults whose name contains this text; stores nothing")
+    parser.add_argument(
+        "--match", default="", help="only faults whose name contains this text; stores nothing"
+    )
     parser.add_argument("--no-store", action="store_true", help="print, but keep no results")
     asked = parser.parse_args(arguments)
     tallies = []
@@ -37,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def load_part(name: str) -> Part:
-    part: Part = importlib.import_module(f"faults.{name}").PART
+    part: Part = importlib.import_module(PARTS[name]).PART
     return part
 
 

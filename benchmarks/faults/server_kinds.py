@@ -106,13 +106,17 @@ def _chunked(extension: bytes = b"", trailer: bytes = b"", size: int = 100) -> D
     def deed(asked: Asked) -> None:
         content = b"".join([delta(content=asked.text), *_ENDS]) if asked.is_streamed else asked.body
         pieces = [chunk(content[at : at + size], extension) for at in range(0, len(content), size)]
-        asked.guest.say(head(SSE if asked.is_streamed else JSON, CHUNKED), *pieces, b"0\r\n", trailer, b"\r\n")
+        asked.guest.say(
+            head(SSE if asked.is_streamed else JSON, CHUNKED), *pieces, b"0\r\n", trailer, b"\r\n"
+        )
 
     return deed
 
 
 def _interim(asked: Asked) -> None:
-    asked.guest.say(b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n", asked.whole)
+    asked.guest.say(
+        b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n", asked.whole
+    )
 
 
 def _close_after(asked: Asked) -> bool:
@@ -128,7 +132,11 @@ def _excess(asked: Asked) -> bool:
 
 def _odd_headers(asked: Asked) -> None:
     first, *others = asked.parts
-    asked.guest.say(first.removesuffix(b"\r\n") + b"X-Odd:   \t many blanks \t\r\nSet-Cookie: a=b\r\nSet-Cookie: c=d\r\n\r\n", *others)
+    asked.guest.say(
+        first.removesuffix(b"\r\n")
+        + b"X-Odd:   \t many blanks \t\r\nSet-Cookie: a=b\r\nSet-Cookie: c=d\r\n\r\n",
+        *others,
+    )
 
 
 def _cut(share: float, is_reset: bool = False) -> Deed:
@@ -220,7 +228,9 @@ def _error_midway(asked: Asked) -> None:
 
 def _garbage_midway(asked: Asked) -> None:
     if asked.is_streamed:
-        asked.guest.say(head(SSE, CHUNKED), chunk(delta(content=asked.text[:10])), chunk(b"data: {what\n\n"), END)
+        asked.guest.say(
+            head(SSE, CHUNKED), chunk(delta(content=asked.text[:10])), chunk(b"data: {what\n\n"), END
+        )
     else:
         asked.guest.say(with_length(asked.body[:30] + b"{what", JSON))
 

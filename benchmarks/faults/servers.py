@@ -67,9 +67,19 @@ def prepare(seed: int, size: Size) -> Iterator[Sequence[Fault]]:
         kinds = list(names())
         chance.shuffle(kinds)
         if size is Size.SMALLEST:
-            kinds = ["head and body apart", "cut in the body", "another answer behind", "wrong chunk sizes", "two lengths"]
+            kinds = [
+                "head and body apart",
+                "cut in the body",
+                "another answer behind",
+                "wrong chunk sizes",
+                "two lengths",
+            ]
             urls = {"https": secure.url}
-        yield [*_runs(kinds, urls, trust, size), *_records(kinds, urls, trust), *_loads(kinds, urls, trust, size, chance)]
+        yield [
+            *_runs(kinds, urls, trust, size),
+            *_records(kinds, urls, trust),
+            *_loads(kinds, urls, trust, size, chance),
+        ]
 
 
 def _talk(guest: Guest) -> bool | None:
@@ -77,7 +87,9 @@ def _talk(guest: Guest) -> bool | None:
     return answer(asked["model"], guest)
 
 
-def _runs(kinds: Sequence[str], urls: Mapping[str, str], trust: Mapping[str, str], size: Size) -> Iterator[Fault]:
+def _runs(
+    kinds: Sequence[str], urls: Mapping[str, str], trust: Mapping[str, str], size: Size
+) -> Iterator[Fault]:
     rounds = size.choose(1, 1, 4)
     for n, scheme, stream in product(range(rounds), urls, (True, False)):
         for start in range(0, len(kinds), _IN_A_RUN):
@@ -90,7 +102,9 @@ def _records(kinds: Sequence[str], urls: Mapping[str, str], trust: Mapping[str, 
     for scheme, url in urls.items():
         for start in range(0, len(kinds), _IN_A_RUN):
             batch = kinds[start : start + _IN_A_RUN]
-            yield Fault(f"record over {scheme}, {start // _IN_A_RUN}", partial(_record, batch, scheme, url, trust))
+            yield Fault(
+                f"record over {scheme}, {start // _IN_A_RUN}", partial(_record, batch, scheme, url, trust)
+            )
 
 
 def _loads(
@@ -117,7 +131,9 @@ def _suite(agents: Sequence[Mapping[str, Any]]) -> str:
     return json.dumps({"suite": "s", "version": "1", "agents": list(agents), "benchmarks": [benchmark]})
 
 
-def _run(batch: Sequence[str], scheme: str, url: str, stream: bool, trust: Mapping[str, str], folder: Path) -> Outcome:
+def _run(
+    batch: Sequence[str], scheme: str, url: str, stream: bool, trust: Mapping[str, str], folder: Path
+) -> Outcome:
     project = Project(folder, trust, db=f"sqlite:///{folder / 'assay.db'}")
     agents = [
         {"name": f"agent-{n}", "type": "openai", "model": kind, "base_url": url, "stream": stream, "retries": n % 2, "backoff": 0.01}
@@ -145,14 +161,26 @@ def _judge_trial(must: Must, trial: Mapping[str, Any]) -> Iterator[str]:
         is_right = row["status"] == "ok" and row.get("score") == 1.0
         if not is_right and row["status"] not in _FAILURES:
             yield f"{row['case']} is {row['status']} with score {row.get('score')}: {str(row.get('output') or row.get('error'))[:150]}"
-        elif is_right and must is Must.FAIL or not is_right and must is Must.BE_RIGHT:
+        elif (is_right and must is Must.FAIL) or (not is_right and must is Must.BE_RIGHT):
             yield f"{row['case']} must {must}, but is {row['status']}: {str(row.get('error'))[:200]}"
 
 
 def _load(kind: str, scheme: str, url: str, stream: bool, trust: Mapping[str, str], folder: Path) -> Outcome:
     project = Project(folder, trust, db=f"sqlite:///{folder / 'assay.db'}")
     project.write("suite.json", _suite([]))
-    options = ["--requests", "4", "--concurrency", "2", "--timeout", f"{_SECONDS}s", "--warmup", "0", "--json", "--model", kind]
+    options = [
+        "--requests",
+        "4",
+        "--concurrency",
+        "2",
+        "--timeout",
+        f"{_SECONDS}s",
+        "--warmup",
+        "0",
+        "--json",
+        "--model",
+        kind,
+    ]
     secure = ["--ca-file", trust["SSL_CERT_FILE"]] if scheme == "https" else []
     way = "--stream" if stream else "--no-stream"
     done = project("load", url, "--dataset", "suite.json", *options, *secure, way)
@@ -164,13 +192,17 @@ def _load(kind: str, scheme: str, url: str, stream: bool, trust: Mapping[str, st
 
 
 def _judge_load(must: Must, found: Mapping[str, Any]) -> Iterator[str]:
-    sent, completed, failed = found["requests_sent"], found["requests_completed"], sum(found["errors"].values())
+    sent, completed, failed = (
+        found["requests_sent"],
+        found["requests_completed"],
+        sum(found["errors"].values()),
+    )
     if sent != 4 or completed + failed != 4:
         yield f"{sent} sent, {completed} completed, {failed} failed of 4"
     quality = found.get("quality") or {}
     if completed and quality.get("score") != 1.0:
         yield f"{completed} completed with a score of {quality.get('score')}"
-    if must is Must.FAIL and completed or must is Must.BE_RIGHT and failed:
+    if (must is Must.FAIL and completed) or (must is Must.BE_RIGHT and failed):
         yield f"must {must}, but {completed} completed and {failed} failed: {found['errors']}"
 
 
@@ -191,9 +223,13 @@ def _record(batch: Sequence[str], scheme: str, url: str, trust: Mapping[str, str
         for one in told:
             must, is_right = KINDS[one["kind"]][1], one["answer"] == answer_to(one["question"])
             if one["answer"] is not None and not is_right:
-                wrongs.append((f"{way} over {scheme}: {one['kind']}", f"a wrong answer counts: {one['answer'][:100]!r}"))
+                wrongs.append(
+                    (f"{way} over {scheme}: {one['kind']}", f"a wrong answer counts: {one['answer'][:100]!r}")
+                )
             elif must is not Must.BE_EITHER and is_right != (must is Must.BE_RIGHT):
-                wrongs.append((f"{way} over {scheme}: {one['kind']}", f"must {must}: {one['error'] or 'is right'}"))
+                wrongs.append(
+                    (f"{way} over {scheme}: {one['kind']}", f"must {must}: {one['error'] or 'is right'}")
+                )
     return Outcome(len(batch), tuple(wrongs))
 
 

@@ -64,7 +64,10 @@ class Blow:
 def prepare(seed: int, size: Size) -> Iterator[Sequence[Fault]]:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     ends = [Blow(*one) for one in product(numbers, ("work", "start-up"), (1, 2), (False, True))]
-    pauses = [Blow(signal.SIGSTOP, moment, 1, group) for moment, group in product(("work", "start-up"), (False, True))]
+    pauses = [
+        Blow(signal.SIGSTOP, moment, 1, group)
+        for moment, group in product(("work", "start-up"), (False, True))
+    ]
     random.Random(f"{seed} signals").shuffle(ends)
     if size is Size.SMALLEST:
         ends, pauses = [Blow(signal.SIGHUP, "work", 1, False)], []

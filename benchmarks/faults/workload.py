@@ -131,7 +131,9 @@ def postgres(is_wanted: bool) -> Iterator[Any]:
 class Workload:
     """The suite in a folder, its ledger and its store."""
 
-    def __init__(self, folder: Path, place: Place, agents: Sequence[str] = AGENTS, cases: int = CASES) -> None:
+    def __init__(
+        self, folder: Path, place: Place, agents: Sequence[str] = AGENTS, cases: int = CASES
+    ) -> None:
         self.place, self.agents, self.cases = place, agents, cases
         self.ledger = folder / "ledger"
         self.project = Project(folder, {"LEDGER": str(self.ledger)}, db=place.url)
