@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import os
 import re
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import PlanError
+from assay.execute.interruption import BY_USER, run_coroutine
 from assay.model import AgentUse
 from assay.model.redaction import known_secrets
 from assay.plugin import lookup
@@ -109,7 +109,7 @@ class Stable:
 
     def settled(self, result: Any) -> Any:
         """The value of a call that may have been async."""
-        return self.runner.run(_awaited(result)) if inspect.isawaitable(result) else result
+        return run_coroutine(self.runner, _awaited(result)) if inspect.isawaitable(result) else result
 
     @property
     def runner(self) -> asyncio.Runner:
@@ -121,9 +121,12 @@ class Stable:
 
     def close(self) -> None:
         for agent in self._open.values():
-            # What was measured stands; an agent that cannot be closed is ended with its process.
-            with contextlib.suppress(Exception):
+            try:
                 self.settled(agent.close())
+            except BaseException as error:
+                # What was measured stands; an agent that cannot be closed is ended with its process.
+                if isinstance(error, BY_USER):
+                    raise
         self._open.clear()
         if self._runner is not None:
             self._runner.close()

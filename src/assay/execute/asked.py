@@ -16,9 +16,10 @@ from assay.execute.account import account_of
 from assay.execute.agents import Stable
 from assay.execute.asking import Asker
 from assay.execute.capture import telling_prints_apart
+from assay.execute.interruption import BY_USER, Cancelled, UserInterrupt
 from assay.execute.patience import patience_for
 from assay.execute.pulse import MANY, Pulse, Stage
-from assay.execute.subject import INTERRUPTED, Cancelled
+from assay.execute.subject import INTERRUPTED
 from assay.execute.told import told
 from assay.model import Artifact, Batch, Execution, Isolation, Job, Phase, Status
 from assay.plugin import lookup
@@ -85,7 +86,7 @@ def _about_concurrency(job: Job, asker: Asker, elapsed: float, read_log: LogRead
 
 def _unopened(job: Job, error: BaseException, log: str | None) -> Batch:
     """An agent that cannot be opened ends its trial: the next process would fare no better."""
-    if isinstance(error, Cancelled):
+    if isinstance(error, BY_USER):
         return Batch((account_of(job).stand_in(Status.CANCELLED, INTERRUPTED, log=log),))
     text = str(error) if isinstance(error, AssayError) else told(error)
     execution = account_of(job).stand_in(Status.FAILED, f"the agent could not be opened: {text}", log=log)
@@ -94,7 +95,7 @@ def _unopened(job: Job, error: BaseException, log: str | None) -> Batch:
 
 
 def _unjudged(job: Job, error: BaseException, log: str | None) -> Batch:
-    if isinstance(error, Cancelled):
+    if isinstance(error, BY_USER):
         return Batch((account_of(job).stand_in(Status.CANCELLED, INTERRUPTED, log=log),))
     text = f"the scorers could not be made: {told(error)}"
     return Batch((account_of(job).stand_in(Status.HARNESS_ERROR, text, log=log),))
@@ -160,24 +161,40 @@ def _at_once(
     gc.freeze()
     ended: list[Execution] = []
     loop = stable.runner.get_loop()
-    asking = [loop.create_task(asker.keep_asking(numbers, ended, pulse)) for _ in range(job.concurrency)]
+
+    def ask() -> asyncio.Task[None]:
+        return loop.create_task(asker.keep_asking(numbers, ended, pulse))
+
+    asking = [ask() for _ in range(job.concurrency)]
     try:
         while asking:
-            stable.runner.run(_slice(asking))
+            _run_slice(stable, asking)
             yield [*ended]
             ended.clear()
-            asking = [task for task in asking if not _is_over(task)]
+            # An agent may cancel every task that it finds; others take the place of ours.
+            asking = [ask() if task.cancelled() else task for task in asking if not _is_over(task)]
     except Cancelled:
         yield [*ended]
         raise
     finally:
+        asker.is_closing = True
         for task in asking:
             task.cancel()
 
 
+def _run_slice(stable: Stable, asking: list[asyncio.Task[None]]) -> None:
+    """What code of the agent raises past its own tasks only ends the slice: whoever awaits it gets it in the next one."""
+    try:
+        stable.runner.run(_slice(asking))
+    except UserInterrupt:
+        raise
+    except (SystemExit, KeyboardInterrupt, asyncio.CancelledError):
+        return
+
+
 def _is_over(task: asyncio.Task[None]) -> bool:
-    """Raises what the task raised."""
-    return task.done() and task.result() is None
+    """Raises what the task raised, but not that it was cancelled."""
+    return task.done() and not task.cancelled() and task.result() is None
 
 
 async def _slice(asking: list[asyncio.Task[None]]) -> None:

@@ -18,6 +18,7 @@ from assay.execute.agents import Stable
 from assay.execute.capture import Printed, capture_prints
 from assay.execute.case_limit import limit_case
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
+from assay.execute.interruption import BY_USER, run_coroutine
 from assay.execute.judge_retries import report_retries_of
 from assay.execute.judging import Panel, score_detail, score_measurements
 from assay.execute.outcome import plain
@@ -26,9 +27,9 @@ from assay.execute.peak import Peak
 from assay.execute.price import Cost, Price
 from assay.execute.pulse import Pulse, Stage
 from assay.execute.spending import known_tokens
-from assay.execute.subject import INTERRUPTED, Cancelled
+from assay.execute.subject import INTERRUPTED
 from assay.execute.threads import CallingThread, describe_contention
-from assay.execute.told import told
+from assay.execute.told import message_of, told
 from assay.execute.usage import UsageMeter, peak_memory
 from assay.model import (
     Answer,
@@ -80,6 +81,8 @@ class Talk:
     repetition: int = 0
     measurements: dict[str, float] = field(default_factory=dict)
     """Of instruments."""
+    raised: BaseException | None = None
+    """What the agent's own code raised, whatever its type."""
 
 
 class Asker:
@@ -115,6 +118,8 @@ class Asker:
         self._seed = (job.seed - job.process) % 2**32
         self._under_way: dict[int, float] = {}
         """When each execution began, the oldest first, by the identity of its talk."""
+        self.is_closing = False
+        """Whether the harness itself cancels what is under way; any other cancellation is the agent's doing."""
         self._last_breath = perf_counter()
 
     def _gauges(self) -> tuple[Callable[[], float] | None, Callable[[], int | None] | None]:
@@ -177,7 +182,7 @@ class Asker:
                     self._gauged(converse, case, talk)
                 ending = WELL
             except BaseException as error:
-                ending = _ending(error)
+                ending = _ending(error, talk)
             if phase is Phase.MEASURED:
                 self._meter_talk(talk)
             if ending is WELL:
@@ -202,13 +207,18 @@ class Asker:
             try:
                 await self._converse_in_time(case, talk, thread)
                 ending = WELL
-            except (Exception, SystemExit, KeyboardInterrupt) as error:
-                ending = _ending(error)
+            except BaseException as error:
+                if self.is_closing or isinstance(error, BY_USER):
+                    raise
+                _forget_cancellation()
+                ending = _ending(error, talk)
             if phase is Phase.MEASURED:
                 self._meter_talk(talk)
             if ending is WELL:
                 judging = self._panel.judged(case, talk.answers, talk.scores)
                 await report_retries_of(judging, pulse.count_judge_retry)
+                if self.is_closing:
+                    return
             execution = self._execution(phase, case, repetition, started, talk, ending)
             log = printed.text()
             ended.append(replace(execution, log=log) if log else execution)
@@ -265,8 +275,9 @@ class Asker:
             start = perf_counter()
             try:
                 answer = self.agent.answer(request)
-            except AgentError as error:
-                if error.answer is not None:
+            except BaseException as error:
+                talk.raised = error
+                if isinstance(error, AgentError) and error.answer is not None:
                     talk.answers.append(error.answer)
                 raise
             finally:
@@ -297,7 +308,7 @@ class Asker:
             history.append({"role": "assistant", "content": talk.answers[-1].output})
 
     def _converse_on_loop(self, case: Case, talk: Talk) -> None:
-        self._stable.runner.run(self._converse_in_time(case, talk))
+        run_coroutine(self._stable.runner, self._converse_in_time(case, talk))
 
     async def _converse_in_time(self, case: Case, talk: Talk, thread: CallingThread | None = None) -> None:
         """Cancelled when its time is up."""
@@ -308,6 +319,8 @@ class Asker:
                     await self._converse_in_thread(case, talk, thread)
                 else:
                     await limit_case(self._converse_async(case, talk), self._seconds_allowed)
+            if deadline.expired():
+                raise _TimeIsUp(f"took longer than {self._seconds_allowed:g} s; it answered all the same")
         except TimeoutError as error:
             if deadline.expired():
                 # Early releases of Python 3.11 set no cause, but always the context.
@@ -323,12 +336,14 @@ class Asker:
         own, start = Talk(repetition=talk.repetition), perf_counter()
         try:
             await thread.call(partial(self._gauged, self._converse, case, own))
-        except asyncio.CancelledError:
-            talk.seconds = perf_counter() - start
-            self.needs_new_process = True
+        except asyncio.CancelledError as error:
+            if error is not own.raised:
+                talk.seconds = perf_counter() - start
+                self.needs_new_process = True
             raise
         finally:
             if not talk.seconds:
+                talk.raised = own.raised
                 talk.answers, talk.seconds, talk.cpu_seconds = own.answers, own.seconds, own.cpu_seconds
                 self._cpu_seconds += own.cpu_seconds or 0.0
 
@@ -337,6 +352,9 @@ class Asker:
             start = perf_counter()
             try:
                 answer = await self.agent.answer(request)  # type: ignore[misc]
+            except BaseException as error:
+                talk.raised = error
+                raise
             finally:
                 talk.seconds += perf_counter() - start
             talk.answers.append(valid(answer))
@@ -384,20 +402,26 @@ class Asker:
         )
 
 
-def _ending(error: BaseException) -> Ending:
-    if isinstance(error, Cancelled):
+def _ending(error: BaseException, talk: Talk) -> Ending:
+    """What the agent raised is its own failure, whatever the type, also where that is one of the harness."""
+    if isinstance(error, BY_USER):
         return Status.CANCELLED, INTERRUPTED
     if isinstance(error, InvalidAnswer):
-        return Status.INVALID_OUTPUT, str(error)
+        return Status.INVALID_OUTPUT, message_of(error)
     if isinstance(error, _TimeIsUp):
         return Status.TIMEOUT, str(error)
     if isinstance(error, AgentError):
-        return Status.FAILED, str(error)
-    if isinstance(error, InstrumentFailed):
+        return Status.FAILED, message_of(error)
+    if isinstance(error, InstrumentFailed) and error is not talk.raised:
         return Status.HARNESS_ERROR, str(error)
-    if not isinstance(error, (Exception, SystemExit, KeyboardInterrupt)):
-        raise error
     return Status.FAILED, told(error)
+
+
+def _forget_cancellation() -> None:
+    """An agent that cancels its own task would otherwise end the next case too."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
 
 
 _ANSWERS = frozenset({"expected_calls", "solution", "tests"})

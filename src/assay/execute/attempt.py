@@ -13,7 +13,7 @@ from assay.execute.due import first_due
 from assay.execute.enough import Enough
 from assay.execute.patience import Patience
 from assay.execute.pulse import Pulse, Stage
-from assay.execute.subject import INTERRUPTED, Subject, blamed
+from assay.execute.subject import INTERRUPTED, Subject, blame_for_start
 from assay.execute.teardown import can_run_alone, tidy_up
 from assay.execute.told import told
 from assay.model import Artifact, Batch, Execution, Isolation, Job, Phase, Status, Stretch
@@ -161,6 +161,6 @@ def _instead(job: Job, started: float, what: str, error: BaseException, log: str
     """What went wrong before any execution stands for the first one that was due."""
     due = first_due(job.stretches)
     assert due is not None
-    status = blamed(error, job.isolation)
+    status = blame_for_start(error)
     text = INTERRUPTED if status is Status.CANCELLED else f"{what}: {told(error)}"
     return Execution(job.trial, job.process, *due, status, started, {}, case=job.case_id, error=text, log=log)

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.errors import PlanError
+from assay.execute.interruption import BY_USER
 from assay.execute.spending import judging_in, together
+from assay.execute.told import summary
 from assay.model import Answer, Benchmark, Case, Execution, Score, ScorerUse, ToolCall, Turn
 from assay.plugin import lookup
 from assay.plugin.scorer import Judged, Judgement, Scorer
@@ -91,7 +93,9 @@ class Panel:
         for due, awaitable in waiting:
             try:
                 judgement = check_judgement(await awaitable)
-            except (Exception, SystemExit) as error:
+            except BY_USER:
+                raise
+            except BaseException as error:
                 judgement = failed_judgement(error)
             scores += _scores(due, judgement)
 
@@ -138,7 +142,9 @@ def _ventured(scorer: Scorer, judged: Judged) -> Any:
         result = scorer.score(judged)
         is_there = isinstance(result, Judgement) or not inspect.isawaitable(result)
         return check_judgement(result) if is_there else result
-    except (Exception, SystemExit) as error:
+    except BY_USER:
+        raise
+    except BaseException as error:
         return failed_judgement(error)
 
 
@@ -165,7 +171,7 @@ def _of_turn(use: ScorerUse, number: int, turns: int) -> ScorerUse:
 
 
 def failed_judgement(error: BaseException) -> Judgement:
-    return Judgement(None, f"the scorer failed: {type(error).__name__}: {error}")
+    return Judgement(None, f"the scorer failed: {summary(error)}")
 
 
 def _scores(due: _Due, judgement: Judgement) -> list[Score]:

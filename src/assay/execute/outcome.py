@@ -10,6 +10,7 @@ from typing import Any
 
 MAX_OUTPUT_CHARACTERS = 100_000
 MAX_OUTPUT_DEPTH = 50
+_LONGEST_SHOWN = 200
 
 
 @dataclass(slots=True)
@@ -38,13 +39,13 @@ def sorted_out(result: Any) -> Outcome:
         _take(result, "", outcome)
     except Exception as error:
         # What was returned is the experiment's own code too: its items, its names, its numbers.
-        outcome.problem = f"What execute_once returned cannot be read: {type(error).__name__}: {shown(error)}"
+        outcome.problem = f"What execute_once returned cannot be read: {type_name(error)}: {shown(error)}"
     return outcome
 
 
 def _take(mapping: Mapping[Any, Any], prefix: str, outcome: Outcome) -> None:
     for key, value in mapping.items():
-        name = _writable(f"{prefix}{key}")
+        name = writable(f"{prefix}{key}")
         if isinstance(value, Mapping):
             _take(value, f"{name}.", outcome)
         elif (number := _number(value)) is None:
@@ -78,18 +79,18 @@ def plain(value: Any, depth: int = MAX_OUTPUT_DEPTH) -> Any:
     if isinstance(value, int):
         return int(value) if abs(value) < 2**63 else shown(value)
     if isinstance(value, str):
-        text = _writable(value[: MAX_OUTPUT_CHARACTERS + 1])
+        text = writable(value[: MAX_OUTPUT_CHARACTERS + 1])
         return text if len(text) <= MAX_OUTPUT_CHARACTERS else text[:MAX_OUTPUT_CHARACTERS] + "… (cut)"
     if not depth:
         return shown(value)
     if isinstance(value, Mapping):
-        return {_writable(str(key)): plain(item, depth - 1) for key, item in islice(value.items(), 1000)}
+        return {writable(str(key)): plain(item, depth - 1) for key, item in islice(value.items(), 1000)}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item, depth - 1) for item in islice(value, 1000)]
     return plain(value.item(), depth - 1) if _is_scalar(value) else shown(value)
 
 
-def _writable(text: str) -> str:
+def writable(text: str) -> str:
     """Without lone surrogates, which no encoding can write, and without NUL, which not every database takes."""
     text = text.replace("\0", "�")
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
@@ -98,7 +99,13 @@ def _writable(text: str) -> str:
 def shown(value: Any) -> str:
     """What a value looks like, in a line; never raises."""
     try:
-        text = _writable(repr(value))
-    except Exception as error:
-        text = f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
-    return text if len(text) <= 200 else text[:199] + "…"
+        text = writable(repr(value)[: _LONGEST_SHOWN + 1])
+    except BaseException as error:
+        text = f"<{type_name(value)} whose repr raises {type_name(error)}>"
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
+
+
+def type_name(value: Any) -> str:
+    """Of its type; a metaclass may do anything when it is asked for that."""
+    name = type.__dict__["__name__"].__get__(type(value))
+    return writable(name)[:_LONGEST_SHOWN]

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from assay.execute.attempt import attempt
+from assay.execute.interruption import UserInterrupt
 from assay.execute.jobs import Assignment, jobs
 from assay.execute.patience import Patience, patience_for
 from assay.execute.spending import Spending
@@ -42,7 +43,7 @@ class Interrupt:
     def request(self, signum: int, frame: FrameType | None) -> None:
         if self.is_requested and signum == signal.SIGINT:
             if self._is_urgent or not self._is_storing:
-                raise KeyboardInterrupt
+                raise UserInterrupt
             self._is_urgent = True
         self.is_requested = True
 
@@ -55,7 +56,7 @@ class Interrupt:
         finally:
             self._is_storing = False
         if self._is_urgent:
-            raise KeyboardInterrupt
+            raise UserInterrupt
 
 
 _entered: ContextVar[Interrupt | None] = ContextVar("assay_interrupt", default=None)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import AssayError
 from assay.execute.clock import Timed, autoranged, time_await, time_call
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
+from assay.execute.interruption import BY_USER, UserInterrupt, run_coroutine
 from assay.execute.outcome import Outcome, plain, sorted_out
 from assay.execute.peak import Peak
 from assay.execute.pulse import Pulse, Stage
@@ -31,21 +32,12 @@ INTERRUPTED = "The run was interrupted."
 Ended = tuple[Status, Outcome, str | None]
 
 
-class Cancelled(BaseException):
-    """Raised in a worker that is asked to end: the execution under way is recorded as cancelled."""
-
-
-def blamed(error: BaseException, isolation: Isolation) -> Status:
-    """The experiment's own code failed, unless it was stopped, or could not even be found, or an instrument broke.
-
-    Ctrl-C reaches the experiment itself only where it runs in the runner's own process.
-    """
-    if isinstance(error, Cancelled) or (
-        isinstance(error, KeyboardInterrupt) and isolation is Isolation.INLINE
-    ):
-        return Status.CANCELLED
+def blame_for_start(error: BaseException) -> Status:
+    """Status where making or setup raised: the experiment failed, unless it was not found or an instrument broke."""
     is_missing = isinstance(error, AssayError) and error.__cause__ is None
-    return Status.HARNESS_ERROR if is_missing or isinstance(error, InstrumentFailed) else Status.FAILED
+    if is_missing or isinstance(error, InstrumentFailed):
+        return Status.HARNESS_ERROR
+    return Status.CANCELLED if isinstance(error, BY_USER) else Status.FAILED
 
 
 class Subject:
@@ -87,7 +79,7 @@ class Subject:
         """Leaves it open when the subject fails, which the execution that follows will show."""
         try:
             self.loops = autoranged(self._timed)
-        except Cancelled:
+        except BY_USER:
             raise
         except BaseException:
             self.loops = None
@@ -125,8 +117,10 @@ class Subject:
         return None
 
     def _failed(self, raised: BaseException) -> Ended:
-        status = blamed(raised, self._job.isolation)
-        return status, Outcome(), INTERRUPTED if status is Status.CANCELLED else told(raised)
+        """Whatever the experiment raised is its own failure; only the user can cancel it."""
+        if isinstance(raised, BY_USER):
+            return Status.CANCELLED, Outcome(), INTERRUPTED
+        return Status.FAILED, Outcome(), told(raised)
 
     def _ventured(self, phase: Phase) -> Ended:
         """One execution, however it ends."""
@@ -193,7 +187,8 @@ class Subject:
     def _timed(self, loops: int) -> Timed:
         if not self._is_async:
             return time_call(self._call, loops)
-        return self._async_runner().run(time_await(self._call, loops))
+        timed: Timed = run_coroutine(self._async_runner(), time_await(self._call, loops))
+        return timed
 
     def _async_runner(self) -> asyncio.Runner:
         if self._runner is None:
@@ -204,7 +199,7 @@ class Subject:
 
     def _settle(self, result: Any) -> None:
         if inspect.isawaitable(result):
-            self._async_runner().run(_awaited(result))
+            run_coroutine(self._async_runner(), _awaited(result))
 
     def close(self) -> str | None:
         """Teardown; what went wrong in it spoils no result, and is told."""
@@ -217,7 +212,7 @@ class Subject:
                     self._stable.close()
                 if self._runner is not None:
                     self._runner.close()
-        except KeyboardInterrupt:
+        except UserInterrupt:
             raise
         except BaseException as error:
             return summary(error)

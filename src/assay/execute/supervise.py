@@ -279,7 +279,8 @@ class Worker:
             failed = self._account.stand_in_for_all(Status.HARNESS_ERROR, text, self._log.take())
             return Remains([Batch(failed, settled=settled)])
         if beat.stage is Stage.BROKEN:
-            return Remains([self._instead(replace(ending, status=Status.HARNESS_ERROR))])
+            broken = self._instead(replace(ending, status=Status.HARNESS_ERROR))
+            return Remains([broken], self._account.rest())
         if beat.repetition == MANY:
             # Any of those under way may have done it: asked one by one, it will be seen which.
             return Remains([], self._account.rest())

@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from assay.execute.outcome import shown
+from assay.execute.outcome import shown, type_name, writable
 
 _FRAMES = 5
 _CHARACTERS = 4000
@@ -17,20 +17,31 @@ _LOOP = str(Path(traceback.__file__).parent / "asyncio")
 def told(error: BaseException) -> str:
     """One line that names the error, and the last frames of the subject's code, without those of the harness."""
     trace = _subjects_part(error.__traceback__)
-    lines = traceback.format_exception(type(error), error, trace, limit=-_FRAMES)
-    needs_no_place = trace is None or isinstance(error, SystemExit)
-    return summary(error) if needs_no_place else f"{summary(error)}\n{''.join(lines)[-_CHARACTERS:]}"
+    if trace is None or isinstance(error, SystemExit):
+        return summary(error)
+    try:
+        lines = traceback.format_exception(type(error), error, trace, limit=-_FRAMES)
+    except BaseException:
+        # An exception is the subject's code too: its text, notes and causes may raise in turn.
+        lines = traceback.format_tb(trace, limit=-_FRAMES)
+    return f"{summary(error)}\n{''.join(lines)[-_CHARACTERS:]}"
 
 
 def summary(error: BaseException) -> str:
     """The error in a line."""
     if isinstance(error, SystemExit):
-        return f"SystemExit: the experiment called sys.exit({error.code!r})"
+        return f"SystemExit: the experiment called sys.exit({shown(error.code)})"
+    name, text = type_name(error), message_of(error)
+    return f"{name}: {text}" if text else name
+
+
+def message_of(error: BaseException) -> str:
+    """What the error says, whatever its `__str__` does; never raises, and has a bound."""
     try:
-        text = str(error)
-    except Exception:
+        text = str.__str__(str(error))[:_CHARACTERS]
+    except BaseException:
         text = shown(error)
-    return f"{type(error).__name__}: {text[:_CHARACTERS]}" if text else type(error).__name__
+    return writable(text)
 
 
 def _subjects_part(trace: TracebackType | None) -> TracebackType | None:

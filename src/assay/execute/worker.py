@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
+from assay.execute.interruption import Cancelled
 from assay.execute.log import Log
 from assay.execute.pulse import CANCEL, Pulse, Stage
-from assay.execute.subject import Cancelled
 from assay.execute.wire import decode_job, encode_batch
 from assay.model import Batch, Job
 

@@ -1,0 +1,193 @@
+"""What an agent raises is the agent's failure, whatever its type: it cannot hide behind the errors of the harness."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.command import AssayInline
+from tests.suites.project import Stored, numbers, python_agent, suite
+
+AGENTS = """
+import asyncio
+
+from assay.errors import PlanError
+from assay.execute.instruments import InstrumentFailed
+from assay.plugin.agent import AgentError
+
+
+class Own(BaseException):
+    pass
+
+
+class Silent(Exception):
+    def __str__(self):
+        raise KeyboardInterrupt
+
+    __repr__ = __str__
+
+
+class SilentAgentError(AgentError):
+    __str__ = __repr__ = Silent.__str__
+
+
+class Nameless(type):
+    @property
+    def __name__(cls):
+        raise SystemExit
+
+
+class Undescribable(Exception, metaclass=Nameless):
+    __notes__ = property(lambda self: 1 / 0)
+
+
+KINDS = {
+    "value_error": lambda: ValueError("hard"),
+    "cancelled": asyncio.CancelledError,
+    "exit": lambda: SystemExit(Silent()),
+    "interrupt": KeyboardInterrupt,
+    "generator_exit": GeneratorExit,
+    "own": Own,
+    "silent": Silent,
+    "silent_agent_error": SilentAgentError,
+    "undescribable": Undescribable,
+    "group": lambda: BaseExceptionGroup("many", [KeyboardInterrupt(), asyncio.CancelledError()]),
+    "instrument": lambda: InstrumentFailed("x"),
+    "plan": lambda: PlanError("x"),
+    "stop": StopIteration,
+}
+
+
+def define(kind, make):
+    def check(question):
+        if int(question) % 3 == 0:
+            raise make()
+
+    def plain(question):
+        check(question)
+        return question
+
+    async def async_(question):
+        await asyncio.sleep(0)
+        check(question)
+        return question
+
+    def stream(question):
+        yield question
+        check(question)
+
+    async def async_stream(question):
+        yield question
+        check(question)
+
+    async def task(question):
+        async def inner():
+            await asyncio.sleep(0)
+            check(question)
+
+        await asyncio.gather(inner())
+        return question
+
+    for function in (plain, async_, stream, async_stream, task):
+        globals()[f"{kind}_{function.__name__.rstrip('_')}"] = function
+
+
+for kind, make in KINDS.items():
+    define(kind, make)
+
+
+async def cancels_itself(question):
+    if int(question) % 3 == 0:
+        asyncio.current_task().cancel()
+        await asyncio.sleep(0)
+    return question
+
+
+async def cancels_all(question):
+    if int(question) % 3 == 0:
+        for task in asyncio.all_tasks():
+            task.cancel()
+        await asyncio.sleep(0)
+    return question
+"""
+FORMS = ("plain", "async", "stream", "async_stream", "task")
+KINDS = (
+    "value_error", "cancelled", "exit", "interrupt", "generator_exit", "own", "silent", "silent_agent_error",
+    "undescribable", "group", "instrument", "plan", "stop",
+)  # fmt: skip
+EVERY = [*(f"{kind}_{form}" for kind in KINDS for form in FORMS), "cancels_itself", "cancels_all"]
+IN_PROCESSES = ("cancelled_plain", "exit_task", "interrupt_async", "own_stream")
+
+
+def outcomes(folder: Path) -> dict[str, Counter[str]]:
+    return {name: Counter(one.status.value for one in made) for name, made in Stored(folder).by_trial.items()}
+
+
+@pytest.mark.parametrize(
+    ("agents", "options"),
+    [
+        (EVERY, ["--isolation", "inline"]),
+        ([name for name in EVERY if name != "cancels_all"], ["--isolation", "inline", "--concurrency", "3"]),
+        (IN_PROCESSES, []),
+        (IN_PROCESSES, ["--concurrency", "3"]),
+    ],
+    ids=["inline", "inline-concurrent", "process", "process-concurrent"],
+)
+def test_whatever_an_agent_raises_is_its_failure_and_the_other_cases_go_on(
+    assay_inline: AssayInline, agents: list[str], options: list[str]
+) -> None:
+    assay_inline.write("agents.py", AGENTS)
+    assay_inline.write("suite.yaml", suite(numbers(9), map(python_agent, agents)))
+    assert assay_inline("run", "suite.yaml", *options).code == 0
+    found = outcomes(assay_inline.folder)
+    assert len(found) == len(agents)
+    assert found == {name: Counter(ok=6, failed=3) for name in found}
+
+
+def test_an_agent_that_cancels_every_task_loses_no_case(assay_inline: AssayInline) -> None:
+    assay_inline.write("agents.py", AGENTS)
+    assay_inline.write("suite.yaml", suite(numbers(30), [python_agent("cancels_all")]))
+    assay_inline("run", "suite.yaml", "--isolation", "inline", "--concurrency", "3")
+    [counts] = outcomes(assay_inline.folder).values()
+    assert counts.total() == 30
+    assert set(counts) == {"ok", "failed"}
+    assert counts["failed"] >= 10
+
+
+def test_an_agent_that_raises_cancelled_error_is_rated_like_one_that_says_it_failed(
+    assay_inline: AssayInline,
+) -> None:
+    assay_inline.write("agents.py", AGENTS)
+    agents = [python_agent("value_error_async"), python_agent("cancelled_async")]
+    assay_inline.write("suite.yaml", suite(numbers(30), agents))
+    assay_inline("run", "suite.yaml", "--isolation", "inline", "--repetitions", "2")
+    run = assay_inline("show", "--json").json
+    honest, hiding = run["trials"]
+    for dimension in ("accuracy", "reliability"):
+        assert (
+            hiding["ratings"][dimension]["value"]
+            == honest["ratings"][dimension]["value"]
+            == pytest.approx(2 / 3)
+        )
+
+
+def test_a_scorer_that_raises_cancelled_error_leaves_one_output_unscored(assay_inline: AssayInline) -> None:
+    assay_inline.write(
+        "scorers.py",
+        "import asyncio\n"
+        "def same(output, expected):\n"
+        "    if output == '0':\n"
+        "        raise asyncio.CancelledError\n"
+        "    return output == expected\n"
+        "async def waiting(output, expected):\n"
+        "    return same(output, expected)\n",
+    )
+    scorers = ["scorers.py:same", "scorers.py:waiting"]
+    assay_inline.write(
+        "suite.yaml", suite(numbers(4), [{"name": "o", "type": "oracle"}], {"scorer": scorers})
+    )
+    assert assay_inline("run", "suite.yaml", "--isolation", "inline").code == 0
+    stored = Stored(assay_inline.folder)
+    assert stored.counts() == {"ok": 4}
+    assert stored.metric("score") == {"c0": None, "c1": 1.0, "c2": 1.0, "c3": 1.0}
