@@ -189,7 +189,7 @@ def test_every_bad_line_of_a_recording_is_told_at_once(tmp_path: Path) -> None:
 
 
 def test_a_recording_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BadAgent, match=r"'absent\.jsonl' cannot be read"):
+    with pytest.raises(BadAgent, match=r"'absent\.jsonl' does not exist"):
         Recorded("absent.jsonl", folder=str(tmp_path))
 
 

@@ -125,7 +125,7 @@ def test_lenient_matching_minds_only_the_words(taped: AssayInline) -> None:
 @pytest.mark.parametrize(
     ("cassette", "problem"),
     [
-        ("gone.jsonl", "There is no cassette"),
+        ("gone.jsonl", "does not exist"),
         (5, "'cassette' must be a path"),
         ({"path": "tapes/c.jsonl", "speed": 1}, "'cassette' must be a path, or a mapping of"),
         ({"path": "tapes/c.jsonl", "match": "roughly"}, "must be strict or lenient"),

@@ -46,7 +46,7 @@ def test_every_damaged_line_is_named(assay_inline: AssayInline) -> None:
     assert "is not UTF-8" in refusal
 
 
-@pytest.mark.parametrize(("content", "problem"), [(None, "There is no cassette"), ("", "is empty")])
+@pytest.mark.parametrize(("content", "problem"), [(None, "does not exist"), ("", "is empty")])
 def test_a_cassette_with_nothing_in_it_is_told(
     assay_inline: AssayInline, content: str | None, problem: str
 ) -> None:

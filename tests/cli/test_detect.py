@@ -177,7 +177,7 @@ def test_what_cannot_be_read_is_refused_with_its_place(
 def test_a_file_that_is_not_there_is_named(assay_inline: AssayInline) -> None:
     refusal = assay_inline("detect", "nowhere.json").refusal
 
-    assert "'nowhere.json' cannot be read" in refusal
+    assert "'nowhere.json' does not exist" in refusal
     assert "- for standard input" in refusal
 
 

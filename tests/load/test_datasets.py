@@ -62,7 +62,7 @@ def test_a_data_set_may_be_csv_jsonl_lines_or_the_name_of_a_suite(assay_inline: 
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("none.csv", None, "cannot be read"),
+        ("none.csv", None, "does not exist"),
         ("p.csv", "id,words\n1,a\n", "p.csv:1: has no column 'prompt'"),
         ("p.csv", 'id,prompt\n1,a\n2,"  "\n', "p.csv:3: has an empty prompt"),
         ("s.yaml", "suite: s\nbenchmarks: []\n", "s.yaml"),

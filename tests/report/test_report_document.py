@@ -207,7 +207,7 @@ def test_a_file_that_is_no_result_is_named_with_what_is_expected(tmp_path, conte
 
 
 def test_a_folder_instead_of_a_file_is_a_clear_message(tmp_path):
-    with pytest.raises(ReportError, match="cannot be read"):
+    with pytest.raises(ReportError, match="is a folder"):
         read_result(tmp_path)
 
 

@@ -16,12 +16,14 @@ import click
 from assay.cli.output import echo
 from assay.cli.session import Session, common
 from assay.errors import SeriesError
+from assay.files import UnreadableFile, read_bytes
 
 if TYPE_CHECKING:
     from assay.stats.changepoint import ChangePoint, Drift, History
 
 _STDIN = "-"
 _PATIENCE = 1.0
+_LONGEST_LINE = 256 * 2**20
 _REMEDY = "Leave out points that were not measured."
 
 
@@ -155,7 +157,12 @@ def _shown(value: Any) -> str:
 
 
 def _text(file: str) -> str:
-    return _decoded(b"".join(_lines(file)))
+    if file == _STDIN:
+        return _decoded(sys.stdin.buffer.read())
+    try:
+        return _decoded(read_bytes(Path(file)))
+    except UnreadableFile as error:
+        raise SeriesError(f"{error} Give a file of numbers, or - for standard input.") from None
 
 
 def _decoded(line: bytes) -> str:
@@ -171,7 +178,10 @@ def _lines(file: str) -> Iterator[bytes]:
         return
     try:
         with Path(file).open("rb") as opened:
-            yield from opened
+            while line := opened.readline(_LONGEST_LINE + 1):
+                if len(line) > _LONGEST_LINE:
+                    raise SeriesError(f"'{file}' has a line of more than {_LONGEST_LINE:,} bytes.")
+                yield line
     except OSError as error:
         raise SeriesError(
             f"'{file}' cannot be read: {error.strerror}. Give a file of numbers, or - for standard input."

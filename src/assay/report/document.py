@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from assay.errors import ReportError
+from assay.files import UnreadableFile, read_bytes
 from assay.model import (
     AxisEffect,
     BestPoint,
@@ -372,6 +373,8 @@ def read_result(path: Path) -> Report:
     raise ReportError(f"'{path}' is not a result file. {_EXPECTED}")
 
 
+_LARGEST = 4 * 2**30
+"""Bytes of a result file."""
 _EXPECTED = (
     f'Expected is a document with "schema": "{RESULT}", as \'assay report RUN --format json\' writes it, '
     'or the result of one trial with "name", "metrics" and "iteration_metrics".'
@@ -380,14 +383,22 @@ _EXPECTED = (
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ReportError(f"'{path}' cannot be read: {error.strerror}.") from error
+        document = json.loads(read_bytes(path, _LARGEST).decode("utf-8-sig"), parse_int=_parse_int)
+    except UnreadableFile as error:
+        raise ReportError(str(error)) from error
+    except UnicodeDecodeError as error:
+        raise ReportError(f"'{path}' is not UTF-8 text (byte {error.start}). {_EXPECTED}") from error
     except (ValueError, RecursionError) as error:
         raise ReportError(f"'{path}' is not JSON: {error}. {_EXPECTED}") from error
     if not isinstance(document, dict):
         raise ReportError(f"'{path}' is not a result file. {_EXPECTED}")
     return document
+
+
+def _parse_int(digits: str) -> int | float:
+    """Whole numbers that no column or array can hold are read as numbers, which the schema then refuses."""
+    number = int(digits) if len(digits) <= 20 else None
+    return number if number is not None and -(2**63) <= number < 2**63 else float(digits)
 
 
 def _require_executions(path: Path, trials: Sequence[Any]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from assay.errors import Mistake, SpecError
+from assay.files import UnreadableFile, read_bytes
 
 _log = logging.getLogger(__name__)
 MAX_BYTES = 8 * 2**20
@@ -89,26 +90,25 @@ def read_document(path: Path) -> Document:
 def read_text(path: Path, limit: int | None = MAX_BYTES, errors: str = "strict") -> str:
     """The text of a file, or a SpecError that says why there is none; `errors` as bytes.decode() has it."""
 
-    def refuse(problem: str, line: int | None = None) -> SpecError:
-        return SpecError([Mistake(str(path), line, "", problem)])
-
-    if path.is_dir():
-        raise refuse("is a folder, not a file.")
     try:
-        if limit is not None and path.stat().st_size > limit:
-            raise refuse(
-                f"is larger than {limit // 2**20} MiB: too large for a spec. Put data in files of its own."
-            )
-        return path.read_text(encoding="utf-8-sig", errors=errors)
-    except FileNotFoundError:
-        raise refuse("does not exist.") from None
+        content = read_bytes(path, limit)
+        text = content.decode("utf-8-sig", errors)
+    except UnreadableFile as error:
+        is_large = error.problem.startswith("is larger")
+        hint = "Put data in files of its own." if is_large and limit == MAX_BYTES else ""
+        raise SpecError([Mistake(str(path), None, "", error.problem, hint)]) from None
     except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise refuse(f"is not UTF-8 text (byte {error.start}).", line) from None
-    except OSError as error:
-        raise refuse(f"cannot be read: {error.strerror}.") from None
-    except ValueError:
-        raise refuse("is not the name of a file.") from None
+        raise SpecError([_not_utf_8(content, error.start, str(path))]) from None
+    # As Python reads text files: a lone carriage return ends a line, too.
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _not_utf_8(content: bytes, position: int, file: str) -> Mistake:
+    marks = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+    if (encoding := marks.get(content[:2])) is not None:
+        return Mistake(file, 1, "", f"is {encoding} text, not UTF-8.", "Save it as UTF-8.")
+    line = content[:position].count(b"\n") + 1
+    return Mistake(file, line, "", f"is not UTF-8 text (byte {position}).")
 
 
 def _json_as_yaml(text: str) -> str:

@@ -8,12 +8,13 @@ from pathlib import Path
 def matching(folder: Path, pattern: str) -> list[Path]:
     """The files that a path or a pattern such as `experiments/*.py` stands for, counted from a folder."""
     path = folder / pattern
-    if path.is_file():
-        return [path]
     fixed = Path(path.anchor)
     try:
+        if path.is_file():
+            return [path]
         return sorted(found for found in fixed.glob(str(path.relative_to(fixed))) if found.is_file())
-    except (ValueError, OSError):
+    # IndexError is pathlib's answer to the pattern "/" before Python 3.12.
+    except (ValueError, OSError, IndexError):
         return []
 
 

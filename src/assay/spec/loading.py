@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import json
 import math
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from assay.errors import Mistake, SpecError
+from assay.files import UnreadableFile, read_bytes
 from assay.model.load import Objective, Trace
 
 HIGHEST_RATE = 1_000_000.0
@@ -202,12 +204,21 @@ class _Wrong:
 @contextlib.contextmanager
 def _readable(path: Path, newline: str | None = None) -> Iterator[TextIO]:
     try:
-        with path.open(encoding="utf-8-sig", newline=newline) as file:
+        with _opened(path, newline) as file:
             yield file
+    except UnreadableFile as error:
+        raise SpecError([Mistake(str(path), None, "", error.problem)]) from None
     except OSError as error:
-        raise SpecError([Mistake(str(path), None, "", f"cannot be read: {error.strerror}")]) from None
+        raise SpecError([Mistake(str(path), None, "", f"cannot be read: {error.strerror}.")]) from None
     except UnicodeDecodeError:
         raise SpecError([Mistake(str(path), None, "", "cannot be read: it is not text in UTF-8")]) from None
+
+
+def _opened(path: Path, newline: str | None) -> TextIO:
+    """A regular file is read row by row; what may never end is read as a whole first, up to a limit."""
+    if path.is_file():
+        return path.open(encoding="utf-8-sig", newline=newline)
+    return io.TextIOWrapper(io.BytesIO(read_bytes(path)), encoding="utf-8-sig", newline=newline)
 
 
 def _trace_rows(path: Path, wrong: _Wrong) -> Iterator[tuple[float, int, int]]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assay.errors import Mistake, SpecError, did_you_mean, known_names
+from assay.files import UnreadableFile, read_bytes
 from assay.spec.files import matching
 
 FILE = "assay.toml"
+_MOST_BYTES = 2**20
 _KEYS = {"assay": {"db", "load", "agents", "suites"}, "server": {"host", "port", "max_runs", "webhook"}}
 
 
@@ -29,20 +31,23 @@ class Settings:
     server: Mapping[str, Any] = field(default_factory=dict)
 
     def agent_files(self) -> list[Path]:
-        return [file for pattern in self.agents for file in matching(self.folder, pattern)]
+        return self._files("agents", self.agents)
 
     def suite_files(self) -> list[Path]:
-        return [file for pattern in self.suites for file in matching(self.folder, pattern)]
+        return self._files("suites", self.suites)
 
     def loaded_files(self) -> list[Path]:
-        """The Python files that `load` names; a pattern may find none, a plain name must find its file."""
-        found = {pattern: matching(self.folder, pattern) for pattern in self.load}
+        return self._files("load", self.load)
+
+    def _files(self, key: str, patterns: Sequence[str]) -> list[Path]:
+        """The files that a key names; a pattern may find none, a plain name must find its file."""
+        found = {pattern: matching(self.folder, pattern) for pattern in patterns}
         missing = [name for name, files in found.items() if not files and not set(name) & set("*?[")]
         if missing:
             path = self.folder / FILE
-            line = _line(path.read_text(encoding="utf-8"), "load", "assay")
+            line = _line(_text(path), key, "assay")
             raise SpecError(
-                [Mistake(str(path), line, "assay.load", f"There is no file '{n}'.") for n in missing]
+                [Mistake(str(path), line, f"assay.{key}", f"There is no file '{name}'.") for name in missing]
             )
         return [file for files in found.values() for file in files]
 
@@ -69,18 +74,23 @@ def _rooted(url: str, folder: Path) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _text(path)
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecError([_syntax(path, str(error))]) from None
-    except (UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise SpecError([Mistake(str(path), None, "", "is not a file of settings: TOML in UTF-8.")]) from None
-    except OSError as error:
-        raise SpecError([Mistake(str(path), None, "", f"cannot be read: {error.strerror}.")]) from None
     mistakes = list(_mistakes(path, text, table))
     if mistakes:
         raise SpecError(mistakes)
     return table
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_bytes(path, _MOST_BYTES).decode("utf-8-sig")
+    except UnreadableFile as error:
+        raise SpecError([Mistake(str(path), None, "", error.problem)]) from None
 
 
 def _syntax(path: Path, message: str) -> Mistake:

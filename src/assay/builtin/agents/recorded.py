@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from assay.builtin.agents.protocol import answer_of, decoded, parsed, seconds_of
 from assay.builtin.agents.version import version_of
+from assay.files import UnreadableFile, read_bytes
 from assay.model import Answer, Request
 from assay.plugin.agent import AgentError, BadAgent, InvalidAnswer
 
@@ -82,9 +83,9 @@ Answers = dict[tuple[str, int], list[_Line]]
 def _read(file: Path, name: str) -> Answers:
     """Every bad line is reported at once."""
     try:
-        content = file.read_bytes().removeprefix(_BYTE_ORDER_MARK)
-    except OSError as error:
-        raise BadAgent(f"the answers '{name}' cannot be read: {error.strerror}.") from None
+        content = read_bytes(file).removeprefix(_BYTE_ORDER_MARK)
+    except UnreadableFile as error:
+        raise BadAgent(f"the file of answers '{name}' {error.problem}") from None
     answers: Answers = {}
     faults: list[str] = []
     documents = _csv_documents(content) if file.suffix.lower() == ".csv" else _json_documents(content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import AssayError
+from assay.files import UnreadableFile, read_bytes
 from assay.model.secret import REDACTED, SECRET_FIELD, SECRET_IN_QUERY, SECRET_NAME, in_query
 
 VERSION = 1
@@ -134,13 +136,14 @@ def read_tape(path: Path) -> list[Exchange]:
     """Every exchange of a cassette; CassetteError names each damaged line."""
     try:
         # Not splitlines(): answers may hold characters that count as line ends there.
-        lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
-    except FileNotFoundError:
-        raise CassetteError(
-            f"There is no cassette '{path}'. Make one: assay record --cassette {path} -- COMMAND"
-        ) from None
-    except OSError as error:
-        raise CassetteError(f"The cassette '{path}' cannot be read: {error.strerror}.") from None
+        lines = read_bytes(path).removesuffix(b"\n").split(b"\n")
+    except UnreadableFile as error:
+        hint = (
+            f" Make one: assay record --cassette {shlex.quote(str(path))} -- COMMAND"
+            if not path.exists()
+            else ""
+        )
+        raise CassetteError(f"The cassette {error}{hint}") from None
     if lines == [b""]:
         raise CassetteError(f"The cassette '{path}' is empty.")
     exchanges, damaged = [], []
@@ -175,11 +178,32 @@ def read_pace(delays: object) -> float:
     return pace
 
 
+_DEEPEST = 200
+"""Levels of a request's body; more cannot be compared without running out of stack."""
+
+
+def _depth(value: Any) -> int:
+    deepest, level = 0, [value]
+    while level and deepest <= _DEEPEST:
+        deepest += 1
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return deepest
+
+
 def _exchange(line: str) -> Exchange:
     document = json.loads(line)
     if document["assay_cassette"] != VERSION:
         raise ValueError(f"version {document['assay_cassette']}, this program reads {VERSION}")
     request, response = document["request"], document["response"]
+    if not isinstance(request["method"], str) or not isinstance(request["path"], str):
+        raise ValueError("'method' and 'path' must be text")
+    if _depth(request["body"]) > _DEEPEST:
+        raise ValueError(f"its body is nested deeper than {_DEEPEST} levels")
     pieces = tuple((float(at), str(text)) for at, text in response["pieces"])
     return Exchange(
         request["method"],

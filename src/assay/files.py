@@ -1,0 +1,69 @@
+"""Files that users name, read without waiting or growing for ever, whatever stands behind the name."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+from pathlib import Path
+
+from assay.errors import AssayError
+
+MOST_BYTES = 256 * 2**20
+"""Of anything but a regular file, whose size is known: a pipe or a device may never end."""
+_LONGEST_SILENCE = 30.0
+"""Seconds that a pipe may give nothing while a program still holds its other end."""
+_PIECE = 2**20
+
+
+class UnreadableFile(AssayError):
+    """A file that cannot be read; `problem` continues the sentence that the file's name begins."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"'{path}' {problem}")
+        self.problem = problem
+
+
+def read_bytes(path: Path, limit: int | None = None) -> bytes:
+    """The content of a file or of a pipe such as `<(command)`; UnreadableFile says why there is none."""
+    try:
+        # Without waiting: a named pipe that nobody writes to would otherwise hold us for ever.
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except FileNotFoundError:
+        raise UnreadableFile(path, "does not exist.") from None
+    except OSError as error:
+        raise UnreadableFile(path, f"cannot be read: {error.strerror}.") from None
+    except ValueError:
+        raise UnreadableFile(path, "is not the name of a file.") from None
+    try:
+        return _read_all(number, path, limit)
+    except OSError as error:
+        raise UnreadableFile(path, f"cannot be read: {error.strerror}.") from None
+    finally:
+        os.close(number)
+
+
+def _read_all(number: int, path: Path, limit: int | None) -> bytes:
+    state = os.fstat(number)
+    if stat.S_ISDIR(state.st_mode):
+        raise UnreadableFile(path, "is a folder, not a file.")
+    is_regular = stat.S_ISREG(state.st_mode)
+    most = limit if limit is not None else None if is_regular else MOST_BYTES
+    too_large = UnreadableFile(path, f"is larger than {(most or 0) / 2**20:.3g} MiB.")
+    if most is not None and state.st_size > most:
+        raise too_large
+    content = bytearray()
+    while True:
+        try:
+            piece = os.read(number, _PIECE)
+        except BlockingIOError:
+            if not select.select([number], [], [], _LONGEST_SILENCE)[0]:
+                raise UnreadableFile(path, f"gave nothing for {_LONGEST_SILENCE:.0f} s.") from None
+            continue
+        if not piece:
+            if not content and stat.S_ISFIFO(state.st_mode):
+                raise UnreadableFile(path, "is a pipe that nobody writes to.")
+            return bytes(content)
+        content += piece
+        if most is not None and len(content) > most:
+            raise too_large
