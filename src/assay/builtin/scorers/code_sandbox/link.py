@@ -3,9 +3,7 @@
 Plain data is sent by value. Of any other object the receiver gets a stand-in, which sends calls, attributes and operators
 back to the process that has the object. Two rules keep the code under judgement honest:
 
-- Comparisons are made where the stand-in is. A stand-in is compared with plain data by the plain data that it holds (for a
-  subclass of int, list and so on), never by asking the object: its `__eq__` would be told the expected value. Only two
-  objects of the same other process are compared by asking it.
+- Verdicts are reached where the stand-in is: see `stand_in`.
 - `serve` of each process decides what the other one may do with its objects.
 """
 
@@ -16,6 +14,7 @@ import os
 import sys
 
 from .fast_json import dumps, loads
+from .stand_in import FORWARDED, StandIn, StandInClass, error_members, make_class, make_stand_in, number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,31 +28,6 @@ MOST_BYTES = 16 * 2**20
 _MOST_PRINTED = 100_000
 _SMALL = 2**62
 _PARTS = {"ask": 5, "value": 4, "raise": 4}
-
-_BINARY = (
-    "add",
-    "sub",
-    "mul",
-    "matmul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "divmod",
-    "pow",
-    "lshift",
-    "rshift",
-    "and",
-    "or",
-    "xor",
-)
-FORWARDED = frozenset(
-    [f"__{name}__" for name in (
-        "call", "len", "getitem", "setitem", "delitem", "iter", "next", "reversed", "enter", "exit", "bool", "int", "float",
-        "complex", "index", "round", "trunc", "floor", "ceil", "neg", "pos", "abs", "invert", "str", "repr", "format", "hash",
-        *_BINARY, *(f"r{name}" for name in _BINARY), *(f"i{name}" for name in _BINARY if name != "divmod"),
-    )]
-)  # fmt: skip
-"""Special methods that a stand-in sends on, where the object's class has them. No comparisons: see above."""
 
 _PLAIN_BASES = (bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset)
 _COPIED = ("Counter", "OrderedDict", "defaultdict")
@@ -73,9 +47,11 @@ class Link:
     """One end. `serve(op, target, args)` does what the other end asks for."""
 
     def __init__(self, reader: BinaryIO, writer: BinaryIO, serve: Serve, is_judged: bool) -> None:
-        self._reader, self._writer, self._serve, self._is_judged = reader, writer, serve, is_judged
+        self._reader, self._writer, self._serve, self.is_judged = reader, writer, serve, is_judged
         self.offered: set[int] = set()
         """Objects that were sent as values, and not only described."""
+        self.named_classes: set[int] = set()
+        """Classes of the other process that the tests call by a capitalised name."""
         self._exports: dict[int, Any] = {}
         self._numbers: dict[int, int] = {}
         self._described: set[int] = set()
@@ -176,7 +152,7 @@ class Link:
 
     def _encode_object(self, value: Any, kind: type) -> Any:
         if isinstance(value, StandIn | StandInClass):
-            return {"own": _number_of(value)}
+            return {"own": number_of(value)}
         if value is NotImplemented or value is Ellipsis:
             return {"constant": repr(value)}
         name = f"{kind.__module__}.{kind.__qualname__}"
@@ -184,6 +160,8 @@ class Link:
             return {"made": [name, [self.encode(part) for part in _CONSTRUCTED[name][0](value)]]}
         if issubclass(kind, tuple) and isinstance(getattr(kind, "_fields", None), tuple):
             return {"named": [kind.__name__, list(kind._fields), [self.encode(item) for item in value]]}  # type: ignore[attr-defined]
+        if isinstance(value, BaseException):
+            return {"error": self._encode_exception(value)}
         if self._has_shared_name(value):
             return {"builtin": value.__name__}
         number = self._export(value)
@@ -199,7 +177,7 @@ class Link:
         name = getattr(value, "__name__", None)
         if not isinstance(name, str) or getattr(builtins, name, None) is not value:
             return False
-        return not self._is_judged or _is_safe(value)
+        return not self.is_judged or _is_safe(value)
 
     def _export(self, value: Any) -> int:
         number = self._numbers.setdefault(id(value), len(self._numbers))
@@ -251,7 +229,7 @@ class Link:
     def _decode_builtin(self, name: str) -> Any:
         """Only types from a process under judgement: its `eval` would be ours."""
         found = getattr(builtins, name)
-        if self._is_judged or _is_safe(found):
+        if self.is_judged or _is_safe(found):
             return found
         raise ValueError(f"the built-in function {name} cannot be sent")
 
@@ -265,7 +243,7 @@ class Link:
         number, description = content
         if number not in self._stand_ins:
             kind = self._class(description)
-            self._stand_ins[number] = _stand_in(kind, self, number)
+            self._stand_ins[number] = make_stand_in(kind, self, number)
         return self._stand_ins[number]
 
     def _class(self, description: Any) -> Any:
@@ -284,12 +262,8 @@ class Link:
         errors = [parent for parent in parents if parent and issubclass(parent, BaseException)]
         if errors:
             kinds = tuple(error if issubclass(error, Exception) else Exception for error in errors)
-            return type(name, kinds, {"__str__": _shown_text, "__getattr__": _error_attribute})
-        members = {method: _forward(method) for method in special if method in FORWARDED}
-        stand_ins = tuple(parent for parent in parents if parent) or (StandIn,)
-        made = StandInClass(name, stand_ins, {"__slots__": (), **members})
-        type.__setattr__(made, "_place", (self, number))
-        return made
+            return type(name, kinds, error_members())
+        return make_class(name, tuple(parent for parent in parents if parent), special, (self, number))
 
     # ---- exceptions
 
@@ -328,138 +302,6 @@ def _standard_exception(module: str, name: str) -> Any:
         return None
     found = getattr(sys.modules.get(module), name, None)
     return found if isinstance(found, type) and issubclass(found, BaseException) else None
-
-
-def _shown_text(self: Any) -> str:
-    return str(self.__dict__.get("_shown", Exception.__str__(self)))
-
-
-def _error_attribute(self: Any, name: str) -> Any:
-    if name.startswith("_") or "_standin_link" not in self.__dict__:
-        raise AttributeError(name)
-    return self._standin_link.ask("getattr", self._standin_number, name)
-
-
-class StandInClass(type):
-    """A class of the other process: calling it makes an object there."""
-
-    def __call__(cls, *args: Any, **options: Any) -> Any:
-        link, number = cls.__dict__["_place"]
-        return link.ask("call", number, *args, **options)
-
-    def __getattr__(cls, name: str) -> Any:
-        if "_place" not in cls.__dict__ or (name.startswith("__") and name.endswith("__")):
-            raise AttributeError(name)
-        link, number = cls.__dict__["_place"]
-        return link.ask("getattr", number, name)
-
-    def __setattr__(cls, name: str, value: Any) -> None:
-        link, number = cls.__dict__["_place"]
-        link.ask("setattr", number, name, value)
-
-    def __iter__(cls) -> Any:
-        link, number = cls.__dict__["_place"]
-        return iter(link.ask("list", number))
-
-    def __len__(cls) -> int:
-        return sum(1 for _ in cls)
-
-    def __getitem__(cls, key: Any) -> Any:
-        link, number = cls.__dict__["_place"]
-        return link.ask("item", number, key)
-
-    def __bool__(cls) -> bool:
-        return True
-
-
-class StandIn:
-    """An object of the other process."""
-
-    __slots__ = ("__weakref__", "_standin_link", "_standin_number")
-    _standin_link: Link
-    _standin_number: int
-
-    def __getattr__(self, name: str) -> Any:
-        return self._standin_link.ask("getattr", self._standin_number, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._standin_link.ask("setattr", self._standin_number, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        self._standin_link.ask("delattr", self._standin_number, name)
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if isinstance(other, StandIn):
-            return bool(self._standin_link.ask("compare", self._standin_number, "eq", other))
-        return bool(_plain(self) == other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __lt__(self, other: Any) -> bool:
-        return _ordered(self, "lt", other)
-
-    def __le__(self, other: Any) -> bool:
-        return _ordered(self, "le", other)
-
-    def __gt__(self, other: Any) -> bool:
-        return _ordered(self, "gt", other)
-
-    def __ge__(self, other: Any) -> bool:
-        return _ordered(self, "ge", other)
-
-    def __contains__(self, item: Any) -> bool:
-        if isinstance(item, StandIn):
-            return bool(self._standin_link.ask("compare", self._standin_number, "contains", item))
-        return any(item == found for found in iter(self))
-
-    def __hash__(self) -> int:
-        return hash(self._standin_number)
-
-
-def _stand_in(kind: Any, link: Link, number: int) -> Any:
-    made = object.__new__(kind)
-    object.__setattr__(made, "_standin_link", link)
-    object.__setattr__(made, "_standin_number", number)
-    return made
-
-
-def _number_of(value: Any) -> Any:
-    return value.__dict__["_place"][1] if isinstance(value, StandInClass) else value._standin_number
-
-
-def _forward(name: str) -> Callable[..., Any]:
-    def method(self: StandIn, *args: Any, **options: Any) -> Any:
-        return self._standin_link.ask("method", self._standin_number, name, *args, **options)
-
-    method.__name__ = name
-    return method
-
-
-_NOT_PLAIN = object()
-
-
-def _plain(stand_in: StandIn) -> Any:
-    """The plain data in an object of a subclass of int, list and so on."""
-    found = stand_in._standin_link.ask("plain", stand_in._standin_number)
-    return found[0] if isinstance(found, list) and found else _NOT_PLAIN
-
-
-def _ordered(stand_in: StandIn, operator: str, other: Any) -> bool:
-    if isinstance(other, StandIn):
-        return bool(stand_in._standin_link.ask("compare", stand_in._standin_number, operator, other))
-    plain = _plain(stand_in)
-    if plain is _NOT_PLAIN:
-        raise TypeError("an object of the code under judgement cannot be ordered with plain data")
-    return bool(getattr(_operator(), operator)(plain, other))
-
-
-def _operator() -> Any:
-    import operator
-
-    return operator
 
 
 def plain_data(value: Any) -> list[Any]:
@@ -510,6 +352,7 @@ _DECODERS: Mapping[str, Callable[[Link, Any], Any]] = {
     "named": Link._decode_named,
     "builtin": Link._decode_builtin,
     "coroutine": Link._decode_coroutine,
+    "error": lambda link, content: link._exception(content),
     "own": Link.exported,
     "class": Link._class,
     "object": Link._decode_object,

@@ -9,7 +9,8 @@ import sys
 from types import ModuleType
 
 from .limits import describe_error, limit_resources, take_streams
-from .link import FORWARDED, Link, plain_data
+from .link import Link, plain_data
+from .stand_in import FORWARDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

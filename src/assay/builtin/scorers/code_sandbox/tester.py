@@ -10,7 +10,8 @@ from types import ModuleType
 
 from .fast_json import dumps, loads
 from .limits import describe_error, limit_resources, take_streams
-from .link import FORWARDED, Link, plain_data
+from .link import Link, plain_data
+from .stand_in import FORWARDED, StandInClass, number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class _Tester:
     def __init__(self, report: int, order: dict[str, Any]) -> None:
         requests, replies = (int(argument) for argument in sys.argv[1:3])
         self._report, self._order = report, order
+        self._failed_inside = ""
         self._link = Link(os.fdopen(replies, "rb"), os.fdopen(requests, "wb"), self._serve, is_judged=False)
         self._names = _Names(self._link, frozenset(order["tested_builtins"]))
         sys.modules["answer"] = _AnswerModule(self._link)
@@ -47,10 +49,11 @@ class _Tester:
 
     def _try(self, test: dict[str, Any]) -> str:
         """The error as text, or nothing."""
+        self._failed_inside = ""
         try:
             if "call" not in test:
                 exec(compile(test["source"], "<test>", "exec", dont_inherit=True), self._names)  # noqa: S102
-                return ""
+                return self._failed_inside
             given = self._link.ask("eval", None, test["call"])
             return (
                 "" if _is_same(given, test["expected"]) else f"{test['call'][:60]} gave {repr(given)[:100]}"
@@ -59,6 +62,14 @@ class _Tester:
             return describe_error(error)
 
     def _serve(self, op: str, number: int | None, args: list[Any], options: dict[str, Any]) -> Any:
+        try:
+            return self._use(op, number, args, options)
+        except AssertionError as error:
+            # The code was given a function that asserts, and may keep the failure to itself.
+            self._failed_inside = describe_error(error)
+            raise
+
+    def _use(self, op: str, number: int | None, args: list[Any], options: dict[str, Any]) -> Any:
         """What the code under judgement may do with objects of the tests that it was given: call and use them, not look inside."""
         if number not in self._link.offered:
             raise PermissionError("the tests did not hand out this object")
@@ -97,10 +108,18 @@ class _Names(dict):  # type: ignore[type-arg]
     def __missing__(self, name: str) -> Any:
         if hasattr(builtins, name) and name not in self._tested:
             raise KeyError(name)
-        found = self._link.ask("name", None, name)
+        found = _named(self._link, name)
         if not found:
             raise KeyError(name)
         return found[0]
+
+
+def _named(link: Link, name: str) -> list[Any]:
+    """What the code calls so, in a list, or an empty list."""
+    found: list[Any] = link.ask("name", None, name)
+    if found and isinstance(found[0], StandInClass) and name[0].isupper():
+        link.named_classes.add(number_of(found[0]))
+    return found
 
 
 class _AnswerModule(ModuleType):
@@ -113,7 +132,7 @@ class _AnswerModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
             return self._link.ask("names")
-        found = self._link.ask("name", None, name) if not name.startswith("__") else []
+        found = _named(self._link, name) if not name.startswith("__") else []
         if not found:
             raise AttributeError(f"the code defines no {name}")
         return found[0]
