@@ -84,7 +84,60 @@ def prepare(seed: int, size: Size) -> Iterator[Sequence[Fault]]:
                 batch = every[start : start + _IN_A_RUN]
                 name = f"run {start // _IN_A_RUN} with concurrency {concurrency}"
                 faults.append(Fault(name, partial(_check, batch, server.url, concurrency)))
-        yield faults
+        yield [*faults, *_imports(size)]
+
+
+_AT_IMPORT = {
+    "raises": "raise ValueError('boom')",
+    "raises CancelledError": "import asyncio; raise asyncio.CancelledError",
+    "exits": "import sys; sys.exit(0)",
+    "ends the process": "import os; os._exit(0)",
+    "kills the process": "import os; os.kill(os.getpid(), 9)",
+    "hangs": "import time; time.sleep(600)",
+    "is no Python": "def (",
+    "holds NUL": "x = 1\0",
+    "recurses": "def again(): again()\nagain()",
+}
+_IMPORTERS = (
+    ("run", "suite.json"),
+    ("validate", "suite.json"),
+    ("run", "suite.json", "--dry-run"),
+    ("list", "agents"),
+)
+
+
+def _imports(size: Size) -> Iterator[Fault]:
+    """Files of the user that misbehave when they are imported: the command is refused in one message with their name."""
+    names = list(_AT_IMPORT) if size is not Size.SMALLEST else ["ends the process"]
+    for number, name in enumerate(names):
+        for words in _IMPORTERS if size is Size.FULL else [_IMPORTERS[number % len(_IMPORTERS)]]:
+            yield Fault(f"import that {name}, {' '.join(words)}", partial(_check_import, name, words))
+
+
+def _check_import(name: str, words: Sequence[str], folder: Path) -> Outcome:
+    project = Project(folder, db=f"sqlite:///{folder / 'assay.db'}")
+    project.write("culprit.py", f"{_AT_IMPORT[name]}\ndef agent(q):\n    return q\n")
+    project.write("assay.toml", '[assay]\nload = ["culprit.py"]\n')
+    agents = [{"name": "a", "type": "python", "target": "culprit.py:agent"}]
+    benchmark = {
+        "id": "b",
+        "name": "b",
+        "cases": [{"id": "c", "input": "1", "expected": "1"}],
+        "scorer": "exact",
+    }
+    project.write(
+        "suite.json", json.dumps({"suite": "s", "version": "1", "agents": agents, "benchmarks": [benchmark]})
+    )
+    kind = f"a file whose import {name}, assay {' '.join(words)}"
+    try:
+        done = project(*words, seconds=90)
+    except Hung as hung:
+        return Outcome(wrongs=((kind, str(hung)),))
+    # A list shows what can be shown, and says what cannot.
+    problem = done.problem(*((0, 2) if words[0] == "list" else (2,))) or (
+        "" if "culprit.py" in done.err else f"the file is not named: {done.err[-200:]}"
+    )
+    return Outcome(wrongs=((kind, problem),) if problem else ())
 
 
 _WORST = {

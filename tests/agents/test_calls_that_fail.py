@@ -314,6 +314,7 @@ BROKEN: dict[str, tuple[str, bytes, type[AgentError], str]] = {
     "no message": ("openai", response({"choices": []}), InvalidAnswer, "no message"),
     "an error with status 200": ("openai", response({"error": {"message": "quota"}}), AgentError, "says: 'quota'"),
     "invalid sse": ("openai", events(ends="data: {broken\n\n"), InvalidAnswer, "not JSON"),
+    "no choice in sse": ("openai", events({"choices": []}), InvalidAnswer, "without any choice"),
     "a list in sse": ("openai", events([1]), InvalidAnswer, "not a chat completion"),
     "an error in sse": ("openai", events({"error": {"message": "overloaded"}}), AgentError, "overloaded"),
     "an end too early": ("openai", events({"choices": [{"delta": {"content": "h"}}]}, ends=""), AgentError, "ended before"),

@@ -213,6 +213,20 @@ def test_an_answer_in_one_piece_that_is_no_json_is_malformed() -> None:
             assert kinds(server.url, stream=False) == {"malformed_json": 4}
 
 
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"[1, 2]", "malformed_json"),
+        (b'{"error": {"message": "overloaded"}}', "error_in_answer"),
+        (b'{"choices": []}', "empty"),
+    ],
+)
+def test_an_answer_in_one_piece_that_is_no_completion_has_failed(body: bytes, kind: str) -> None:
+    with faulty(always(with_length(body, JSON))) as server:
+        result = load(server.url, stream=False)
+    assert (result.requests_completed, result.errors) == (0, {kind: 4})
+
+
 def test_ollama_is_spoken_to_and_understood() -> None:
     lines = [{"response": "4", "done": False}, {"response": "2", "done": False},
              {"response": "", "done": True, "context": list(range(2000)), "eval_count": 2, "prompt_eval_count": 5}]  # fmt: skip

@@ -79,6 +79,7 @@ class Chat:
 
     def __init__(self, sent: float) -> None:
         self.is_complete = False
+        self._has_choice = False
         self._is_over, self._late = False, 0
         self._sent = sent
         self._pieces = Pieces(sent)
@@ -128,6 +129,7 @@ class Chat:
         self._timings = document.get("timings") or self._timings
         choices = document.get("choices")
         first = choices[0] if isinstance(choices, list) and choices else None
+        self._has_choice = self._has_choice or isinstance(first, dict)
         return first if isinstance(first, dict) else None
 
     def _take_calls(self, parts: Any) -> None:
@@ -141,6 +143,8 @@ class Chat:
             call.take(function.get("name"), function.get("arguments"))
 
     def answer(self) -> Answer:
+        if not self._has_choice:
+            raise InvalidAnswer("the stream ended without any choice")
         return Answer(
             self._pieces.text,
             tuple(call.made() for _, call in sorted(self._calls.items())),

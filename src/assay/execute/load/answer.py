@@ -517,6 +517,20 @@ def _line_at(text: bytes, place: int) -> bytes:
     return text[text.rfind(b"\n", 0, place) + 1 : end if end >= 0 else len(text)]
 
 
+def check_document(text: bytes) -> None:
+    """Raises BadReply when an answer in one piece is no JSON object, an error, or without any choice."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadReply("malformed_json") from None
+    if not isinstance(document, dict):
+        raise BadReply("malformed_json")
+    if document.get("error") or "error" in (document.get("type"), document.get("object")):
+        raise BadReply("error_in_answer")
+    if document.get("choices") == []:
+        raise BadReply("empty")
+
+
 def usage_in(text: bytes) -> tuple[int | None, int | None]:
     """Output and input tokens that an answer in one piece tells."""
     return _last_number(text, _OUTPUT_TOKENS), _last_number(text, _INPUT_TOKENS)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import heapq
-import json
 import os
 import select
 import signal
@@ -23,7 +22,7 @@ from itertools import count, takewhile
 from typing import Any
 
 from assay.execute.load.alarm import Alarm
-from assay.execute.load.answer import BadReply, Reply, Trust, usage_in
+from assay.execute.load.answer import BadReply, Reply, Trust, check_document, usage_in
 from assay.execute.load.channel import Channel, KernelClock, State, kind_of
 from assay.execute.load.record import OK, Chunk, columns_of, packed
 from assay.execute.load.replay import Replayed, read_order
@@ -381,10 +380,7 @@ class Worker:
     def _looked_at_whole(self, reply: Reply) -> tuple[float, float, float, int]:
         text = reply.payload
         if self._order["is_json"]:
-            try:
-                json.loads(text)
-            except (ValueError, RecursionError):
-                raise BadReply("malformed_json") from None
+            check_document(text)
         output, given = usage_in(text)
         return (
             _NOT_KNOWN,
