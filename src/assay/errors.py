@@ -10,6 +10,7 @@ AssayError
 │   └── OptionError  a function of the Python API has no such keyword; also a TypeError
 ├── StoreError       the database cannot be reached, read or written
 │   ├── NewerSchema  written by a later Assay
+│   ├── StoreAway    the server cannot be reached, or another program has locked the file; a run waits and retries
 │   ├── RunInUse     another process is writing the run
 │   ├── LeaseLost    another process took the run over, so this one stopped
 │   ├── StoreFull    no space left; what was stored before is kept
@@ -76,6 +77,10 @@ class StoreError(AssayError):
 
 class NewerSchema(StoreError):
     """The database was written by a later Assay."""
+
+
+class StoreAway(StoreError):
+    """The database cannot be used at the moment: the server is not reachable, or another program has locked the file."""
 
 
 class RunInUse(StoreError):

@@ -22,7 +22,7 @@ from tests.store.examples import ENVIRONMENT, NOON, batch, execution, plan_of
 import assay.pipeline.ownership as ownership
 from assay.errors import LeaseLost, RunInUse, RunNotFound
 from assay.execute.runner import Interrupt
-from assay.model import RunState
+from assay.model import Batch, RunState
 from assay.model.owner import Owner
 from assay.store.processes import current_owner
 from assay.store.store import Store
@@ -102,7 +102,7 @@ def test_an_owner_that_lost_its_lease_writes_nothing_more(store: Store, other: S
     other.reopen("r1", current_owner())
     for write in (
         lambda: store.add("r1", batch([execution(1)])),
-        lambda: store.set_agent_version("r1", 0, "2"),
+        lambda: store.add("r1", Batch(versions={0: "2"})),
         lambda: store.set_environment("r1", ENVIRONMENT),
         lambda: store.finish("r1", RunState.COMPLETED, NOON),
     ):

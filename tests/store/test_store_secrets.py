@@ -99,7 +99,7 @@ def test_a_secret_in_any_field_of_a_run_is_not_stored(store: Store) -> None:
         unmeasured={EVERY: EVERY},
     )
     assert store.add("r1", batch) == 2
-    store.set_agent_version("r1", 0, f"model-{EVERY}")
+    store.add("r1", Batch(versions={0: f"model-{EVERY}"}))
     store.set_environment("r1", Environment({"after": EVERY}, {}, ()))
     assert leaked(store) == []
     (trial,) = store.run("r1").trials

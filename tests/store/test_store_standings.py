@@ -437,7 +437,7 @@ def test_a_suite_lists_its_benchmarks_once_and_loses_them_with_itself(store: Sto
 
 def test_the_version_that_is_shown_is_that_of_the_trial(store: Store) -> None:
     run = play(store, "r1", {"a": rated(accuracy=0.5)})
-    store.set_agent_version("r1", 0, "model-2026")
+    store.add("r1", Batch(versions={0: "model-2026"}))
     [entry] = store.entries(Filter())
     assert (entry.agent, entry.agent_version) == ("a", "model-2026")
     assert store.run(run.id).trials[0].trial.agent == Agent("a", "model-2026")

@@ -130,7 +130,8 @@ def _resume(given: Mapping[str, Any], store: Store) -> Run:
 
 
 def open_store(db: str | Path | None, settings: Settings) -> Store:
-    return Store.open(f"sqlite:///{db}" if isinstance(db, Path) else db or settings.db)
+    url = f"sqlite:///{db}" if isinstance(db, Path) else db or settings.db
+    return Store.open(url, retry_seconds=settings.db_retry)
 
 
 def watching(plan: Plan, given: Mapping[str, Any], done: int = 0) -> AbstractContextManager[Watch]:

@@ -141,6 +141,12 @@ FLAGS = {
     help="With --until-decided: pairs at the most.",
 )
 @click.option("--resume", "resumed", metavar="RUN", help="Do what is missing of a run that was cut short.")
+@click.option(
+    "--db-retry",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Wait this long for a database that cannot be reached; default: db_retry in assay.toml, or 60.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be run, and stop.")
 @sandbox_option
 @common
@@ -155,6 +161,7 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
     assay run bench.py::parse --processes 10
     assay run pragma_profile --set num_records=2000 --sweep profile=balanced,performance --report html
     """
+    session.db_retry = options.pop("db_retry")
     if (target is None) == (resumed is None):
         raise click.UsageError("Give either a TARGET or --resume RUN.")
     if resumed is not None:
@@ -354,7 +361,7 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
     from assay.report.document import run_document
     from assay.units import counted
 
-    report = reporting.report_of(store, run_id)
+    report = store.insist(lambda: reporting.report_of(store, run_id))
     folder = out or Path(report.run.output_dir or f"report-{run_id}")
     files = reporting.write_reports(report, reporters, folder) if reporters else []
     if session.is_json:

@@ -33,6 +33,8 @@ class Session:
     db: str | None
     is_json: bool
     is_quiet: bool
+    db_retry: float | None = None
+    """Seconds that a run waits for a database that cannot be reached; None where the settings decide."""
     _redirection: contextlib.ExitStack | None = None
 
     @property
@@ -44,7 +46,9 @@ class Session:
     def store(self) -> Store:
         from assay.store.store import Store
 
-        return Store.open(self.db or self.settings.db)
+        settings = self.settings
+        retry = settings.db_retry if self.db_retry is None else self.db_retry
+        return Store.open(self.db or settings.db, retry_seconds=retry)
 
     @contextlib.contextmanager
     def output_reserved(self) -> Iterator[None]:

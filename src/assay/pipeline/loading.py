@@ -94,6 +94,7 @@ def finished_at_all_events(store: Store, run: str, interrupt: Interrupt) -> Iter
         except StoreError:
             raise  # it cannot be stored either that the run has ended
         except BaseException as error:
+            store.stop_retrying()
             state = RunState.INTERRUPTED if isinstance(error, KeyboardInterrupt) else RunState.FAILED
             store.finish(run, state, datetime.now(UTC))
             raise

@@ -331,21 +331,26 @@ def _carried_out(
                 assignment, executor, lambda: interrupt() or spending.is_over, ended, spending, deciding
             ):
                 with interrupt.storing():
-                    store.add(begun.id, batch)
-                    for index, version in batch.versions.items():
-                        store.set_agent_version(begun.id, index, versions.together_with(index, version))
+                    store.add(begun.id, versions.resolved(batch))
                 _log_troubles(plan, batch)
                 watch(batch)
-        if deciding is not None and deciding.is_over and not interrupt():
-            begun = _ruled(begun, plan, store, deciding)
-        state = _final_state(store, begun, assignment, spending) if not interrupt() else RunState.INTERRUPTED
-        if (pace := executor.summary()) is not None:
-            store.set_environment(begun.id, facts_after(begun.environment, pace))
-        if plan.suite is not None:
-            _rate(store, begun, plan.suite, state)
-        store.finish(begun.id, state, datetime.now(UTC))
+        store.settle(begun.id)
+
+        def conclude() -> RunState:
+            run = begun
+            if deciding is not None and deciding.is_over and not interrupt():
+                run = _ruled(begun, plan, store, deciding)
+            state = RunState.INTERRUPTED if interrupt() else _final_state(store, run, assignment, spending)
+            if (pace := executor.summary()) is not None:
+                store.set_environment(run.id, facts_after(run.environment, pace))
+            if plan.suite is not None:
+                _rate(store, run, plan.suite, state)
+            store.finish(run.id, state, datetime.now(UTC))
+            return state
+
+        state = store.insist(conclude)
     _log.info("run %s %s after %.2f s", begun.id, state.value, perf_counter() - start)
-    finished = store.run(begun.id)
+    finished = store.insist(lambda: store.run(begun.id))
     if plan.output_dir:
         from assay.pipeline.reporting import report_of
         from assay.report.document import write_output_dir
@@ -387,6 +392,7 @@ def _owned(store: Store, run: str, interrupt: Interrupt) -> Iterator[None]:
         try:
             yield
         except KeyboardInterrupt:
+            store.stop_retrying()
             store.finish(run, RunState.INTERRUPTED, datetime.now(UTC))
             raise
 
@@ -466,7 +472,12 @@ class _Versions:
         self._run_id, self._store, self._done = begun.id, store, done
         self._known = {t.trial.index: t.trial.agent.version for t in begun.trials if t.trial.index in done}
 
-    def together_with(self, index: int, version: str) -> str:
+    def resolved(self, batch: Batch) -> Batch:
+        """The batch with what is to be stored as the versions of its agents."""
+        found = {index: self._together_with(index, version) for index, version in batch.versions.items()}
+        return replace(batch, versions=found) if found else batch
+
+    def _together_with(self, index: int, version: str) -> str:
         """What the trial's figures are of, with a remark beside them where that is more than one version."""
         before = self._known.get(index, "")
         if not before:

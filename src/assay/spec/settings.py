@@ -16,7 +16,11 @@ from assay.spec.files import matching
 
 FILE = "assay.toml"
 _MOST_BYTES = 2**20
-_KEYS = {"assay": {"db", "load", "agents", "suites"}, "server": {"host", "port", "max_runs", "webhook"}}
+DB_RETRY = 60.0
+_KEYS = {
+    "assay": {"db", "db_retry", "load", "agents", "suites"},
+    "server": {"host", "port", "max_runs", "webhook"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,8 @@ class Settings:
 
     folder: Path
     db: str
+    db_retry: float = DB_RETRY
+    """Seconds that a run waits for a database that cannot be reached."""
     load: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
@@ -61,7 +67,8 @@ def find_settings(start: Path, environment: Mapping[str, str] = os.environ) -> S
     home = folder or start
     db = environment.get("ASSAY_DB") or _rooted(str(own.get("db", "sqlite:///.assay/assay.db")), home)
     lists = {name: tuple(own.get(name, ())) for name in ("load", "agents", "suites")}
-    return Settings(home, db, server=table.get("server", {}), **lists)
+    retry = float(own.get("db_retry", DB_RETRY))
+    return Settings(home, db, retry, server=table.get("server", {}), **lists)
 
 
 def _rooted(url: str, folder: Path) -> str:
@@ -121,6 +128,8 @@ def _problem(section: str, key: str, value: Any) -> tuple[str, str]:
         return "must be a list of texts.", 'Write: ["experiments/*.py"]'
     if key == "db" and not isinstance(value, str):
         return "must be text, the URL of a database.", 'Write: "sqlite:///.assay/assay.db"'
+    if key == "db_retry" and (isinstance(value, bool) or not isinstance(value, int | float) or value < 0):
+        return "must be a number of seconds, 0 or more.", "Write: 60"
     return "", ""
 
 

@@ -15,6 +15,10 @@ _PATIENCE = {"timeout": "30"}
 """Seconds that a SQLite writer waits for its turn."""
 
 
+_LOST = {"connect_timeout": "10", "tcp_user_timeout": "20000"}
+"""Of PostgreSQL: seconds until a server that does not answer counts as away, and milliseconds for one that fell silent."""
+
+
 def connect(address: Address, *, foreign_keys: bool = True) -> sa.Engine:
     """An engine that has reached its database once, so that what is wrong with the address is said now."""
     engine = (
@@ -87,7 +91,11 @@ def _make_room(address: Address) -> None:
 def _postgres(address: Address) -> sa.Engine:
     try:
         return sa.create_engine(
-            address.url, json_serializer=plain.to_json, json_deserializer=plain.from_json, pool_pre_ping=True
+            address.url,
+            json_serializer=plain.to_json,
+            json_deserializer=plain.from_json,
+            pool_pre_ping=True,
+            connect_args={name: value for name, value in _LOST.items() if name not in address.url.query},
         )
     except ImportError:
         raise MissingExtra(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from assay.errors import StoreError, StoreFull
+from assay.errors import StoreAway, StoreError, StoreFull
 from assay.store.address import Address
 
 _LEAST_SPACE = 1 << 20
@@ -26,7 +26,10 @@ _SQLITE = {
 _POSTGRES = {
     "42501": "The user of '{}' may not do this there. Let the database's owner grant it CREATE on the schema.",
     "53300": "The server of '{}' has no free connection. Try again later.",
+    "55P03": "Another program has kept a run in '{}' locked. Wait until it is done, then try again.",
 }
+_LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_TRANSIENT = ("53300", "55P03")
 
 
 def listen(engine: sa.Engine, address: Address) -> None:
@@ -59,7 +62,8 @@ def _sqlite_fault(name: str, address: Address) -> StoreError | None:
         return full(address)
     # Extended names, such as SQLITE_READONLY_DIRECTORY, begin with the plain one.
     message = next((_SQLITE[known] for known in _SQLITE if name.startswith(known)), None)
-    return StoreError(message.format(address.place)) if message else None
+    kind = StoreAway if name.startswith(_LOCKED) else StoreError
+    return kind(message.format(address.place)) if message else None
 
 
 def _is_full(file: Path) -> bool:
@@ -71,15 +75,16 @@ def _postgres_fault(error: BaseException, address: Address) -> StoreError | None
     if state == "53100":
         return full(address)
     if state in _POSTGRES:
-        return StoreError(_POSTGRES[state].format(address.shown))
+        kind = StoreAway if state in _TRANSIENT else StoreError
+        return kind(_POSTGRES[state].format(address.shown))
     if state.startswith(("08", "57P")) or (not state and _is_operational(error)):
         return unreachable(error, address)
     return None
 
 
-def unreachable(error: BaseException, address: Address) -> StoreError:
+def unreachable(error: BaseException, address: Address) -> StoreAway:
     reason = str(error).strip().partition("\n")[0].removeprefix("connection failed: ").rstrip(".")
-    return StoreError(
+    return StoreAway(
         f"'{address.place}' cannot be reached: {address.redact(reason)}. Check the URL and the server."
     )
 

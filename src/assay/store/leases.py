@@ -34,6 +34,10 @@ _held_here: set[str] = set()
 """Tokens of this process: a lease of ours whose token is not among them was left by a run that failed."""
 
 
+class AlreadyStored(Exception):
+    """The batch is in the database: only the acknowledgement was lost."""
+
+
 @dataclass(slots=True)
 class Lease:
     """What the owner of a run holds."""
@@ -42,6 +46,9 @@ class Lease:
     token: str
     batches: int = 0
     """Batches that are known to be stored."""
+    previous: Owner | None = None
+    previous_token: str = ""
+    """Whose run this was before; they may have left results in a file."""
     is_lost: bool = False
     is_released: bool = False
     renewed: float = field(default_factory=monotonic)
@@ -73,12 +80,14 @@ def grant(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
 def acquire(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
     """Takes a run over; refused while another process holds its lease."""
     # Whoever comes second waits here, and then sees the lease of the first.
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET LOCAL lock_timeout = '15s'")
     connection.execute(sa.select(runs.c.id).where(runs.c.id == run_id).with_for_update())
     refuse_if_held(connection, run_id, "Wait for that process or end it, then try again.")
     row = connection.execute(sa.select(leases).where(leases.c.run_id == run_id)).one_or_none()
     if row is None:
         return grant(connection, run_id, owner)
-    lease = Lease(run_id, secrets.token_hex(16), row.batches)
+    lease = Lease(run_id, secrets.token_hex(16), row.batches, _owner(row), row.token)
     connection.execute(
         leases.update()
         .where(leases.c.run_id == run_id, leases.c.token == row.token)
@@ -94,6 +103,9 @@ def renew(
     """Before anything else in a transaction of the owner; another's lease ends the transaction."""
     now = _now(connection)
     own = [leases.c.run_id == lease.run_id, leases.c.token == lease.token]
+    if batches:
+        # A transaction whose acknowledgement was lost may have counted this batch, or be about to.
+        own.append(leases.c.batches == lease.batches)
     if unless_released:
         own.append(leases.c.expires > 0)
     renewed = connection.execute(
@@ -104,6 +116,8 @@ def renew(
     if renewed.rowcount == 1:
         lease.renewed = monotonic()
         return
+    if batches and stored_batches(connection, lease) == lease.batches + batches:
+        raise AlreadyStored
     if connection.scalar(sa.select(runs.c.id).where(runs.c.id == lease.run_id)) is None:
         from assay.store.refs import no_run
 

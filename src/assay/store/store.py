@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import sqlalchemy as sa
 
@@ -49,6 +50,7 @@ from assay.store import (
     refs,
     registry,
     schema,
+    spill,
     standings,
     writing,
 )
@@ -56,6 +58,7 @@ from assay.store.address import Address, read_address
 from assay.store.export import export
 from assay.store.history import AgentTrial, Columns, PastFigures
 from assay.store.listing import RunSummary, TrialSummary
+from assay.store.outbox import RETRY_SECONDS, Outbox, retry
 from assay.store.references import CompletedTrial
 from assay.store.schema import upgrade
 from assay.store.standings import Entry, Filter
@@ -78,19 +81,25 @@ __all__ = ["RunSummary", "Store", "TrialSummary", "upgrade"]
 
 
 _log = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 
 class Store:
-    def __init__(self, engine: sa.Engine, address: Address) -> None:
+    def __init__(self, engine: sa.Engine, address: Address, retry_seconds: float = RETRY_SECONDS) -> None:
         self._engine = engine
         self._writer = database.writing(engine)
         self._address = address
         self._ledgers: dict[str, writing.Ledger] = {}
         self._leases: dict[str, leases.Lease] = {}
+        self._outboxes: dict[str, Outbox] = {}
+        self._retry_seconds = retry_seconds
 
     @classmethod
-    def open(cls, url: str) -> Store:
-        """Makes file and schema when there are none; refuses a schema other than this version's."""
+    def open(cls, url: str, *, retry_seconds: float = RETRY_SECONDS) -> Store:
+        """Makes file and schema when there are none; refuses a schema other than this version's.
+
+        Runs that are written through it wait that long for a database that is away.
+        """
         address = read_address(url)
         engine = database.connect(address)
         try:
@@ -102,7 +111,7 @@ class Store:
             if isinstance(password, str):
                 known_secrets().learn(password, "database URL")
         _log.debug("opened database %s", address.shown)
-        return cls(engine, address)
+        return cls(engine, address, retry_seconds)
 
     def close(self) -> None:
         for lease in self._leases.values():
@@ -131,13 +140,16 @@ class Store:
             writing.insert_run(connection, plan, environment, begun)
             lease = leases.grant(connection, run_id, owner) if isinstance(owner, Owner) else None
             run = reading.read_run(connection, run_id)
-        self._hold(run_id, lease)
+        self._hold(run_id, lease, owner)
         return run
 
-    def _hold(self, run_id: str, lease: leases.Lease | None) -> None:
+    def _hold(self, run_id: str, lease: leases.Lease | None, owner: Owner | str) -> None:
         self._leases.pop(run_id, None)
-        if lease is not None:
+        self._outboxes.pop(run_id, None)
+        if lease is not None and isinstance(owner, Owner):
             self._leases[run_id] = lease
+            write = partial(self._add, run_id)
+            self._outboxes[run_id] = Outbox(lease, write, owner.folder, self._retry_seconds)
 
     def _renew(self, connection: sa.Connection, run_id: str, *, batches: int = 0) -> None:
         """Before a write to a run: whoever lost its lease writes nothing."""
@@ -164,6 +176,7 @@ class Store:
     def release(self, run_id: str) -> None:
         """Gives up the lease of a run, so that others may go on with it at once."""
         lease = self._leases.pop(run_id, None)
+        self._outboxes.pop(run_id, None)
         if lease is None:
             return
         leases.forget(lease)
@@ -179,8 +192,28 @@ class Store:
     def add(self, run_id: str, batch: Batch) -> int:
         """Stores a batch in one transaction; how many of its executions were new.
 
-        An execution that is there already stays as it is.
+        An execution that is there already stays as it is. While the database is away, the batches of a run that this
+        process owns are kept, and stored when it is back.
         """
+        outbox = self._outboxes.get(run_id)
+        return self._add(run_id, batch) if outbox is None else outbox.put(batch)
+
+    def settle(self, run_id: str) -> None:
+        """Waits until everything that was added is stored."""
+        if outbox := self._outboxes.get(run_id):
+            outbox.drain()
+
+    def insist(self, operation: Callable[[], Result]) -> Result:
+        """Does something that may be done twice, again and again while the database is away."""
+        return retry(operation, self._retry_seconds)
+
+    def stop_retrying(self) -> None:
+        """From now on a database that is away ends the run at once; what could not be stored is kept in a file."""
+        self._retry_seconds = 0.0
+        for outbox in self._outboxes.values():
+            outbox.stop_retrying()
+
+    def _add(self, run_id: str, batch: Batch) -> int:
         ledger = self._ledgers.get(run_id) or self._read_ledger(run_id)
         start = perf_counter()
         try:
@@ -196,12 +229,17 @@ class Store:
             return self._write(run_id, batch, missing, ledger)
 
     def _write(self, run_id: str, batch: Batch, made: tuple[Execution, ...], ledger: writing.Ledger) -> int:
-        with self._direct(self._writer) as connection:
-            self._renew(connection, run_id, batches=1)
-            after = writing.write_executions(connection, made, ledger)
-            writing.write_rest(connection, run_id, batch, ledger.ids)
-        self._ledgers[run_id] = after
-        if lease := self._leases.get(run_id):
+        lease = self._leases.get(run_id)
+        try:
+            with self._direct(self._writer) as connection:
+                self._renew(connection, run_id, batches=1)
+                after = writing.write_executions(connection, made, ledger)
+                writing.write_rest(connection, run_id, batch, ledger.ids)
+        except leases.AlreadyStored:
+            self._ledgers.pop(run_id, None)
+        else:
+            self._ledgers[run_id] = after
+        if lease is not None:
             lease.batches += 1
         return len(made)
 
@@ -239,6 +277,7 @@ class Store:
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
             lease = leases.acquire(connection, run_id, owner) if isinstance(owner, Owner) else None
+            spilled = [] if lease is None else self._claim_spilled(lease)
             pruning.delete_unsettled(connection, run_id)
             taken: dict[str, object] = {"state": RunState.RUNNING.value, "owner": str(owner), "ended": None}
             if budget is not None:
@@ -246,8 +285,31 @@ class Store:
             connection.execute(runs.update().where(runs.c.id == run_id).values(taken))
             run = reading.read_run(connection, run_id)
             _learn_secrets([stored.trial for stored in run.trials], registry.suite_of_run(connection, run_id))
-        self._hold(run_id, lease)
+        self._hold(run_id, lease, owner)
+        for file in spilled:
+            self._store_spilled(run_id, file)
         return run
+
+    def _claim_spilled(self, lease: leases.Lease) -> list[Path]:
+        """Files with results that the owner before could not store; each learns who stores them now."""
+        if lease.previous is None:
+            return []
+        files = spill.spill_files(lease.previous.folder, lease.run_id)
+        found = [file for file in files if spill.read(file, lease.run_id) is not None]
+        for file in found:
+            spill.append(file, [spill.header(lease.run_id, lease.token)])
+        return found
+
+    def _store_spilled(self, run_id: str, file: Path) -> None:
+        lease, found = self._leases[run_id], spill.read(file, run_id)
+        for number, batch in found.batches if found else ():
+            settled = tuple(made for made in batch.executions if made.status.is_settled)
+            if found and lease.previous_token not in found.tokens:
+                # Somebody went on with the run in between: all that can be said is which executions are missing.
+                self._add(run_id, Batch(settled))
+            elif number > lease.batches:
+                self._add(run_id, replace(batch, executions=settled))
+        file.unlink(missing_ok=True)
 
     def progress(self, run_id: str) -> Mapping[reading.Work, int]:
         """Executions stored of each trial, process and phase: their repetitions are 0 to that number less one."""
@@ -260,13 +322,6 @@ class Store:
         with self._direct(self._engine) as connection:
             refs.require(connection, run_id)
             return cases.read_done(connection, run_id)
-
-    def set_agent_version(self, run_id: str, trial: int, version: str) -> None:
-        """For a version that is found only once the agent is there, such as the id of the model that answers."""
-        with self._writer.begin() as connection:
-            refs.require(connection, run_id)
-            self._renew(connection, run_id)
-            writing.point_to_version(connection, run_id, trial, version)
 
     def set_environment(self, run_id: str, environment: Environment) -> None:
         """For facts that are known only once the run has ended."""
@@ -283,7 +338,16 @@ class Store:
             writing.write_ruling(connection, run_id, question, made)
 
     def finish(self, run_id: str, state: RunState, ended: datetime) -> None:
+        """Ends a run, and the lease of its owner; waits for a database that is away."""
+        self.settle(run_id)
         self._ledgers.pop(run_id, None)
+        is_owned = run_id in self._leases
+        retry(partial(self._finish, run_id, state, ended), self._retry_seconds if is_owned else 0.0)
+        if is_owned:
+            leases.forget(self._leases.pop(run_id))
+            self._outboxes.pop(run_id)
+
+    def _finish(self, run_id: str, state: RunState, ended: datetime) -> None:
         lease = self._leases.get(run_id)
         with self._writer.begin() as connection:
             refs.require(connection, run_id)
@@ -296,8 +360,6 @@ class Store:
             connection.execute(
                 runs.update().where(runs.c.id == run_id).values(state=state.value, ended=ended)
             )
-        if lease is not None:
-            leases.forget(self._leases.pop(run_id))
         self.refresh()
 
     def refresh(self) -> None:

@@ -192,6 +192,8 @@ def write_rest(connection: sa.Connection, run_id: str, batch: Batch, ids: Mappin
         _note_instruments(connection, run_id, batch)
     for trial, used in batch.usage.items():
         _add_usage(connection, ids[trial], used)
+    for trial, version in batch.versions.items():
+        point_to_version(connection, run_id, trial, version)
     _mark_simulated(connection, batch.executions, ids)
     _stretch_spans(connection, batch.executions, ids)
 
