@@ -68,6 +68,11 @@ def _leave_a_daemon_by_a_library(context: ExperimentContext) -> None:
         library.sleep(600)
 
 
+def _kill_the_parent(context: ExperimentContext) -> None:
+    os.kill(os.getppid(), 9)
+    time.sleep(600)
+
+
 def _end_a_child(context: ExperimentContext) -> dict[str, int]:
     child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
     child.start()
@@ -164,6 +169,7 @@ DEEDS: dict[str, Callable[[ExperimentContext], Any]] = {
         "text": "\udcff",
         "deep": _nested(5000),
     },
+    "kill the parent": _kill_the_parent,
     "leave a child": _leave_a_child,
     "leave a detached child": _leave_a_detached_child,
     "leave a daemon": _leave_a_daemon,

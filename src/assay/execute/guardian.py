@@ -14,7 +14,7 @@ import time
 from itertools import count
 from pathlib import Path
 
-from assay.execute.tree import kill_group, kill_marked
+from assay.execute.tree import kill_group, kill_marked, kill_tree
 
 _FAREWELL = "done"
 _REMOVALS = 100
@@ -70,6 +70,7 @@ def main() -> None:
         pid = int(line)
         groups.add(pid) if pid > 0 else groups.discard(-pid)
     for pid in groups:
+        kill_tree(pid)
         kill_group(pid)
     kill_marked(sys.argv[1])
     if sys.argv[2]:

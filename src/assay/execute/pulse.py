@@ -63,6 +63,15 @@ class Beat:
         return seconds if seconds > -1 else inf
 
 
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What the reaper reported of a worker."""
+
+    has_worker_exited: bool
+    processes: int
+    survivors: int
+
+
 class Pulse:
     """Written by the worker in well under a microsecond, read by the supervisor whenever it likes."""
 
@@ -97,6 +106,17 @@ class Pulse:
     def judge_retries(self) -> int:
         """Requests of judges that the worker has sent again so far."""
         return self._numbers[4]
+
+    def has_exited(self) -> None:
+        """Reported by the reaper: the worker has exited, and what it left is being ended."""
+        self._numbers[5] = 1
+
+    def has_left(self, processes: int, survivors: int) -> None:
+        """Reported by the reaper: how many processes outlived the worker, and how many of them could not be ended."""
+        self._numbers[6], self._numbers[7] = processes, survivors
+
+    def leftovers(self) -> Leftovers:
+        return Leftovers(bool(self._numbers[5]), max(0, self._numbers[6]), max(0, self._numbers[7]))
 
     def read(self) -> Beat:
         """What an experiment may have written over is not trusted to be a phase and a stage."""

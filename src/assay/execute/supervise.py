@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
 
+from assay.execute import reaper
 from assay.execute.account import account_of
 from assay.execute.attempt import remark, teardown_failed, teardown_skipped
 from assay.execute.guardian import Guardian
@@ -20,7 +21,7 @@ from assay.execute.patience import DEFAULT_SECONDS
 from assay.execute.pulse import CANCEL, MANY, Beat, Pulse, Stage, memory_file, shared_memory
 from assay.execute.subject import INTERRUPTED
 from assay.execute.teardown import can_run_alone, cleanup_job, has_teardown, teardown_job
-from assay.execute.tree import MARK, kill_all, tree_rss
+from assay.execute.tree import MARK, descendants_rss, kill_all, kill_descendants, kill_tree, tree_rss
 from assay.execute.wire import Garbled, decode_batches, encode_job
 from assay.execute.worker import MODULE_FOLDERS
 from assay.model import Batch, Job, Status
@@ -96,7 +97,16 @@ class Worker:
                 _widen(write)
                 inherited = (write, log_fd, pulse_fd)
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "assay.execute.worker", *map(str, inherited), attempt],
+                    [
+                        sys.executable,
+                        "-P",
+                        "-m",
+                        reaper.MODULE,
+                        str(pulse_fd),
+                        "assay.execute.worker",
+                        *map(str, inherited),
+                        attempt,
+                    ],
                     stdin=job_fd,
                     stdout=log_fd,
                     stderr=log_fd,
@@ -179,9 +189,13 @@ class Worker:
         beat = self._pulse.read()
         if beat.since_ns and beat.seconds() > (allowed := self._seconds_allowed(beat.stage)):
             self._end(Status.TIMEOUT, f"took longer than {allowed:g} s", beat)
-        elif (held := tree_rss(self._process.pid)) > self._memory_limit:
+        elif (held := self._memory_held()) > self._memory_limit:
             text = f"held {size(held)} of memory, more than {size(self._memory_limit)}"
             self._end(Status.OVER_LIMIT, text, beat)
+
+    def _memory_held(self) -> int:
+        measure = descendants_rss if reaper.IS_SUPPORTED else tree_rss
+        return measure(self._process.pid)
 
     def _seconds_allowed(self, stage: Stage) -> float:
         if stage is Stage.STARTING:
@@ -192,7 +206,7 @@ class Worker:
     def _end(self, status: Status, text: str, beat: Beat | None = None) -> None:
         beat = beat or self._pulse.read()
         self._ending = self._ending or Ending(status, text, beat, beat.seconds())
-        self._process.kill()
+        kill_descendants(self._process.pid) if reaper.IS_SUPPORTED else self._process.kill()
 
     def ask_to_end(self) -> None:
         """The subject is broken off where it is, and teardown runs."""
@@ -204,7 +218,7 @@ class Worker:
         """End it and all that it started; what its death means for the execution under way."""
         if self.is_done:
             self._let_exit()
-        outlived = kill_all(self._process.pid, self._mark)
+        outlived = self._kill_all()
         code = self._process.wait()
         seconds = monotonic() - self._started
         _log.info("worker %d ended with code %d after %.2f s", self._process.pid, code, seconds)
@@ -216,16 +230,36 @@ class Worker:
             remains = Remains([], teardown=self._cleanup_after_teardown())
         else:
             remains = self._left_behind(code)
-        if self._is_settled and outlived:
-            text = f"{outlived} processes that process {self.job.process} had started outlived it and were ended."
-            batches.append(Batch(artifacts=(remark(self.job, "outlived", text),)))
+        batches += self._about_leftovers(outlived)
         self._opened.close()
         return replace(remains, batches=batches + remains.batches)
+
+    def _kill_all(self) -> int:
+        """End all that is left of it; how many processes outlived a worker that had exited."""
+        if self._process.poll() is None:
+            kill_tree(self._process.pid)
+            self._process.wait()
+        return kill_all(self._process.pid, self._mark)
+
+    def _about_leftovers(self, outlived: int) -> Iterator[Batch]:
+        """`outlived` were found beside those that the reaper has ended."""
+        left = self._pulse.leftovers()
+        number = self.job.process
+        if self._is_settled and (count := outlived + left.processes):
+            text = f"{count} processes that process {number} had started outlived it and were ended."
+            yield Batch(artifacts=(remark(self.job, "outlived", text),))
+        if left.survivors:
+            text = f"{left.survivors} processes that process {number} had started could not be ended."
+            yield Batch(artifacts=(remark(self.job, "survivors", text),))
 
     def _let_exit(self) -> None:
         try:
             self._process.wait(EXIT_SECONDS)
         except subprocess.TimeoutExpired:
+            if self._pulse.leftovers().has_worker_exited:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(2 * reaper.KILL_SECONDS)
+                return
             self._end(Status.CRASHED, died_of(0, Stage.SEVERED))
 
     def _left_behind(self, code: int) -> Remains:

@@ -14,6 +14,11 @@ MARK = "ASSAY_WORKER"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
+def descendants_rss(pid: int) -> int:
+    """Resident bytes of all descendants of a process."""
+    return sum(_rss(member) for child in _children(pid) for member in _family(child))
+
+
 def tree_rss(pid: int) -> int:
     """Resident bytes of a process and its descendants."""
     return sum(_rss(member) for member in _family(pid))
@@ -63,10 +68,57 @@ def _rss_elsewhere(pid: int) -> int:
 
 
 def kill_all(pid: int, mark: str) -> int:
-    """End a worker's process group and every process that carries its mark; how many there were beside it."""
+    """End the process group of a worker that has exited and every process that carries its mark; how many there were."""
     outlived = _marked(mark) - {pid}
     kill_group(pid)
     return len((outlived | kill_marked(mark)) - {pid})
+
+
+def kill_tree(pid: int) -> None:
+    """End a process and all its descendants.
+
+    They are stopped first, from the top down, until a look finds no new one: what is stopped starts nothing more, and
+    nobody's parent ends before its children are known. A reaper at the top is ended last, as it receives the orphans.
+    """
+    stopped: set[int] = set()
+    while fresh := find_descendants(pid) - stopped:
+        for descendant in fresh:
+            kill(descendant, signal.SIGSTOP)
+        stopped |= fresh
+    for descendant in stopped:
+        kill(descendant)
+    kill(pid)
+
+
+def kill_descendants(pid: int) -> None:
+    """End the worker below a reaper, which ends the others and tells how many there were; itself where it has not forked."""
+    for member in _children(pid) or [pid]:
+        kill(member)
+
+
+def find_descendants(pid: int) -> set[int]:
+    """All that run now, by one look at the parents of all processes."""
+    children: dict[int, list[int]] = {}
+    for process in _all_processes():
+        parent = _running_parent(process)
+        if parent is not None:
+            children.setdefault(parent, []).append(process)
+    found: set[int] = set()
+    waiting = [pid]
+    while waiting:
+        fresh = children.get(waiting.pop(), [])
+        found.update(fresh)
+        waiting += fresh
+    return found
+
+
+def _running_parent(pid: int) -> int | None:
+    """None for one that has ended, also if nobody has asked for its exit code yet."""
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+    except (OSError, ValueError):
+        return None
+    return None if state in "ZX" else int(parent)
 
 
 def kill_group(pid: int) -> None:
@@ -79,14 +131,14 @@ def kill_marked(prefix: str) -> set[int]:
     killed: set[int] = set()
     while fresh := _marked(prefix) - killed:
         for pid in fresh:
-            _kill(pid)
+            kill_tree(pid)
         killed |= fresh
     return killed
 
 
-def _kill(pid: int) -> None:
+def kill(pid: int, signum: int = signal.SIGKILL) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, signum)
 
 
 def _marked(prefix: str) -> set[int]:

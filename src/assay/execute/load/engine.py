@@ -13,10 +13,13 @@ from dataclasses import asdict
 from typing import IO, Any
 
 from assay.errors import PlanError
+from assay.execute import reaper
+from assay.execute.guardian import Guardian
 from assay.execute.load.record import Chunk, Unpacker
 from assay.execute.load.replay import written
 from assay.execute.load.request import Target, place_of
 from assay.execute.load.tally import Bounds, Pulse, Tally
+from assay.execute.tree import MARK, kill_all, kill_tree
 from assay.model import AgentUse
 from assay.model.load import Load, Trace
 
@@ -158,17 +161,12 @@ class _Crew:
         self._workers, self._orders = workers, orders
         self._module, self._longest_silence = module, longest_silence
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._guardian = Guardian()
+        self._marks: dict[int, str] = {}
 
     def __enter__(self) -> _Crew:
         for _ in range(self._workers):
-            self._processes.append(
-                subprocess.Popen(
-                    [sys.executable, "-m", self._module],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    start_new_session=True,
-                )
-            )
+            self._processes.append(self._start())
         for process, order in zip(self._processes, self._orders, strict=True):
             with contextlib.suppress(BrokenPipeError):
                 for part in order:
@@ -176,17 +174,42 @@ class _Crew:
                 _stdin(process).flush()
         return self
 
+    def _start(self) -> subprocess.Popen[bytes]:
+        """Only agents start programs of their own, which are to end with the worker, and with us if we are killed."""
+        has_programs = self._module == AGENT_WORKER
+        mark = self._guardian.mark() if has_programs else ""
+        process = subprocess.Popen(
+            [sys.executable, "-m", *([reaper.MODULE, "-1"] if has_programs else []), self._module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, MARK: mark} if has_programs else None,
+        )
+        if has_programs:
+            self._guardian.watch(process.pid)
+            self._marks[process.pid] = mark
+        return process
+
     def __exit__(self, *_: object) -> None:
         for process in self._processes:
             with contextlib.suppress(BrokenPipeError):
                 _stdin(process).close()
-        for process in self._processes:
-            try:
-                process.wait(_GRACE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            _stdout(process).close()
+        try:
+            for process in self._processes:
+                self._end(process)
+        finally:
+            self._guardian.close()
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        try:
+            process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            kill_tree(process.pid)
+            process.wait()
+        if mark := self._marks.get(process.pid):
+            kill_all(process.pid, mark)
+            self._guardian.release(process.pid)
+        _stdout(process).close()
 
     def work(
         self,
@@ -261,7 +284,7 @@ class _Crew:
     def _end_the_stuck(self, heard: Sequence[float]) -> None:
         for process, last in zip(self._processes, heard, strict=True):
             if time.monotonic() - last > self._longest_silence and process.poll() is None:
-                process.kill()
+                kill_tree(process.pid)
 
 
 @contextlib.contextmanager

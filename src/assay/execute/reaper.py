@@ -1,0 +1,145 @@
+"""Runs a worker and ends everything that it leaves behind.
+
+`python -m assay.execute.reaper REPORT_FD MODULE ARGUMENT…` forks. The child runs `main` of the module. The parent asks the
+kernel to hand it every orphan below it (PR_SET_CHILD_SUBREAPER), so that a process cannot leave the worker's tree, whatever
+it does to its session, its parents and its environment. When the worker has ended, the parent ends the rest of the tree
+and exits as the worker did.
+
+Only Linux has this. Elsewhere the module runs in this very process, and what it leaves is found by its process group.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from importlib import import_module
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from assay.execute.tree import find_descendants, kill
+
+if TYPE_CHECKING:
+    from assay.execute.pulse import Pulse
+
+IS_SUPPORTED = sys.platform == "linux"
+MODULE = "assay.execute.reaper"
+_PR_SET_CHILD_SUBREAPER = 36
+_GRACE_SECONDS = 0.05
+"""In which helpers such as the resource tracker of `multiprocessing` leave by themselves."""
+KILL_SECONDS = 2.0
+_POLL_SECONDS = 0.002
+
+
+def main() -> None:
+    report_fd, module = int(sys.argv[1]), sys.argv[2]
+    sys.argv = [module, *sys.argv[3:]]
+    if not IS_SUPPORTED:
+        import_module(module).main()
+        return
+    ready, is_ready = os.pipe()
+    worker = os.fork()
+    if worker:
+        os.close(ready)
+        _reap(worker, report_fd, is_ready)
+    os.close(is_ready)
+    # In a session of its own: a worker that signals its process group does not hit the reaper.
+    os.setsid()
+    run = import_module(module).main
+    os.read(ready, 1)  # returns once the parent receives orphans
+    os.close(ready)
+    run()
+
+
+def _reap(worker: int, report_fd: int, is_ready: int) -> None:
+    """Wait for the worker, end what it leaves, and exit as it did."""
+    _receive_orphans()
+    os.close(is_ready)
+    _forward_signals(worker)
+    report = _open_report(report_fd)
+    while (ended := os.waitpid(-1, 0))[0] != worker:
+        continue
+    if report is not None:
+        report.has_exited()
+    left, survivors = _end_children()
+    if report is not None:
+        report.has_left(left, survivors)
+    elif survivors:
+        sys.stderr.write(f"Warning: {survivors} processes that an agent started could not be ended.\n")
+    _exit_as(os.waitstatus_to_exitcode(ended[1]))
+
+
+def _receive_orphans() -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _forward_signals(worker: int) -> None:
+    from assay.execute.pulse import CANCEL
+
+    def forward(signum: int, frame: FrameType | None) -> None:
+        kill(worker, signum)
+
+    for number in (CANCEL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1):
+        signal.signal(number, forward)
+
+
+def _open_report(report_fd: int) -> Pulse | None:
+    """The pulse to report to, if there is one. All other files are closed but standard error: pipes end with the worker."""
+    from assay.execute.pulse import Pulse
+
+    report = Pulse(report_fd) if report_fd >= 0 else None
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    return report
+
+
+def _end_children() -> tuple[int, int]:
+    """How many processes were left, and how many of them could not be ended."""
+    _wait_for_children(_GRACE_SECONDS)
+    left: set[int] = set()
+    deadline = time.monotonic() + KILL_SECONDS
+    while _has_children():
+        found = find_descendants(os.getpid())
+        left |= found
+        if time.monotonic() > deadline:
+            return len(left), len(found)
+        for pid in found:
+            kill(pid)
+        time.sleep(_POLL_SECONDS)
+    return len(left), 0
+
+
+def _wait_for_children(seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while _has_children() and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+
+
+def _has_children() -> bool:
+    """Whether a child is left, after those that have ended are reaped."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            continue
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _exit_as(code: int) -> None:
+    if code < 0:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()
