@@ -11,6 +11,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from tests.command import Assay, AssayInline
 
 from assay.execute.sandbox import probe_bubblewrap
+from assay.model.redaction import known_secrets
 from assay.plugin import lookup
 
 # How long an example takes says nothing on a machine that others use as well. Where the folder may not be written to,
@@ -22,6 +23,13 @@ settings.register_profile(
     database=DirectoryBasedExampleDatabase(".hypothesis/examples") if os.access(".", os.W_OK) else None,
 )
 settings.load_profile("shared machine")
+
+
+@pytest.fixture(autouse=True)
+def own_secrets() -> Iterator[None]:
+    """What a test teaches this process about secrets is forgotten after it."""
+    yield
+    known_secrets.cache_clear()
 
 
 @pytest.fixture

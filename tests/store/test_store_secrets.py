@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from tests.store.examples import ENVIRONMENT, EPOCH, NOON, elaborate_suite, plan
 
 from assay.errors import StoreError
 from assay.model import Agent, AgentUse, Artifact, Batch, Environment, Execution, Phase, Plan, Status
-from assay.model.redaction import Redaction, known_secrets
+from assay.model.redaction import Redaction
 from assay.store import tables
 from assay.store.store import Store
 
@@ -24,11 +23,9 @@ EVERY = f"{BY_VALUE}|{BY_VARIABLE}|{BY_SHAPE}"
 
 
 @pytest.fixture(autouse=True)
-def _secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROVIDER_TOKEN", BY_VALUE)
     monkeypatch.setenv("WEB_LOGIN", BY_VARIABLE)
-    yield
-    known_secrets.cache_clear()
 
 
 def everything_in(store: Store) -> str:
@@ -133,3 +130,12 @@ def test_a_suite_is_stored_as_written_and_refused_with_a_known_secret(store: Sto
     with pytest.raises(StoreError, match="'PROVIDER_TOKEN'") as caught:
         store.begin(replace(plan_of(), suite=known), ENVIRONMENT, "r2", NOON, "me")
     assert BY_VALUE not in str(caught.value)
+
+
+def test_a_database_is_readable_by_its_owner_alone(store: Store) -> None:
+    store.begin(plan_of(), ENVIRONMENT, "r1", NOON, "me")
+    file = store._address.file
+    if file is not None:
+        files = [file, *file.parent.glob(f"{file.name}-*")]
+        assert len(files) == 3
+        assert {path.stat().st_mode & 0o777 for path in files} == {0o600}

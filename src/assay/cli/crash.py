@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import platform
-import re
 import shlex
 import sys
 import threading
@@ -15,28 +14,29 @@ from pathlib import Path
 from types import TracebackType
 
 from assay import __version__
-from assay.cli.logs import redact
 from assay.cli.output import echo, styled
 
 EXIT_CODE = 3
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
-_PASSWORD_IN_URL = re.compile(r"(://[^/@:\s]*:)[^/@\s]+(?=@)")
 _LONGEST = 20_000
 """Characters of a traceback; an exception may carry megabytes."""
 
 
 def report_crash(error: BaseException, arguments: Sequence[str] | None) -> int:
     """Show the traceback and how to report it; returns the exit code."""
-    trace = "".join(traceback.format_exception(error))
+    from assay.model.redaction import redact
+
+    # Redacted before it is cut: nobody recognises half of a secret.
+    trace = redact("".join(traceback.format_exception(error)))
     if len(trace) > _LONGEST:
         trace = f"{trace[: _LONGEST // 2]}\n… {len(trace) - _LONGEST} characters left out …\n{trace[-_LONGEST // 2 :]}"
     command = shlex.join(["assay", *(sys.argv[1:] if arguments is None else arguments)])
-    echo(_redacted(trace.rstrip()), err=True)
-    echo(styled("Internal error: ", fg="red"), _redacted(_summary(error)), err=True)
+    echo(trace.rstrip(), err=True)
+    echo(styled("Internal error: ", fg="red"), _summary(error), err=True)
     echo(
         "This is a bug in Assay or in a plug-in, not a result. Please report it with the traceback above and these lines:\n"
         f"  version: assay {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
-        f"  command: {_redacted(command)}\n"
+        f"  command: {command}\n"
         f"  where:   {_place(error.__traceback__)}",
         err=True,
     )
@@ -46,10 +46,6 @@ def report_crash(error: BaseException, arguments: Sequence[str] | None) -> int:
 def _summary(error: BaseException) -> str:
     text = "".join(traceback.format_exception_only(error)).strip()
     return text if len(text) <= 500 else text[:499] + "…"
-
-
-def _redacted(text: str) -> str:
-    return _PASSWORD_IN_URL.sub(r"\1***", redact(text))
 
 
 def _place(trace: TracebackType | None) -> str:

@@ -154,10 +154,11 @@ def tolerances_of(widths: tuple[str, ...]) -> Tolerances:
 
 def _write(path: Path, text: str) -> None:
     from assay.errors import ReportError
+    from assay.plugin.files import make_folder, write_private
 
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        make_folder(path.parent)
+        write_private(path, text)
     except OSError as error:
         raise ReportError(f"'{path}' cannot be written: {error.strerror}.") from None
 

@@ -10,15 +10,9 @@ from typing import Any
 
 import click
 
-from assay.model.secret import REDACTED, is_secret
-from assay.text import make_visible
+from assay.report.screen import make_showable
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-_SHORTEST_SECRET = 8
-"""A variable such as AUTH=true would otherwise blacken every `true`."""
-
-_FOLDERS = ("PWD", "OLDPWD")
-"""What a shell calls its working folders: elsewhere `pwd` is a password."""
 
 
 def configure_logging(is_verbose: bool, environment: Mapping[str, str] = os.environ) -> None:
@@ -31,7 +25,7 @@ def configure_logging(is_verbose: bool, environment: Mapping[str, str] = os.envi
     for handler in [handler for handler in root.handlers if isinstance(handler, _StderrHandler)]:
         root.removeHandler(handler)
     handler = _StderrHandler()
-    handler.setFormatter(_RedactingFormatter(environment))
+    handler.setFormatter(_RedactingFormatter())
     root.addHandler(handler)
     logging.getLogger("assay").setLevel(level)
 
@@ -48,23 +42,10 @@ class _StderrHandler(logging.StreamHandler[Any]):
 
 
 class _RedactingFormatter(logging.Formatter):
-    """`12:30:59.123 INFO assay.pipeline: message`, without the values of secret environment variables."""
+    """`12:30:59.123 INFO assay.pipeline: message`, without secrets."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self) -> None:
         super().__init__("%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
-        self._environment = dict(environment)
 
     def format(self, record: logging.LogRecord) -> str:
-        return make_visible(redact(super().format(record), self._environment))
-
-
-def redact(text: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The text without the values of secret environment variables."""
-    secrets = (
-        value
-        for name, value in environment.items()
-        if is_secret(name, is_sent=True) and name not in _FOLDERS and len(value) >= _SHORTEST_SECRET
-    )
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, REDACTED)
-    return text
+        return make_showable(super().format(record))

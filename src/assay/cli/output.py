@@ -1,6 +1,7 @@
 """What a command writes: results on standard output, messages on standard error, and nothing that commands the terminal.
 
-Every command writes through `echo`. Data may hold escape sequences; only the colours that are asked for with `styled` are sent.
+Every command writes through `echo`. Data may hold secrets and escape sequences: the first are redacted, and
+of the second only the colours that are asked for with `styled` are sent.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 import click
-
-from assay.text import make_visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +29,13 @@ def styled(text: str, **look: Any) -> Styled:
 
 
 def echo(*parts: str | Styled, err: bool = False) -> None:
-    """Write the parts as one line, with control characters made visible; a message that cannot be written ends nothing."""
+    """Write the parts as one line, without secrets and with control characters made visible; a message that cannot be written ends nothing."""
+    from assay.report.screen import make_showable
+
     shown = (
-        click.style(make_visible(part.text), **part.look) if isinstance(part, Styled) else make_visible(part)
+        click.style(make_showable(part.text), **part.look)
+        if isinstance(part, Styled)
+        else make_showable(part)
         for part in parts
     )
     with contextlib.suppress(OSError) if err else contextlib.nullcontext():

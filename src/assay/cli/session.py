@@ -76,8 +76,14 @@ class Session:
 
     def emit(self, document: Any) -> None:
         """The one JSON document of a command with --json."""
+        from assay.model.redaction import known_secrets
+
         was_reserved = self._release_output()
-        echo(json.dumps(document, indent=2 if sys.stdout.isatty() else None, allow_nan=False, default=str))
+        indent = 2 if sys.stdout.isatty() else None
+        written = json.dumps(document, indent=indent, allow_nan=False, default=str)
+        if known_secrets().may_be_in(written):
+            written = json.dumps(known_secrets().redact(json.loads(written)), indent=indent)
+        echo(written)
         if was_reserved:
             self._reserve_output()
 

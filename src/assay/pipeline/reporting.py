@@ -24,6 +24,7 @@ from assay.model import (
 from assay.model.rating import RATED_BY, ScorerFailure
 from assay.pipeline.rating import benchmark_of, rated_table, ratings_of, read_current_ratings
 from assay.plugin import lookup
+from assay.plugin.files import make_folder
 from assay.report.document import seed_result
 from assay.store.store import Store
 
@@ -152,7 +153,7 @@ def write_reports(report: Report, formats: Iterable[str], folder: Path) -> list[
     """Write a report in each of the formats; older-style reporters are plain functions."""
     reporters = [lookup.find("reporters", name) for name in formats]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise PlanError(f"The folder '{folder}' cannot be written: {error.strerror}.") from None
     files: list[Path] = []

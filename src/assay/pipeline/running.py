@@ -57,6 +57,7 @@ from assay.plan.target import (
     plan_target,
 )
 from assay.plugin import lookup
+from assay.plugin.files import make_folder
 from assay.report.names import trial_folder
 from assay.spec.agents import read_agents
 from assay.spec.settings import Settings
@@ -511,7 +512,7 @@ class _Folders:
             stored.trial.name, self._begun.started, f"{self._begun.id}-{stored.trial.index}"
         )
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         except OSError as error:
             raise PlanError(f"The output folder '{root}' cannot be written: {error.strerror}.") from None
         return folder

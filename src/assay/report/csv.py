@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assay.model import Execution, Phase, Report, TrialReport
+from assay.plugin.files import open_private
 from assay.report.cases import outcome_of
 from assay.report.contests import pass_mark_of
 
@@ -23,7 +24,7 @@ class Csv:
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
         path = folder / "executions.csv"
         table = execution_table(report)
-        with path.open("w", encoding="utf-8", newline="") as stream:
+        with open_private(path, newline="") as stream:
             writer = csv.writer(stream)
             writer.writerow(cell(name) for name in table.columns)
             writer.writerows([cell(value) for value in row] for row in table.rows)

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import date
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 from assay.errors import ReportError
 from assay.files import UnreadableFile, read_bytes
@@ -26,7 +26,9 @@ from assay.model import (
     Report,
     TrialReport,
 )
+from assay.model.redaction import redact
 from assay.model.standing import Lead
+from assay.plugin.files import make_folder, write_private
 from assay.report.contests import benchmark_of, cost_sources
 from assay.report.figures import doubts_of, question_text, ruling_verdict
 from assay.report.leads import lead_sentence
@@ -47,7 +49,7 @@ def run_document(report: Report, *, with_executions: bool = True) -> dict[str, A
     return document
 
 
-def write_document(report: Report, stream: TextIO) -> None:
+def write_document(report: Report, stream: IO[str]) -> None:
     """Write what `run_document` returns execution by execution, so that memory does not grow with the run."""
     stream.write(strict_json(_frame(report), indent=1)[:-2] + ',\n "trials": [')
     for number, trial in enumerate(report.trials):
@@ -483,7 +485,7 @@ def write_output_dir(report: Report, folder: Path) -> list[Path]:
         written += _write_trial(report, trial, folder / name)
     if len(names) > 1:
         summary = folder / "SWEEP_SUMMARY.md"
-        summary.write_text(sweep_summary(report, names), encoding="utf-8")
+        write_private(summary, sweep_summary(report, names))
         written.append(summary)
     return written
 
@@ -491,13 +493,13 @@ def write_output_dir(report: Report, folder: Path) -> list[Path]:
 def _write_trial(report: Report, trial: TrialReport, folder: Path) -> list[Path]:
     from assay.report.markdown import trial_page
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     result, readme = folder / f"{folder.name}.json", folder / "README.md"
-    result.write_text(strict_json(seed_result(report, trial), indent=1) + "\n", encoding="utf-8")
-    readme.write_text(trial_page(report, trial), encoding="utf-8")
+    write_private(result, strict_json(seed_result(report, trial), indent=1) + "\n")
+    write_private(readme, trial_page(report, trial))
     files = [folder / name for name in _file_names(trial)]
     for path, artifact in zip(files, trial.artifacts, strict=True):
-        path.write_bytes(artifact.content)
+        write_private(path, redact(artifact.content))
     return [result, readme, *files]
 
 
@@ -509,9 +511,9 @@ def write_artifacts(report: Report, folder: Path) -> list[Path]:
     ):
         files = [folder / name / file for file in _file_names(trial)]
         if files:
-            (folder / name).mkdir(parents=True, exist_ok=True)
+            make_folder(folder / name)
         for path, artifact in zip(files, trial.artifacts, strict=True):
-            path.write_bytes(artifact.content)
+            write_private(path, redact(artifact.content))
         written += files
     return written
 

@@ -17,6 +17,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Estimate, Kind, Report, TrialReport
+from assay.plugin.files import write_private
 from assay.report import contests, figures, leads
 from assay.report import load as loading
 from assay.report import profiles as profiling
@@ -54,7 +55,7 @@ class Html:
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
         path = folder / "report.html"
-        path.write_text(page(report), encoding="utf-8")
+        write_private(path, page(report))
         return [path]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from assay.model import Report
+from assay.plugin.files import open_private
 from assay.report.document import write_document
 
 
@@ -14,6 +15,6 @@ class Json:
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
         path = folder / "result.json"
-        with path.open("w", encoding="utf-8") as stream:
+        with open_private(path) as stream:
             write_document(report, stream)
         return [path]

@@ -12,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from assay.errors import MissingExtra, ReportError
+from assay.plugin.files import make_folder, open_private
 
 _COLUMNS = {
     "number": "number",
@@ -35,8 +36,8 @@ def recording(path: Path) -> Iterator[Callable[[Any], None]]:
     if path.suffix not in (".csv", ".parquet"):
         raise ReportError(f"'{path.name}' must end in .csv or .parquet.")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("wb")
+        make_folder(path.parent)
+        file = open_private(path, "wb")
     except OSError as error:
         raise ReportError(f"'{path}' cannot be written: {error.strerror}.") from None
     with file, _csv(file) if path.suffix == ".csv" else _parquet(file) as keep:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from assay.model import AxisEffect, Doubt, Estimate, Execution, Report, TrialReport
+from assay.plugin.files import write_private
 from assay.report.capacity import capacity_notes, capacity_text, stored_capacity
 from assay.report.contests import contests, title_with_id
 from assay.report.figures import (
@@ -57,7 +58,7 @@ class Markdown:
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
         path = folder / "report.md"
-        path.write_text(report_page(report), encoding="utf-8")
+        write_private(path, report_page(report))
         return [path]
 
 

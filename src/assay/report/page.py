@@ -11,6 +11,7 @@ from pathlib import Path
 
 from assay.errors import ReportError
 from assay.model import Doubt, Rating
+from assay.plugin.files import make_folder, write_private
 from assay.report.contests import rating_text
 from assay.report.marking import table, text
 from assay.report.warnings import rank_warnings, split_warnings
@@ -80,10 +81,10 @@ def write_page(page: Page, formats: Sequence[str], folder: Path) -> list[Path]:
         raise ReportError(f"There is no format '{unknown[0]}' here; there are {' and '.join(writers)}.")
     written = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         for name in dict.fromkeys(formats):
             path = folder / f"{page.kind}.{name}"
-            path.write_text(writers[name](page), encoding="utf-8")
+            write_private(path, writers[name](page))
             written.append(path)
     except OSError as error:
         raise ReportError(f"The folder '{folder}' cannot be written: {error.strerror}.") from None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from assay.model import Report
+from assay.plugin.files import write_private
 from assay.report.cases import case_rows
 from assay.report.charts import run_charts, trial_charts
 from assay.report.contest_charts import contest_charts
@@ -30,7 +31,7 @@ class Png:
         written: dict[Path, None] = {}
         for chart in _charts(report):
             path = _free(folder / f"{safe_name(chart.name)}.png", written)
-            path.write_bytes(vegalite_to_png(themed(chart.spec, self.dark), scale=2))
+            write_private(path, vegalite_to_png(themed(chart.spec, self.dark), scale=2))
             written[path] = None
         return list(written)
 

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Batch, Phase, Plan, Status
-from assay.text import make_visible
+from assay.report.screen import make_showable
 from assay.units import count, counted, seconds
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class _Plain:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{make_visible(text)}\n")
+    sys.stderr.write(f"{make_showable(text)}\n")
     sys.stderr.flush()
 
 

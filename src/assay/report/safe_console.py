@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
-from assay.text import make_visible
+from assay.report.screen import make_showable
 
 
 class SafeConsole(Console):
@@ -16,5 +16,5 @@ class SafeConsole(Console):
 
     def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            shown = segment.text if segment.control else make_visible(segment.text)
+            shown = segment.text if segment.control else make_showable(segment.text)
             yield segment if shown == segment.text else Segment(shown, segment.style)

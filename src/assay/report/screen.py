@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from assay.model.redaction import redact
 from assay.text import make_visible
 
 if TYPE_CHECKING:
@@ -47,7 +48,12 @@ def literal(text: str, style: str = "") -> Text:
     """Data as it is: no markup of rich's is read in it, and control characters cannot move the cursor."""
     from rich.text import Text
 
-    return Text(make_visible(text), style)
+    return Text(make_showable(text), style)
+
+
+def make_showable(text: str) -> str:
+    """Without secrets, and with control characters made visible: what every console, log and progress line shows."""
+    return make_visible(redact(text))
 
 
 def joined(*parts: Text) -> Text:

@@ -14,6 +14,7 @@ from typing import Any
 from assay.errors import ReportError
 from assay.model import Report
 from assay.model.team import Round, Stint, TeamFinding, Teammate
+from assay.plugin.files import make_folder, write_private
 from assay.report.document import plain, strict_json
 from assay.report.markdown_teams import team_section
 from assay.report.marking import table, text
@@ -239,6 +240,6 @@ def _json(path: Path, document: Any) -> Path:
 
 
 def _text(path: Path, content: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, encoding="utf-8")
+    make_folder(path.parent)
+    write_private(path, content)
     return path

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from typing import Any
 
 import sqlalchemy as sa
 
 from assay.errors import MissingExtra, StoreError
+from assay.plugin.files import create_private, make_folder
 from assay.store import faults, plain
 from assay.store.address import Address
 
@@ -73,7 +75,7 @@ def _make_room(address: Address) -> None:
     folder = address.file.parent
     try:
         is_folder = address.file.is_dir()
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except (FileExistsError, NotADirectoryError):
         raise StoreError(
             f"The folder '{folder}' cannot be made: a file is in its place. Move it away."
@@ -86,6 +88,10 @@ def _make_room(address: Address) -> None:
         raise StoreError(
             f"'{address.file}' is a folder. Name a file in it: sqlite:///{address.file / 'assay.db'}"
         )
+    if "uri" not in address.url.query:
+        # SQLite would make the file readable by everybody; those beside it get the permissions that this one has.
+        with contextlib.suppress(OSError):  # It says itself what is wrong when it opens the file.
+            create_private(address.file)
 
 
 def _postgres(address: Address) -> sa.Engine:

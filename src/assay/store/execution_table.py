@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 import sqlalchemy as sa
 
 from assay.errors import MissingExtra
 from assay.model import Execution, Run, StoredTrial
+from assay.plugin.files import open_private
 from assay.store import reading, tables
 
 _ROWS_AT_ONCE = 10_000
@@ -162,18 +163,18 @@ def _measured(execution: Execution, metrics: Mapping[str, str]) -> Row:
 
 
 def _write_csv(table: ExecutionTable, path: Path) -> int:
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with open_private(path, newline="") as file:
         writer = csv.DictWriter(file, list(table.columns))
         writer.writeheader()
         return _count(table.rows, lambda row: writer.writerow({**row, **_times(row)}))
 
 
 def _write_json_lines(table: ExecutionTable, path: Path) -> int:
-    def write(row: Row, file: TextIO) -> None:
+    def write(row: Row, file: IO[str]) -> None:
         kept = {name: value for name, value in {**row, **_times(row)}.items() if value is not None}
         file.write(json.dumps(kept, ensure_ascii=False) + "\n")
 
-    with path.open("w", encoding="utf-8") as file:
+    with open_private(path) as file:
         return _count(table.rows, lambda row: write(row, file))
 
 
@@ -207,7 +208,7 @@ def _write_parquet(table: ExecutionTable, path: Path) -> int:
     }
     schema = pyarrow.schema([(name, kinds[kind]) for name, kind in table.columns.items()])
     rows, written = iter(table.rows), 0
-    with parquet.ParquetWriter(path, schema) as writer:
+    with open_private(path, "wb") as file, parquet.ParquetWriter(file, schema) as writer:
         while group := list(islice(rows, _ROWS_AT_ONCE)):
             writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
             written += len(group)

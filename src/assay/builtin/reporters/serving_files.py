@@ -17,6 +17,7 @@ from assay.builtin.reporters.serving_pages import comparison_page, run_page
 from assay.builtin.reporters.serving_sides import Pair, Round, Side, pairs, rounds
 from assay.errors import ReportError
 from assay.model import Execution, Report
+from assay.plugin.files import make_folder, write_private
 from assay.report.document import plain, strict_json
 from assay.report.names import safe_name
 
@@ -67,8 +68,8 @@ class _Files:
 
     def _file(self, name: str, text: str) -> Path:
         path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        make_folder(path.parent)
+        write_private(path, text)
         return path
 
 
