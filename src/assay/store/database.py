@@ -55,6 +55,10 @@ def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
         raise StoreError(
             f"The database URL '{address.shown}' names a host. A file has none: sqlite:///FILE"
         ) from None
+    if address.file and "uri" not in url.query:
+        # SQLite would make the file readable by everybody; those beside it get the permissions that this one has.
+        with contextlib.suppress(OSError):  # It says itself what is wrong when it opens the file.
+            create_private(address.file)
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
@@ -88,10 +92,6 @@ def _make_room(address: Address) -> None:
         raise StoreError(
             f"'{address.file}' is a folder. Name a file in it: sqlite:///{address.file / 'assay.db'}"
         )
-    if "uri" not in address.url.query:
-        # SQLite would make the file readable by everybody; those beside it get the permissions that this one has.
-        with contextlib.suppress(OSError):  # It says itself what is wrong when it opens the file.
-            create_private(address.file)
 
 
 def _postgres(address: Address) -> sa.Engine:
