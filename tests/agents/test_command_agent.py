@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import os
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.agents.asking import answer, answers, answers_to
 from tests.agents.programs import ECHO, command
+from tests.execute.carrying import eventually
 
 from assay.builtin.agents.command import Command
 from assay.model import Request
@@ -210,3 +212,95 @@ def test_the_version_is_that_of_the_files_it_names(tmp_path: Path) -> None:
     before = command(tmp_path, ECHO).found_version()
     assert before
     assert command(tmp_path, ECHO + "\n# changed").found_version() != before
+
+
+LOOK = """import socket
+for r in requests():
+    try: text = open(r['input']).read()
+    except OSError as error: text = type(error).__name__
+    say(id=r['id'], output=[text, sorted(os.environ), os.getpid() < 10, len(socket.if_nameindex())])
+"""
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_program_in_a_sandbox_sees_its_folder_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    folder, other = tmp_path / "project", tmp_path / "other"
+    for place in (folder / ".assay", other):
+        place.mkdir(parents=True)
+        (place / "file").write_text("seen")
+    (folder / "file").write_text("mine")
+    options = {"sandbox": "bubblewrap", "env": {"MY_KEY": "1"}}
+    agent = command(folder, LOOK, **options)
+    asked = [str(folder / "file"), str(folder / ".assay" / "file"), str(other / "file"), "/etc/shadow"]
+    found = [one.output for one in answers(agent, *asked)]
+    assert [one[0] for one in found] == ["mine", *["FileNotFoundError"] * 3]
+    assert "MY_KEY" in found[0][1]
+    assert "SOME_API_KEY" not in found[0][1]
+    assert found[0][2] is True  # a process id of its own namespace
+    more = command(folder, LOOK, **options, readable=[str(other)], network="none")
+    (one,) = answers(more, str(other / "file"))
+    assert one.output[0] == "seen"
+    assert one.output[3] == 1  # only its own loopback
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_program_in_a_sandbox_changes_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    mark = f"sandboxed-{os.getpid()}"
+    program = f"""import subprocess
+for r in requests():
+    subprocess.Popen(['/bin/sh', '-c', 'sleep 60; : {mark}'], start_new_session=True)
+    try: open('new', 'w'); done = True
+    except OSError: done = False
+    say(id=r['id'], output=done)
+"""
+    agent = command(tmp_path, program, sandbox="bubblewrap")
+    (one,) = answers(agent, "x")
+    assert one.output is False
+    assert not (tmp_path / "new").exists()
+    assert eventually(lambda: not _running(mark))
+
+
+def _running(mark: str) -> list[str]:
+    found = []
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in line.read_bytes():
+                found.append(str(line))
+    return found
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_time_and_memory_of_a_program_in_a_sandbox_are_its_own(tmp_path: Path) -> None:
+    program = "for r in requests():\n    block = bytearray(60 << 20)\n    sum(range(3_000_000))\n    say(id=r['id'], output=1)"
+    agent = command(tmp_path, program, sandbox="bubblewrap")
+    agent.open()
+    before = agent.cpu_seconds()
+    agent.answer(Request("1", "x"))
+    assert agent.cpu_seconds() - before > 0.01
+    assert (agent.peak_bytes() or 0) > 60 << 20
+    agent.close()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sandbox": "chroot"},
+        {"network": "none"},
+        {"sandbox": "bubblewrap", "network": "off"},
+        {"readable": ["/x"]},
+    ],
+)
+def test_odd_options_of_a_sandbox_are_refused(tmp_path: Path, options: dict[str, object]) -> None:
+    with pytest.raises(BadAgent):
+        command(tmp_path, ECHO, **options)
+
+
+def test_a_sandbox_that_is_not_there_is_refused_when_the_agent_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None if name == "bwrap" else f"/bin/{name}")
+    with pytest.raises(BadAgent, match="bubblewrap"):
+        command(tmp_path, ECHO, sandbox="bubblewrap")

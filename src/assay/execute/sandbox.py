@@ -14,7 +14,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import PlanError
+from assay.execute.tree import MARK
 
 CHOICES = ("auto", "bubblewrap", "none")
 VARIABLE = "ASSAY_SANDBOX"
@@ -57,8 +58,16 @@ class Program:
     """Read-only: the path in the sandbox, and the path on this machine."""
     folder: str = "/tmp"  # noqa: S108 - private to the sandbox
     environment: Mapping[str, str] = field(default_factory=dict)
+    hidden: Sequence[str] = ()
+    """Folders within `files` in place of which the program sees empty ones."""
     has_network: bool = False
     may_start_processes: bool = False
+
+    def whole_environment(self) -> dict[str, str]:
+        """Nothing of this process but its mark, by which its descendants are found when they have to be ended."""
+        marks = {MARK: os.environ[MARK]} if MARK in os.environ else {}
+        private = {"PATH": os.defpath, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108
+        return {**private, **marks, **self.environment}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +89,7 @@ class Sandbox:
         self, program: Program, pass_fds: Sequence[int] = (), **streams: Any
     ) -> subprocess.Popen[bytes]:
         """Start a program in a session of its own. It dies with the thread that started it."""
-        environment = {"PATH": os.defpath, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108
-        environment |= program.environment
+        environment = program.whole_environment()
         if not self.is_confining:
             return subprocess.Popen(
                 list(program.argv), env=environment, pass_fds=pass_fds, start_new_session=True, **streams
@@ -110,7 +118,7 @@ class Sandbox:
         return [
             self.path, "--unshare-all", *shared, "--unshare-user", "--uid", "65534", "--gid", "65534",
             "--cap-drop", "ALL", "--die-with-parent", "--new-session", *binds, "--dev", "/dev",
-            *self._private_tmp(), *files, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", program.folder,
+            *self._private_tmp(), *files, *(part for path in program.hidden for part in ("--tmpfs", path)), "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", program.folder,
             *(() if seccomp is None else ("--seccomp", str(seccomp))), "--", *program.argv,
         ]  # fmt: skip
 
@@ -207,6 +215,15 @@ def _python_paths() -> list[str]:
     libraries = [str(Path(prefix, name)) for prefix in prefixes for name in ("lib", "lib64")]
     is_bound = tuple(f"{path}/" for path in _SYSTEM)
     return [path for path in (python_path(), *libraries) if not f"{path}/".startswith(is_bound)]
+
+
+def visible_files(paths: Iterable[str]) -> dict[str, str]:
+    """For `Program.files`: these paths, each where it is on this machine; what is visible anyway is left out."""
+    files: dict[str, str] = {}
+    for path in paths:
+        if not any(f"{path}/".startswith(f"{known}/") for known in (*_SYSTEM, *_python_paths(), *files)):
+            files[path] = os.path.realpath(path)
+    return files
 
 
 @cache

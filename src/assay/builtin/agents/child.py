@@ -27,13 +27,15 @@ _EXIT_SECONDS = 0.5
 class Child:
     """Its pipes never block us; its standard error goes to a file, where a flood can stop neither it nor us."""
 
-    def __init__(self, command: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, command: Sequence[str], folder: Path, env: Mapping[str, str], is_sandboxed: bool = False
+    ) -> None:
         log = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed in `end`)
         # Appending: the file is emptied after each answer, and writing must then begin at its start.
         fcntl.fcntl(log, fcntl.F_SETFL, os.O_APPEND)
         try:
             self._process = subprocess.Popen(
-                command, bufsize=0, cwd=folder, env={**os.environ, **env},
+                command, bufsize=0, cwd=folder, env=dict(env),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
             )  # fmt: skip
         except (OSError, ValueError) as error:
@@ -47,6 +49,7 @@ class Child:
         os.set_blocking(self.stdout, False)
         self._log = Log(log.fileno())
         self._peak: Peak | None = None
+        self._is_sandboxed = is_sandboxed
         self._remarks = ""
         self.lines = LineSplitter()
         self.served = 0
@@ -117,14 +120,25 @@ class Child:
             return 0.0
         try:
             # How the kernel writes the CPU clock of another process (clock_getcpuclockid).
-            return clock_gettime((~self._process.pid << 3) | 2)
+            return clock_gettime((~self._program_pid() << 3) | 2)
         except OSError:
             return 0.0
+
+    def _program_pid(self) -> int:
+        """The program itself: bubblewrap starts it as the child of a child of its own."""
+        pid = self._process.pid
+        for _ in range(2 if self._is_sandboxed else 0):
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            pid = int(children[0]) if children else pid
+        return pid
 
     def peak_bytes(self) -> int | None:
         """The most memory that the program itself held since this was asked last, or since it was started."""
         if self._peak is None:
-            self._peak = Peak(self._process.pid)
+            try:
+                self._peak = Peak(self._program_pid())
+            except OSError:
+                return None
         return self._peak.taken()
 
     def end(self, patience: float = 0.0) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -16,6 +16,7 @@ from assay.builtin.agents.dialogue import Dialogue, RequestUnread, Talk, in_line
 from assay.builtin.agents.protocol import request_line
 from assay.builtin.agents.version import version_of
 from assay.builtin.agents.waiting import Polling, ready
+from assay.execute.sandbox import Program, Sandbox, probe_bubblewrap, visible_files
 from assay.model import Answer, Request
 from assay.model.redaction import known_secrets, redact
 from assay.plugin.agent import AgentError, BadAgent
@@ -23,6 +24,8 @@ from assay.plugin.agent import AgentError, BadAgent
 MAX_BYTES = 32 * 2**20
 _LEAVE_SECONDS = 0.5
 _LOG_IN_ERROR = 2000
+_HIDDEN = (".assay",)
+"""Folders of a project that a program in a sandbox sees empty: the database of results."""
 
 
 class Command:
@@ -38,10 +41,14 @@ class Command:
         env: Environment variables of the program, besides those of this process.
         params: Sent with every request as `params`.
         max_bytes: The largest answer, in bytes.
+        sandbox: bubblewrap confines the program: it reads only the system, its own folder without `.assay`, and `readable`; its only variables are those of `env`; and what it starts ends with it.
+        network: In a sandbox: host for the network of this machine, none for no network.
+        readable: In a sandbox: more files and folders that the program may read.
 
     Example:
         - {name: rusty, type: command, command: ["./rusty", "--serve"]}
         - {name: script, type: command, command: [python, solve.py], mode: once, plain: true}
+        - {name: stranger, type: command, command: [./agent], sandbox: bubblewrap, network: none}
     """
 
     is_simulated: ClassVar[bool] = False
@@ -58,6 +65,9 @@ class Command:
         env: Mapping[str, object] | None = None,
         params: Mapping[str, object] | None = None,
         max_bytes: int = MAX_BYTES,
+        sandbox: Literal["none", "bubblewrap"] = "none",
+        network: Literal["host", "none"] = "host",
+        readable: Sequence[str] = (),
         concurrency: int = 1,
         folder: str = "",
     ) -> None:
@@ -68,6 +78,12 @@ class Command:
         self._is_once, self._is_plain = mode == "once", plain
         self._env = {name: str(value) for name, value in (env or {}).items()}
         self._params = dict(params or {})
+        self._sandbox = _checked_sandbox(sandbox, network, readable)
+        self._has_network = network == "host"
+        self._readable = [str(self._folder / Path(path).expanduser()) for path in readable]
+        for path in self._readable:
+            if not Path(path).exists():
+                raise BadAgent(f"'{path}', which it may read, does not exist.")
         self._max_bytes = max_bytes
         known_secrets().learn_environment(self._env)
         self._idle: list[Polling] = []
@@ -151,9 +167,28 @@ class Command:
         return polling
 
     def _started(self) -> Polling:
-        child = Child(self._command, self._folder, self._env)
+        if self._sandbox is None:
+            child = Child(self._command, self._folder, {**os.environ, **self._env})
+        else:
+            program = self._confined_program()
+            command = self._sandbox.command(program)
+            child = Child(command, self._folder, program.whole_environment(), is_sandboxed=True)
         self._all[child] = None
         return Polling(child)
+
+    def _confined_program(self) -> Program:
+        first = self._command[0]
+        path = str(self._folder / first) if os.sep in first else str(shutil.which(first))
+        folder = str(self._folder)
+        return Program(
+            [path, *self._command[1:]],
+            visible_files([folder, *self._readable, *_files_of_program(path)]),
+            folder=folder,
+            environment=self._env,
+            hidden=[str(self._folder / name) for name in _HIDDEN if (self._folder / name).is_dir()],
+            has_network=self._has_network,
+            may_start_processes=True,
+        )
 
     def _talk(self, request: Request, child: Child) -> Talk:
         child.served += 1
@@ -188,6 +223,34 @@ class Command:
     def _end(self, child: Child, patience: float = 0.0) -> None:
         self._all.pop(child, None)
         child.end(patience)
+
+
+def _checked_sandbox(sandbox: str, network: str, readable: object) -> Sandbox | None:
+    if sandbox not in ("none", "bubblewrap"):
+        raise BadAgent(f"the sandbox '{sandbox}' must be 'bubblewrap' or 'none'.")
+    if network not in ("host", "none"):
+        raise BadAgent(f"the network '{network}' must be 'host' or 'none'.")
+    if isinstance(readable, str) or not isinstance(readable, Sequence):
+        raise BadAgent(f"readable must be a list of paths, not {readable!r}.")
+    if sandbox == "none":
+        if network == "none" or readable:
+            raise BadAgent("network and readable need 'sandbox: bubblewrap'.")
+        return None
+    found = probe_bubblewrap()
+    if isinstance(found, str):
+        raise BadAgent(f"it asks for a sandbox, and {found}. Install bubblewrap, or leave `sandbox` out.")
+    return found
+
+
+def _files_of_program(path: str) -> Iterator[str]:
+    """The virtual environment that it belongs to, and the files that its path leads to link by link."""
+    folder = Path(path).parent.parent
+    if (folder / "pyvenv.cfg").is_file():
+        yield str(folder)
+    while Path(path).is_symlink():
+        path = os.path.normpath(Path(path).parent / Path(path).readlink())
+        yield path
+    yield path
 
 
 def _checked(command: object, folder: Path) -> list[str]:

@@ -22,7 +22,6 @@ from assay.builtin.scorers.fences import fenced_blocks
 from assay.builtin.scorers.options import flag, number
 from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, text_of
 from assay.execute.sandbox import Program, Sandbox, find_sandbox, python_path
-from assay.execute.tree import MARK
 from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
 
@@ -231,20 +230,20 @@ class _Attempt:
     def _start(
         self, stack: contextlib.ExitStack, role: str, arguments: list[str], **streams: Any
     ) -> subprocess.Popen[bytes]:
-        marks = {MARK: os.environ[MARK]} if MARK in os.environ else {}
+        home: dict[str, str] = {}
         if self.sandbox.is_confining:
             files, folder = {f"{_INSIDE}/code_sandbox": _FOLDER}, _INSIDE
         else:
             own = stack.enter_context(
                 tempfile.TemporaryDirectory(prefix="assay-code-", ignore_cleanup_errors=True)
             )
-            marks |= {"HOME": own, "TMPDIR": own}
+            home = {"HOME": own, "TMPDIR": own}
             streams["cwd"] = own
             files, folder = {}, str(Path(_FOLDER).parent)
         start = _START.format(folder=folder, role=role)
         argv = [python_path(), "-I", "-S", "-B", "-c", start, *arguments]
         process = self.sandbox.start(
-            Program(argv, files, environment=marks), stderr=subprocess.DEVNULL, **streams
+            Program(argv, files, environment=home), stderr=subprocess.DEVNULL, **streams
         )
         stack.callback(_end, process)
         return process
