@@ -6,17 +6,11 @@ from pathlib import Path
 import pytest
 from tests.command import AssayInline
 
+from assay.execute.cassette.player import Player
 from assay.execute.cassette.program import upstreams
 from assay.execute.cassette.proxy import Incoming, _texts, destination
-from assay.execute.cassette.tape import (
-    CassetteError,
-    Exchange,
-    Player,
-    Redaction,
-    line_of,
-    read_pace,
-    read_tape,
-)
+from assay.execute.cassette.tape import CassetteError, Exchange, line_of, read_pace, read_tape
+from assay.model.redaction import Redaction
 
 
 def exchange(prompt: str = "hi", answer: str = "ho", **keys: object) -> Exchange:
@@ -28,12 +22,12 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     odd = exchange("a\u2028b\u0085", "ünï\u2028\n😀")
     cut = Exchange("GET", "/v1/models", None, 500, {}, (), is_cut=True)
     path = tmp_path / "c.jsonl"
-    path.write_text("".join(line_of(one, Redaction({})) for one in (odd, cut)), encoding="utf-8")
+    path.write_text("".join(line_of(one) for one in (odd, cut)), encoding="utf-8")
     assert read_tape(path) == [odd, cut]
 
 
 def test_every_damaged_line_is_named(assay_inline: AssayInline) -> None:
-    good = line_of(exchange(), Redaction({}))
+    good = line_of(exchange())
     newer = good.replace('"assay_cassette": 1', '"assay_cassette": 9')
     lines = [good, "{broken\n", "[1]\n", newer, '{"assay_cassette": 1, "request": {}}\n', "\n", good]
     binary = good.encode().replace(b"ho", b"\xff\xfe")
@@ -55,86 +49,18 @@ def test_a_cassette_with_nothing_in_it_is_told(
     assert problem in assay_inline("replay", "--cassette", "c.jsonl", "--", "true").refusal
 
 
-def test_secrets_of_the_environment_are_taken_out_wherever_they_are() -> None:
-    redaction = Redaction({"MY_API_KEY": "hunter2hunter2", "PATH": "/usr/bin:/bin", "SHORT_KEY": "abc"})
-    line = line_of(exchange("hunter2hunter2", "you said hunter2hunter2"), redaction)
-    assert "hunter2hunter2" not in line
-    assert line.count("[redacted]") == 2
-
-
-def test_a_secret_that_is_cut_in_two_is_found() -> None:
-    redaction = Redaction({"TOKEN": "hunter2hunter2"})
-    told = redaction.pieces([(0.1, "key: hunter2"), (0.2, "hunter2 ok")])
-    assert told == [(0.2, "key: [redacted] ok")]
-    assert redaction.pieces([(0.1, "a"), (0.2, "b")]) == [(0.1, "a"), (0.2, "b")]
-
-
-def test_fields_and_parameters_that_are_named_like_secrets_are_taken_out() -> None:
-    redaction = Redaction({})
-    body = {"api_key": "x", "max_tokens": 5, "nested": [{"Authorization": "y", "token": "z"}]}
-    assert redaction.value(body) == {
-        "api_key": "[redacted]",
-        "max_tokens": 5,
-        "nested": [{"Authorization": "[redacted]", "token": "[redacted]"}],
-    }
-    assert redaction.path("/v1/chat?key=abc&version=2") == "/v1/chat?key=[redacted]&version=2"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "aws_secret_access_key", "refresh_token", "openai_api_key", "x-goog-api-key", "client_secret", "user_password",
-        "session-token", "private_key", "credentials", "apiKey",
-    ],
-)  # fmt: skip
-def test_a_field_is_a_secret_by_what_its_name_ends_with(name: str) -> None:
-    assert Redaction({}).value({"extra": {name: "abc"}}) == {"extra": {name: "[redacted]"}}
-
-
-@pytest.mark.parametrize(
-    "name", ["max_tokens", "tokens", "stop_token_ids", "key", "monkey", "secretary", "logit"]
-)
-def test_what_only_sounds_like_a_secret_stays(name: str) -> None:
-    body = {name: "abc", "properties": {"password": {"type": "string"}}}
-    assert Redaction({}).value(body) == body
-
-
-def test_what_a_server_repeats_of_any_header_or_parameter_with_a_key_is_taken_out() -> None:
-    redaction = Redaction({"GIT_AUTHOR_NAME": "Jane Smith", "TOKENIZERS_PARALLELISM": "sometimes"})
-    headers = {
-        "x-auth-token": "header-one",
-        "ocp-apim-subscription-key": "header-two",
-        "cookie": "theme=dark; sid=header-three",
-        "user-agent": "a-program",
-    }
-    path = "/v1/chat?code=query-one&sig=query-two&design=query-three"
-    redaction.learn_from(headers, path)
-    said = "header-one header-two header-three dark a-program query-one query-two query-three Jane Smith sometimes"
-    assert (
-        redaction.text(said)
-        == f"{'[redacted] ' * 3}dark a-program {'[redacted] ' * 2}query-three Jane Smith sometimes"
-    )
-    assert redaction.path(path) == "/v1/chat?code=[redacted]&sig=[redacted]&design=query-three"
-
-
 @pytest.mark.parametrize("recorded", ["[redacted]", "of-the-session"])
 def test_a_key_is_no_part_of_the_question_whether_the_cassette_has_it_or_not(recorded: str) -> None:
     body = {"messages": [], "refresh_token": "of-then", "user": recorded}
     old = Exchange("POST", "/v1/chat", body, 200, {}, ())
-    player = Player([old, exchange()], redaction=Redaction({}))
-    player.learn_from({"x-session-token": "of-the-session"}, "/v1/chat")
+    player = Player([old, exchange()], known=Redaction())
     asked = {**body, "refresh_token": "of-now", "user": "of-the-session"}
+    player.learn_from({"x-session-token": "of-the-session"}, "/v1/chat", asked)
     assert player.find("POST", "/v1/chat", asked) == old
 
 
-def test_a_key_that_is_sent_is_a_secret_from_then_on() -> None:
-    redaction = Redaction({})
-    redaction.learn_from({"authorization": "Bearer from-a-file-somewhere"})
-    assert redaction.text("no such key: from-a-file-somewhere") == "no such key: [redacted]"
-
-
 def test_the_n_th_time_gets_the_n_th_recording() -> None:
-    player = Player([exchange(answer="one"), exchange(answer="two")], redaction=Redaction({}))
+    player = Player([exchange(answer="one"), exchange(answer="two")], known=Redaction())
     body = exchange().body
     found = [player.find("POST", "/v1/chat/completions", body) for _ in range(3)]
     assert [one.pieces[0][1] if one else None for one in found] == ["one", "two", None]
@@ -155,7 +81,7 @@ def test_the_limit_of_tokens_matches_by_either_of_its_names() -> None:
 def test_a_running_number_makes_no_other_request() -> None:
     asked = {"id": "7", "input": "x"}
     recorded = Exchange("POST", "/ask", {"id": "1", "input": "x"}, 200, {}, ())
-    assert Player([recorded], redaction=Redaction({})).find("POST", "/ask", asked) == recorded
+    assert Player([recorded], known=Redaction()).find("POST", "/ask", asked) == recorded
 
 
 @pytest.mark.parametrize(("text", "pace"), [("original", 1.0), ("none", 0.0), ("0.5", 0.5), (2, 2.0)])

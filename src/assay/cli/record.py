@@ -34,22 +34,23 @@ def record(
     from assay.errors import AssayError
     from assay.execute.cassette.program import find_program, run_program, upstreams
     from assay.execute.cassette.proxy import Recorder
-    from assay.execute.cassette.tape import Redaction
+    from assay.execute.cassette.writer import CassetteWriter
+    from assay.model.redaction import known_secrets
 
     find_program(command)
+    known_secrets().learn_command(command)
     try:
-        cassette.parent.mkdir(parents=True, exist_ok=True)
-        file = cassette.open("a", encoding="utf-8")
+        writer = CassetteWriter(cassette, known_secrets(), appends=append)
     except OSError as error:
         raise AssayError(f"The cassette '{cassette}' cannot be written: {error.strerror}.") from None
 
     async def recorded() -> tuple[int, Recorder]:
-        recorder = Recorder(file, upstreams(os.environ, upstream), Redaction(), anew=not append)
+        recorder = Recorder(writer, upstreams(os.environ, upstream))
         code = await run_program(command, recorder.serve, quiet_output=session.is_json)
         await recorder.close()
         return code, recorder
 
-    with file:
+    with writer:
         code, made = asyncio.run(recorded())
     if session.is_json:
         session.emit(
@@ -88,9 +89,10 @@ def record(
 @common
 def replay(session: Session, cassette: Path, match: str, delays: str, command: tuple[str, ...]) -> int:
     """Run CMD and answer its LLM calls from a cassette: no network, no key, no cost. A miss ends with exit code 1."""
+    from assay.execute.cassette.player import Player
     from assay.execute.cassette.program import find_program, run_program
     from assay.execute.cassette.proxy import Replayer
-    from assay.execute.cassette.tape import Player, read_tape
+    from assay.execute.cassette.tape import read_tape
 
     player = Player(read_tape(cassette), is_lenient=match == "lenient")
     replayer = Replayer(player, pace_of(delays))

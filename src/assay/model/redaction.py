@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote_plus
 
 from assay.model.secret import (
     PASSWORD_IN_URL,
@@ -65,6 +65,11 @@ class Redaction:
                 self._forms |= dict.fromkeys(_encodings(secret), secret)
                 self._patterns = None
 
+    @property
+    def values(self) -> Sequence[str]:
+        """The secrets that are known by value, the first one learned first."""
+        return tuple(self._origins)
+
     def learn_environment(self, environment: Mapping[str, str]) -> None:
         """Learn the values of variables that are named like secrets, and passwords in URLs."""
         for name, value in environment.items():
@@ -96,6 +101,7 @@ class Redaction:
         """Learn the password and the query parameters of a URL that are named like secrets."""
         for secret in (*PASSWORD_IN_URL.findall(url), *in_query(url)):
             self.learn(secret, "URL")
+            self.learn(unquote_plus(secret), "URL")
 
     def learn_command(self, words: Sequence[str]) -> None:
         """Learn the secrets among the words of a command line, such as the one after `--api-key`."""

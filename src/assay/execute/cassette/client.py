@@ -13,8 +13,9 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from assay.errors import PlanError
+from assay.execute.cassette.player import Player
 from assay.execute.cassette.proxy import headers_at, until
-from assay.execute.cassette.tape import CassetteError, Exchange, Player, read_pace, read_tape
+from assay.execute.cassette.tape import CassetteError, Exchange, read_pace, read_tape
 from assay.execute.http import Disconnected, HttpClient, HttpError, Piece, Stream
 
 _KEYS = ("path", "match", "delays")

@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import perf_counter
-from typing import IO, Any
+from typing import Any
 
-from assay.execute.cassette.tape import KEPT_HEADERS, Exchange, Player, Redaction, line_of
+from assay.execute.cassette.player import Player
+from assay.execute.cassette.tape import KEPT_HEADERS, Exchange
+from assay.execute.cassette.writer import CassetteWriter
 from assay.execute.http import HttpClient, HttpError
 
 MOST_BYTES = 64 * 2**20
@@ -170,23 +172,17 @@ class _Taken:
 
 
 class Recorder:
-    """Passes requests on to where they were meant to go, and writes each exchange down when it is over.
+    """Forwards requests to the server they are meant for, and stores each exchange without secrets when it is over."""
 
-    The file is open for adding; one that is made `anew` keeps what is in it until there is something in its place.
-    """
-
-    def __init__(
-        self, file: IO[str], upstreams: Mapping[str, str], redaction: Redaction, *, anew: bool = False
-    ) -> None:
-        self._file, self._upstreams, self._redaction = file, upstreams, redaction
-        self._anew = anew
+    def __init__(self, cassette: CassetteWriter, upstreams: Mapping[str, str]) -> None:
+        self._cassette, self._upstreams = cassette, upstreams
         self._client = HttpClient()
         self.recorded = 0
         self.unreachable: list[str] = []
         """Why calls could not be passed on."""
 
     async def serve(self, incoming: Incoming, outgoing: Outgoing) -> None:
-        self._redaction.learn_from(incoming.headers, incoming.path)
+        self._cassette.learn_request(incoming.headers, incoming.path, incoming.json)
         headers = {k: v for k, v in incoming.headers.items() if k not in _HOP_BY_HOP}
         url = destination(incoming, self._upstreams)
         taken = _Taken()
@@ -215,11 +211,7 @@ class Recorder:
             incoming.method, incoming.path, incoming.json, taken.status, taken.headers, _texts(taken.pieces),
             taken.is_cut,
         )  # fmt: skip
-        if self._anew:
-            self._file.truncate(0)
-            self._anew = False
-        self._file.write(line_of(exchange, self._redaction))
-        self._file.flush()
+        self._cassette.add(exchange)
         self.recorded += 1
 
     async def close(self) -> None:
@@ -259,7 +251,7 @@ class Replayer:
         self.replayed = 0
 
     async def serve(self, incoming: Incoming, outgoing: Outgoing) -> None:
-        self._player.learn_from(incoming.headers, incoming.path)
+        self._player.learn_from(incoming.headers, incoming.path, incoming.json)
         found = self._player.find(incoming.method, incoming.path, incoming.json)
         if found is None:
             await outgoing.fail(404, self._player.misses[-1], "cassette_miss")

@@ -1,0 +1,84 @@
+"""A cassette that is being recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Self
+
+from assay.execute.cassette.redaction import ExchangeRedaction, searchable_text
+from assay.execute.cassette.tape import CassetteError, Exchange, line_of, read_tape
+from assay.model.redaction import Redaction
+
+
+class CassetteWriter:
+    """Stores exchanges without secrets, in a file that only its owner can read if it is a new one.
+
+    A file that is there already is overwritten by the first exchange; with `appends`, what is in it stays. OSError where it
+    cannot be written.
+    """
+
+    def __init__(self, path: Path, known: Redaction, appends: bool = False) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self._appends = path.resolve(), appends
+        self._redaction = ExchangeRedaction(known)
+        self._file = self._open()
+        self._texts: list[str] | None = None if appends and self._path.stat().st_size else []
+        """What each stored exchange says; None where it was not looked at yet."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, exchange: Exchange) -> None:
+        if not self._appends:
+            self._file.truncate(0)
+            self._appends = True
+        redacted = self._redaction.redact(exchange)
+        self._file.write(line_of(redacted))
+        self._file.flush()
+        if self._texts is not None:
+            self._texts.append(searchable_text(redacted))
+
+    def learn_request(self, headers: Mapping[str, str], path: str, body: Any) -> None:
+        """Learn the secrets of a request; what is stored already may hold one that was not known to be one."""
+        new = self._redaction.learn_request(headers, path, body)
+        if new is None or not self._appends:
+            return
+        if self._texts is None:
+            self._texts = [searchable_text(exchange) for exchange in self._stored()]
+        if any(new.redact_values(text) != text for text in self._texts):
+            self._rewrite()
+
+    def _stored(self) -> list[Exchange]:
+        try:
+            return read_tape(self._path)
+        except CassetteError:
+            # Damaged before anything was appended to it: a replay names the lines.
+            return []
+
+    def _rewrite(self) -> None:
+        """Redact what is stored; the file is replaced as a whole, or stays as it is."""
+        if not (redacted := [self._redaction.redact(exchange) for exchange in self._stored()]):
+            return
+        copy = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            with open(copy, "w", encoding="utf-8", opener=_open_private) as file:
+                file.writelines(map(line_of, redacted))
+            copy.chmod(self._path.stat().st_mode & 0o777)
+            copy.replace(self._path)
+        finally:
+            copy.unlink(missing_ok=True)
+        self._file.close()
+        self._file = self._open()
+        self._texts = [searchable_text(exchange) for exchange in redacted]
+
+    def _open(self) -> IO[str]:
+        return open(self._path, "a", encoding="utf-8", opener=_open_private)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
