@@ -45,7 +45,7 @@ _NETWORK = (
     "/usr/share/ca-certificates",
 )
 _TMP_BYTES = 256 * 2**20
-_WITH_SIZE = (0, 7)
+_WITH_SIZE = (0, 8)
 """Version of bubblewrap since which the size of a tmpfs can be limited."""
 
 
