@@ -20,6 +20,7 @@ from assay import __version__
 from assay.cli.crash import ThreadWatch, describe_os_error, is_fault_of_system, report_crash
 from assay.cli.output import discard, echo, prepare_streams, styled, use_color
 from assay.errors import AssayError, SpecError, did_you_mean
+from assay.plugin.import_check import check_imports
 
 COMMANDS = {
     "init": ("assay.cli.init:init", "Create a sample project with a suite, agents and a CI workflow."),
@@ -113,6 +114,7 @@ def main(arguments: list[str] | None = None) -> None:
     # Nor is it worth looking when the process ends.
     atexit.register(gc.freeze)
     prepare_streams()
+    check_imports()
     code = _exit_code(arguments)
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -10,11 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from assay.errors import AssayError, LookupFailed, MissingExtra, no_such
+from assay.plugin.import_check import ImportEnded, check_import, check_module
 from assay.plugin.installed import EntryPoint, entry_points
 from assay.plugin.output import printing_to_stderr
 from assay.plugin.session import SESSION, find_function
@@ -182,12 +184,18 @@ def _execute_file(module_name: str, path: Path) -> ModuleType:
         raise LookupFailed(f"'{path}' is not a Python file.")
     module = module_from_spec(spec)
     sys.modules[module_name] = module
-    try:
-        with printing_to_stderr(), importing(str(path)):
-            spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[module_name]
-        raise LookupFailed(f"'{path}' cannot be loaded: {_told(error, str(path))}") from error
+    execute = partial(spec.loader.exec_module, module)
+    with importing(str(path)):
+        try:
+            check_import(f"'{path}'", execute)
+            with printing_to_stderr():
+                execute()
+        except (KeyboardInterrupt, ImportEnded):
+            del sys.modules[module_name]
+            raise
+        except BaseException as error:
+            del sys.modules[module_name]
+            raise LookupFailed(f"'{path}' cannot be loaded: {_told(error, str(path))}") from error
     return module
 
 
@@ -248,11 +256,16 @@ def _module(module_name: str, kind: str, name: str) -> ModuleType:
     if not all(part.isidentifier() for part in module_name.split(".")):
         raise LookupFailed(f"'{name}' is not a name, module:attribute or file.py::name among the {kind}.")
     try:
-        with printing_to_stderr(), importing(module_name):
-            return importlib.import_module(module_name)
+        with importing(module_name):
+            if ":" in name:  # written by the user; what an installed distribution registers has a plain name
+                check_module(module_name)
+            with printing_to_stderr():
+                return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise _missing(error, kind, name, module_name) from error
-    except (Exception, SystemExit) as error:
+    except (KeyboardInterrupt, ImportEnded):
+        raise
+    except BaseException as error:
         raise LookupFailed(f"Module '{module_name}' cannot be loaded: {_told(error)}") from error
 
 

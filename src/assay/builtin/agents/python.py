@@ -72,6 +72,7 @@ from assay.errors import AssayError
 from assay.model import Answer, Request
 from assay.plugin import lookup
 from assay.plugin.agent import BadAgent, InvalidAnswer
+from assay.plugin.import_check import ImportEnded, check_module
 from assay.plugin.session import SESSION, find_function
 
 Call = Callable[[Request], Any]
@@ -219,7 +220,10 @@ def _module(name: str, folder: Path) -> object:
         sys.path.insert(0, here)
     try:
         with lookup.importing(name):
+            check_module(name)
             return importlib.import_module(name)
+    except ImportEnded as problem:
+        raise BadAgent(str(problem)) from None
     except (Exception, SystemExit) as error:
         raise BadAgent(f"module '{name}' cannot be loaded: {type(error).__name__}: {error}") from None
 
