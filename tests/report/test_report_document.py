@@ -218,6 +218,16 @@ def test_a_document_without_executions_cannot_be_compared_and_says_so(swept, tmp
         read_result(path)
 
 
+def test_ratings_without_one_of_the_dimensions_are_damage_and_named(swept, tmp_path):
+    document = run_document(swept)
+    rating = {"value": 0.5, "interval": None, "basis": "cases"}
+    document["trials"][0] |= {"ratings": {"speed": rating, "accuraxy": rating}, "overall": rating}
+    path = tmp_path / "result.json"
+    path.write_text(strict_json(document))
+    with pytest.raises(ReportError, match=r"damaged result file: .*lack accuracy, efficiency"):
+        read_result(path)
+
+
 def test_a_sweep_gets_a_folder_a_trial_and_a_summary(swept, tmp_path):
     written = write_output_dir(swept, tmp_path)
     first = tmp_path / trial_folder(swept.trials[0].name, swept.run.started, f"{swept.run.id}-0")

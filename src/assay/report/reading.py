@@ -44,7 +44,7 @@ from assay.model import (
     metric_named,
 )
 from assay.model.metric import JUDGING
-from assay.model.rating import Judging, ReferenceValue, ScorerFailure
+from assay.model.rating import DIMENSIONS, Judging, ReferenceValue, ScorerFailure
 from assay.model.suite import PASS_MARK
 from assay.report import schema
 
@@ -147,6 +147,8 @@ def _trial_report(number: int, trial: schema.Trial, suite: str) -> TrialReport:
 def _ratings(trial: schema.Trial) -> Ratings | None:
     if trial.ratings is None or trial.overall is None:
         return None
+    if missing := [name for name in DIMENSIONS if name not in trial.ratings]:
+        raise ValueError(f"the ratings of trial '{trial.name}' lack {', '.join(missing)}")
     return Ratings(
         dimensions={name: _rating(name, rating) for name, rating in trial.ratings.items()},
         overall=_rating("overall", trial.overall),
