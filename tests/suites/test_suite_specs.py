@@ -8,7 +8,10 @@ import pytest
 from tests.command import AssayInline
 from tests.suites.project import QUICK, Stored, numbers, suite
 
+from assay.model import AgentUse
 from assay.model.secret import plain_secrets
+from assay.plan.overrides import options_for
+from assay.plan.suite import laid_over
 
 AGENTS = "def fast(text): return text\ndef shout(text, mark='!'): return text + mark\n"
 
@@ -167,6 +170,11 @@ def test_what_the_environment_knows_is_stored_nowhere(assay_inline: AssayInline)
         ({"base_url": f"http://127.0.0.1:1/v1?key={SECRET}"}, "base_url"),
         ({"base_url": f"http://me:{SECRET}@127.0.0.1:1/v1"}, "base_url"),
         ({"params": {"user_password": SECRET}}, "params.user_password"),
+        ({"system": "use sk-proj-4fJ7dK2mQ9xW1zR8tt"}, "system"),
+        ({"type": "command", "command": ["cat", "--api-key", SECRET]}, "command.2"),
+        ({"type": "command", "command": ["cat", f"--token={SECRET}"]}, "command.1"),
+        ({"type": "command", "command": ["env", f"MY_KEY={SECRET}", "cat"]}, "command.1"),
+        ({"type": "command", "command": ["cat", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"]}, "command.1"),
     ],
 )
 def test_a_secret_that_is_written_out_is_refused(
@@ -195,6 +203,43 @@ def test_a_secret_in_a_judge_or_beside_the_file_is_refused(assay_inline: AssayIn
         assert SECRET not in done.out + done.err
     stored = assay_inline.folder / ".assay" / "assay.db"
     assert not stored.exists() or SECRET not in everything_in(stored)
+
+
+@pytest.mark.parametrize(
+    ("given", "changed"),
+    [
+        ({"headers.X-Team": "blue"}, {"params": {"a": 1}, "headers": {"X-Team": "blue"}}),
+        ({"params.temperature": 0.5}, {"params": {"a": 1, "temperature": 0.5}}),
+        ({"params.deep.er": 2}, {"params": {"a": 1, "deep": {"er": 2}}}),
+        ({"top_k": 3, "system": "x"}, {"params": {"a": 1, "top_k": 3}, "system": "x"}),
+    ],
+)
+def test_set_changes_an_option_of_an_agent_or_a_part_of_it(
+    given: dict[str, object], changed: dict[str, object]
+) -> None:
+    use = AgentUse("gpt", "openai", {"params": {"a": 1}})
+    set_for_one = {f"gpt.{key}": value for key, value in given.items()}
+    for options in (set_for_one, {f"agent.{key}": value for key, value in given.items()}):
+        assert laid_over(use, options_for(use, [use], options)).options == changed
+
+
+@pytest.mark.parametrize(
+    "given", [f"gpt.api_key={SECRET}", f"gpt.headers.Authorization={SECRET}", f"gpt.params.api_key={SECRET}",
+              f"gpt.extra.api_key={SECRET}", f"gpt.base_url=http://me:{SECRET}@127.0.0.1/v1"]
+)  # fmt: skip
+def test_a_secret_or_an_unknown_option_that_is_set_is_refused(given: str, assay_inline: AssayInline) -> None:
+    assay_inline.write("s.yaml", suite(numbers(1), [{"name": "gpt", "type": "openai", "model": "m"}]))
+    assert SECRET not in assay_inline("run", "s.yaml", "--set", given).refusal
+
+
+def test_a_secret_among_the_params_of_an_experiment_is_refused(assay_inline: AssayInline) -> None:
+    assay_inline.write(
+        "mine.py", "from assay import benchmark\n@benchmark\ndef mine(api_key='', size=1): ...\n"
+    )
+    for given in (f"api_key={SECRET}", "api_key=sk-proj-4fJ7dK2mQ9xW1zR8tt"):
+        refusal = assay_inline("run", "mine.py", "--set", given).refusal
+        assert "api_key" in refusal
+        assert given.partition("=")[2] not in refusal
 
 
 def test_only_what_is_secret_has_to_be_named(assay_inline: AssayInline) -> None:

@@ -115,6 +115,7 @@ def is_secret(name: str, *, is_sent: bool) -> bool:
     >>> is_secret("X-Api-Key", is_sent=True), is_secret("X-Author", is_sent=True), is_secret("Cookie", is_sent=True)
     (True, False, True)
     """
+    name = name.rpartition(".")[2]
     if _WHERE_IT_IS.search(name):
         return False
     if is_sent and (SECRET_NAME.search(name) or _COOKIE.search(name)):

@@ -24,6 +24,7 @@ from assay.model import (
     Trial,
     Until,
 )
+from assay.model.secret import plain_secrets
 from assay.plan.codebase import code_base
 from assay.plan.question import asking, question_problems
 from assay.plan.sweep import Point, as_text, count, points
@@ -32,6 +33,7 @@ from assay.plugin.agent import BadAgent
 from assay.plugin.experiment import experiment_class
 from assay.plugin.instrument import NotMeasurable
 from assay.plugin.params import checked, is_axis, is_experiment, param_model
+from assay.spec.agents import INSTEAD_OF_PARAM, WRITTEN_OUT
 from assay.spec.files import matching, rooted
 from assay.spec.load import Located, Origin, Spec
 from assay.spec.schema import Entry, IterationsSection, LimitsSection, UntilSection
@@ -124,6 +126,10 @@ def trials_of_entry(
         member = _experiment(reference, entry.experiment)
         axes, fixed = _axes(member, entry)
         found += _axis_mistakes(located, axes)
+        found += [
+            origin.mistake(_param_place(entry, str(place[0])), WRITTEN_OUT, INSTEAD_OF_PARAM)
+            for place in plain_secrets({**axes, **fixed})
+        ]
         tested = _tested(member, entry, agents)
     except (LookupFailed, MissingExtra, PlanError) as error:
         found.append(origin.mistake(("experiment",), f"{error}{_where_else(entry.experiment, error)}"))

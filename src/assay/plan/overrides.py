@@ -1,7 +1,8 @@
 """Which experiments or agents a `--set` or `--sweep` reaches.
 
 `KEY` reaches every experiment of a spec that has such a param, `EXPERIMENT.KEY` one of them, `agent.KEY` means an
-option of the agent under test. In a suite, `KEY` and `agent.KEY` reach every agent, `AGENT.KEY` one of them.
+option of the agent under test. In a suite, `KEY` and `agent.KEY` reach every agent, `AGENT.KEY` one of them. After its
+agent, a key may reach into a mapping: `AGENT.headers.X-Team`.
 """
 
 from __future__ import annotations
@@ -79,6 +80,11 @@ def _reached(key: str, targets: Sequence[_Target], agents: set[str]) -> tuple[st
                 f"'{key}' is ambiguous: '{scope}' is the name of an experiment and of an agent. Give one another name."
             )
         return key.removeprefix(f"{scope}."), [target for target in targets if scope in target.names]
+    if (agent := key.partition(".")[0]) in agents - {_AGENT}:
+        raise PlanError(
+            f"'{key}' names the agent '{agent}', but --set reaches only the params of an experiment here. "
+            "Change the option where the agent is defined."
+        )
     name = key.removeprefix(f"{_AGENT}.")
     reached = [target for target in targets if target.has(name)]
     if not reached and len(targets) == 1 and "." not in name:
@@ -109,7 +115,7 @@ def options_for(use: AgentUse, agents: Sequence[AgentUse], given: Mapping[str, A
     for key, value in given.items():
         scope = next((name for name in names if key.startswith(f"{name}.")), None)
         option = key.removeprefix(f"{scope}.") if scope is not None else key.removeprefix(f"{_AGENT}.")
-        if scope is None and "." in option:
+        if scope is None and "." in key and not key.startswith(f"{_AGENT}."):
             raise PlanError(no_such(option.partition(".")[0], "agents of this run", names))
         if scope in (None, use.name):
             found[option] = value

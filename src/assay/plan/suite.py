@@ -182,17 +182,32 @@ def _axes(use: AgentUse, agents: Sequence[AgentUse], options: SuiteOptions) -> d
 
 
 def laid_over(use: AgentUse, given: Mapping[str, object]) -> AgentUse:
-    """The agent with options of its own or, by names that its type does not know, with `params` of its model."""
+    """The agent with options of its own or, by names that its type does not know, with `params` of its model.
+
+    A name with dots reaches into an option that is a mapping: `headers.X-Team`, `params.temperature`.
+    """
     parameters = _parameters("agents", use.type)
     changed = dict(use.options)
     for name, value in given.items():
-        is_own = name in parameters or name in changed or name in OF_EVERY_AGENT
-        if not is_own and "params" in parameters:
-            inner = changed.get("params")
-            changed["params"] = {**(inner if isinstance(inner, Mapping) else {}), name: value}
-        else:
-            changed[name] = value
+        option, *inner = [name] if name in changed else name.split(".")
+        is_own = option in parameters or option in changed or option in OF_EVERY_AGENT
+        if not is_own and not inner and "params" in parameters:
+            option, inner = "params", [option]
+        elif not is_own and inner:
+            raise PlanError(
+                f"Agent '{use.name}': '{name}' is not an option of '{use.type}' ({', '.join(parameters)}). "
+                f"{f'A field of its requests is written params.{name}.' if 'params' in parameters else ''}".strip()
+            )
+        changed[option] = _with_inner(changed.get(option), inner, value)
     return replace(use, options=changed)
+
+
+def _with_inner(option: object, path: Sequence[str], value: object) -> object:
+    """The option with one value changed; the mappings on the way to it are made where there are none."""
+    if not path:
+        return value
+    known = option if isinstance(option, Mapping) else {}
+    return {**known, path[0]: _with_inner(known.get(path[0]), path[1:], value)}
 
 
 def _trials_of(

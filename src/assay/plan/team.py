@@ -130,8 +130,8 @@ def _option_mistakes(
     found = []
     for kind, options in (("params", params), ("sweep", sweep)):
         for key, value in options.items():
-            prefix = key.rpartition(".")[0]
-            if prefix and prefix not in known:
+            prefix = key.partition(".")[0] if "." in key else ""
+            if prefix and not any(key.startswith(f"{name}.") for name in known):
                 problem = f"There is no agent '{prefix}' in this team. {did_you_mean(prefix, known)}".strip()
                 found.append(read.origin.mistake((kind, key), problem))
             if kind == "sweep" and not value:
@@ -184,7 +184,7 @@ def _with_options(use: AgentUse, options: Mapping[str, Any], names: list[str]) -
         key.removeprefix(f"{prefix}."): value
         for prefix in own
         for key, value in options.items()
-        if key.rpartition(".")[0] == prefix
+        if key.startswith(f"{prefix}.")
     }
     return laid_over(use, {**general, **special})
 

@@ -148,6 +148,7 @@ def agents_in(
 
 WRITTEN_OUT = "is a secret, and what is written here is stored and shown."
 INSTEAD = "Put it into an environment variable and name that: ${NAME}"
+INSTEAD_OF_PARAM = "Put it into an environment variable that the experiment reads."
 
 
 def secret_mistakes(options: Mapping[str, Any], document: Document, place: Place) -> list[Mistake]:
