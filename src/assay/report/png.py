@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from assay.model import Report
 from assay.report.cases import case_rows
-from assay.report.chart_renderer import Drawing, draw
+from assay.report.chart_renderer import Drawing, Failure, draw
 from assay.report.charts import run_charts, trial_charts
 from assay.report.contest_charts import contest_charts
 from assay.report.contests import contests
 from assay.report.load_charts import charts_of, load_charts, shown, stored_loads
 from assay.report.names import safe_name
+from assay.report.screen import warn
 from assay.report.team_charts import team_charts
 from assay.report.vega import Chart, themed
 
-_log = logging.getLogger(__name__)
 _IN_FULL = 20
 _NAMED = 3
 """Charts that a warning names."""
@@ -36,13 +35,17 @@ class Png:
             drawings[path] = Drawing(themed(chart.spec, self.dark), path)
         failures = draw(list(drawings.values()))
         if failures:
-            left_out = ", ".join(failure.path.name for failure in failures[:_NAMED])
-            more = f" and {len(failures) - _NAMED} more" if len(failures) > _NAMED else ""
-            _log.warning(
-                "Warning: %d of %d charts could not be drawn: %s%s (%s). The rest of the report is complete.",
-                len(failures), len(drawings), left_out, more, failures[0].reason,
-            )  # fmt: skip
+            warn(_describe(failures, len(drawings)))
         return [path for path in drawings if path not in {failure.path for failure in failures}]
+
+
+def _describe(failures: Sequence[Failure], wanted: int) -> str:
+    left_out = ", ".join(failure.path.name for failure in failures[:_NAMED])
+    more = f" and {len(failures) - _NAMED} more" if len(failures) > _NAMED else ""
+    return (
+        f"{len(failures)} of {wanted} charts could not be drawn: {left_out}{more} ({failures[0].reason}). "
+        "The rest of the report is complete."
+    )
 
 
 def _charts(report: Report) -> Iterator[Chart]:
