@@ -118,8 +118,8 @@ def test_a_newer_run_in_which_nothing_works_makes_the_older_one_stale(played: As
     played.write("agents.py", AGENTS.replace("def good(text): return text", "def good(text): return 1 / 0"))
     assert played("run", "s.yaml", "--agent", "good", "-q").code == 1
     board = _board(played)
-    assert _rows(board)["good"]["stale"] == {"b": "a newer run has no ok and scored execution"}
-    assert "good on b: stale, a newer run has no ok and scored execution." in board["warnings"]
+    assert _rows(board)["good"]["stale"] == {"b": "a newer run was given up half way"}
+    assert "good on b: stale, a newer run was given up half way." in board["warnings"]
     played.write("agents.py", AGENTS)
     _run(played, "s.yaml", "--agent", "good")
     assert _rows(_board(played))["good"]["stale"] == {}
@@ -201,7 +201,7 @@ def test_agents_of_which_nothing_was_ok_are_named(played: AssayInline) -> None:
 def test_a_store_without_one_ok_execution_has_no_board(project: AssayInline) -> None:
     project.write("s.yaml", suite(numbers(3), [python_agent("broken")]))
     assert project("run", "s.yaml", "-q").code == 1
-    assert "broken: no execution was ok and scored" in project("leaderboard").refusal
+    assert "broken: incomplete, or no execution was ok and scored" in project("leaderboard").refusal
 
 
 def test_a_board_without_references_ranks_by_what_there_is(assay_inline: AssayInline) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -63,6 +63,8 @@ EXACT = Made("exact-search", 1.0, 0.042, version="2.1.0")
 GREEDY = Made(
     "greedy", 0.62, 0.0011, version="9c1d7e04b2", faults={Status.FAILED: 0.05, Status.HARNESS_ERROR: 0.01}
 )
+COMPLETE = replace(GREEDY, faults={Status.FAILED: 0.05})
+"""Without harness errors, which leave `GREEDY` without a rank."""
 TINY = Made(
     "tiny-llm",
     0.45,

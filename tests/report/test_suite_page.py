@@ -9,7 +9,18 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.report.suites import CLOUD, EXACT, GREEDY, TINY, Made, benchmark, cases, suite_report, talks
+from tests.report.suites import (
+    CLOUD,
+    COMPLETE,
+    EXACT,
+    GREEDY,
+    TINY,
+    Made,
+    benchmark,
+    cases,
+    suite_report,
+    talks,
+)
 
 from assay.model import Doubt, Report, Status
 from assay.report.cases import case_rows
@@ -355,6 +366,6 @@ def test_three_warnings_are_open_and_the_others_folded():
 
 def test_markdown_says_who_leads_before_the_figures():
     both = (benchmark("refunds", cases(40)), benchmark("talks", talks()))
-    text = report_page(suite_report(agents=(EXACT, GREEDY), benchmarks=both))
+    text = report_page(suite_report(agents=(EXACT, COMPLETE), benchmarks=both))
     assert text.index("**exact-search leads.**") < text.index("## Refunds")
     assert "- Refunds: exact-search leads" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -191,3 +192,47 @@ def test_a_scorer_that_raises_cancelled_error_leaves_one_output_unscored(assay_i
     stored = Stored(assay_inline.folder)
     assert stored.counts() == {"ok": 4}
     assert stored.metric("score") == {"c0": None, "c1": 1.0, "c2": 1.0, "c3": 1.0}
+
+
+def test_a_trial_with_many_harness_errors_is_incomplete_and_has_no_rank(assay_inline: AssayInline) -> None:
+    assay_inline.write(
+        "scorers.py", "import os\ndef same(o, e): return os._exit(1) if o == 'boom' else o == e\n"
+    )
+    assay_inline.write(
+        "agents.py",
+        "def honest(text): return text if int(text) > 1 else 'wrong'\n"
+        "def hiding(text): return text if int(text) > 1 else 'boom'\n",
+    )
+    agents = [python_agent("honest"), python_agent("hiding")]
+    assay_inline.write("suite.yaml", suite(numbers(8), agents, {"scorer": "scorers.py:same"}))
+    done = assay_inline("run", "suite.yaml", "--json")
+    run = json.loads(done.out)
+    assert (done.code, run["status"]) == (1, "incomplete")
+    honest, hiding = run["trials"]
+    assert (honest["incomplete"], honest["without_result"], honest["ratings"]["accuracy"]["value"]) == (
+        False,
+        0,
+        0.75,
+    )
+    assert (hiding["incomplete"], hiding["without_result"]) == (True, 2)
+    assert "leads" not in run
+    [board] = assay_inline("leaderboard", "--json").json
+    assert [row["agent"] for row in board["standings"]] == ["honest"]
+    assert [(row["agent"], row["benchmark"]) for row in board["unranked"]] == [("hiding", "b")]
+    assert "2 of 8 planned executions have no result" in board["unranked"][0]["reason"]
+    assert any("hiding on b: incomplete" in text for text in board["warnings"])
+
+
+def test_giving_up_on_an_agent_leaves_it_without_a_rank(assay_inline: AssayInline) -> None:
+    """Otherwise an agent would rank by the cases before the ten in a row at which it failed."""
+    assay_inline.write(
+        "agents.py",
+        "def wrong(text): return text if int(text) < 10 else 'wrong'\n"
+        "def failing(text): return text if int(text) < 10 else 1 / 0\n",
+    )
+    agents = [python_agent("wrong"), python_agent("failing")]
+    assay_inline.write("suite.yaml", suite(numbers(40), agents))
+    assay_inline("run", "suite.yaml", "--isolation", "inline")
+    [board] = assay_inline("leaderboard", "--json").json
+    assert [row["agent"] for row in board["standings"]] == ["wrong"]
+    assert [row["agent"] for row in board["unranked"]] == ["failing"]

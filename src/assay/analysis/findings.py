@@ -152,11 +152,16 @@ def _about_missing_executions(run: Run, trials: Sequence[TrialReport]) -> Iterat
         return
     for trial in trials:
         plan = trial.stored.trial
-        missing = plan.planned_measured - sum(trial.counts.values())
-        if missing > 0 and not (trial.stored.stopped or plan.iterations.until or plan.is_recorded):
+        made, errors = sum(trial.counts.values()), trial.counts.get("harness_error", 0)
+        is_open = bool(trial.stored.stopped or plan.iterations.until or plan.is_recorded)
+        missing = 0 if is_open else max(0, plan.planned_measured - made)
+        if missing or errors:
+            parts = [(missing, "missing"), (errors, "harness errors")]
+            told = ", ".join(f"{count(number)} {what}" for number, what in parts if number)
+            planned = made if is_open else plan.planned_measured
             yield Doubt(
                 "incomplete",
-                f"{count(missing)} of {count(plan.planned_measured)} planned executions are missing.",
+                f"{count(missing + errors)} of {count(planned)} planned executions have no result ({told}).",
                 f"Run them: assay run --resume {run.id}",
                 trial.name,
             )

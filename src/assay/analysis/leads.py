@@ -56,8 +56,8 @@ def _contender(label: str, trials: Sequence[TrialReport]) -> Contender:
 
 
 def _lead(benchmark: str, contenders: Sequence[Contender], is_simulated: bool) -> Iterator[Lead]:
-    """Nothing where fewer than two agents are rated on the same; agents with nothing scored are left out."""
-    contenders = [one for one in contenders if not one.unscored]
+    """Nothing where fewer than two agents are rated on the same; incomplete or unscored agents are left out."""
+    contenders = [one for one in contenders if not (one.unscored or one.incomplete)]
     shared = shared_dimensions(contenders)
     scores = [mean_overall(one, shared).value for one in contenders]
     if len(contenders) < 2 or any(score is None for score in scores):

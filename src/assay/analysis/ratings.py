@@ -34,6 +34,7 @@ from assay.stats.order import median_interval
 from assay.stats.random_effects import half_width
 from assay.stats.resample import Resample, resample
 from assay.stats.verdicts import effective_n, pass_at, pass_hat, wilson, worth_of
+from assay.units import counted
 
 DRAWS = 2000
 LEVEL = 0.95
@@ -112,6 +113,21 @@ def rate(
         expects_scores=expects_scores,
     )
     return ratings if is_scoring_failed else replace(ratings, overall=_overall(found, ratings))
+
+
+def with_plan(ratings: Ratings, planned: int) -> Ratings:
+    """Ratings that know how many executions were planned, and say so where too many of them have no result."""
+    found = replace(ratings, planned=planned)
+    if not found.is_incomplete:
+        return found
+    return replace(found, doubts=(describe_incomplete(found), *ratings.doubts))
+
+
+def describe_incomplete(ratings: Ratings) -> str:
+    planned = max(ratings.planned, sum(ratings.outcomes.values()) + ratings.unscored)
+    errors = ratings.outcomes.get("harness_error", 0)
+    told = f" ({counted(errors, 'harness error')})" if errors else ""
+    return f"incomplete: {ratings.without_result} of {planned} planned executions have no result{told}, so it is not ranked"
 
 
 def _with_rounds(rating: Rating, offs: Sequence[float | None]) -> Rating:

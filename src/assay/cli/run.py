@@ -387,7 +387,7 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
         session.next(f"assay run --resume {run_id} {_doubled(report.run.budget)}", f"assay show {run_id}")
         return 1
     if report.run.state is RunState.INCOMPLETE:
-        session.say("The run is incomplete: executions are missing. What was finished is kept.")
+        session.say("The run is incomplete: planned executions have no result. What was finished is kept.")
         session.next(f"assay run --resume {run_id}", f"assay show {run_id}")
         return 1
     if unscored := [trial.name for trial in report.trials if trial.is_scoring_failed]:

@@ -29,6 +29,18 @@ class Status(StrEnum):
         return self not in (Status.HARNESS_ERROR, Status.CANCELLED)
 
 
+MOST_WITHOUT_RESULT = 0.01
+"""A trial is incomplete if a larger share of its planned executions has no result: harness errors, or never made."""
+
+
+def is_incomplete(planned: int, without_result: int) -> bool:
+    """
+    >>> is_incomplete(100, 1), is_incomplete(100, 2), is_incomplete(50, 1)
+    (False, True, True)
+    """
+    return without_result > MOST_WITHOUT_RESULT * planned
+
+
 @dataclass(frozen=True, slots=True)
 class Execution:
     """One time that something did a case; unique by trial, process, phase, case and repetition."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from assay.model.execution import is_incomplete
 from assay.model.suite import PASS_MARK
 
 DIMENSIONS = ("accuracy", "speed", "efficiency", "cost", "reliability")
@@ -190,6 +191,20 @@ class Ratings:
     """Whether its times were recorded earlier: they have no rounds, and are not compared with times measured here."""
     expects_scores: bool = field(default=True, compare=False)
     """False for a benchmark without expected outputs and without a scorer of its own: there is nothing to score."""
+    planned: int = field(default=0, compare=False)
+    """Measured executions that were planned; 0 where that is not known."""
+
+    @property
+    def without_result(self) -> int:
+        """Planned executions that say nothing about the agent: harness errors, and those that were never made."""
+        made = sum(self.outcomes.values()) + self.unscored
+        return max(0, self.planned - made) + self.outcomes.get("harness_error", 0)
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether too many executions have no result. Such a trial has no rank: what is missing might be its failures."""
+        made = sum(self.outcomes.values()) + self.unscored
+        return is_incomplete(self.planned or made, self.without_result)
 
     @property
     def scored(self) -> int:

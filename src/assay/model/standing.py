@@ -41,6 +41,11 @@ class Contender:
         return [benchmark for benchmark, ratings in self.ratings.items() if ratings.is_unscored]
 
     @property
+    def incomplete(self) -> list[str]:
+        """Benchmarks of which too many executions have no result; an agent that has any leads nothing."""
+        return [benchmark for benchmark, ratings in self.ratings.items() if ratings.is_incomplete]
+
+    @property
     def completed(self) -> int:
         """Benchmarks that were done in full, as the suite has them now."""
         return len(set(self.ratings) - set(self.partial) - self.outdated)
@@ -75,6 +80,19 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class Unranked:
+    """A result that has no rank because the trial is incomplete."""
+
+    agent: str
+    version: str
+    benchmark: str
+    run: str
+    overall: Rating
+    """Of what was executed, so it may be too high."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Leaderboard:
     """Agents ranked within a suite; simulated ones on a board of their own."""
 
@@ -89,6 +107,8 @@ class Leaderboard:
     benchmarks: tuple[str, ...] = ()
     pareto: tuple[str, ...] = ()
     """Dimensions of quality, cost and latency that the Pareto marks are about; empty where there are no two."""
+    unranked: tuple[Unranked, ...] = ()
+    """Incomplete results of agents that have no other."""
 
 
 @dataclass(frozen=True, slots=True)

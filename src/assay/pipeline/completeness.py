@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from assay.execute.jobs import Assignment, jobs
 from assay.model import Job, Phase, Run, RunState, Status, StoredTrial
+from assay.model.execution import is_incomplete
 from assay.pipeline.rating import state_of
 from assay.store.store import Store
 
@@ -36,7 +37,7 @@ def _is_unfinished(stored: StoredTrial, counts: Counts, incomplete: Set[int]) ->
 
 
 def find_incomplete_trials(store: Store, run: Run, assignment: Assignment, counts: Counts) -> set[int]:
-    """Trials that lack executions for no reason that is stored with them.
+    """Trials that lack executions for no reason that is stored with them, or have too many harness errors.
 
     A trial that was stopped says why. A question that was decided has made the plan what was executed by then. Of a trial
     that ends by itself (`until`), each process must have at least one execution.
@@ -52,7 +53,12 @@ def find_incomplete_trials(store: Store, run: Run, assignment: Assignment, count
     for job in jobs(replace(assignment, progress={}, done={}), set()):
         planned[job.trial] += min(1, _count_measured(job)) if job.trial in until else _count_measured(job)
     stopped = {stored.trial.index for stored in run.trials if stored.stopped}
-    return {index for index, number in planned.items() if made[index] < number} - stopped
+    missing = {index for index, number in planned.items() if made[index] < number} - stopped
+    return missing | {
+        index
+        for index, count in counts.items()
+        if is_incomplete(max(planned[index], sum(count.values())), count.get(Status.HARNESS_ERROR, 0))
+    }
 
 
 def _count_measured(job: Job) -> int:

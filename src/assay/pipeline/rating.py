@@ -64,7 +64,7 @@ def _is_scoring_failed(store: Store, stored: StoredTrial, suite: Suite) -> bool:
 
 def ratings_of(store: Store, stored: StoredTrial, suite: Suite, table: CaseTable | None = None) -> Ratings:
     """By the references that are stored with the definition of its benchmark."""
-    from assay.analysis.ratings import rate
+    from assay.analysis.ratings import rate, with_plan
 
     benchmark = benchmark_of(stored, suite)
     kept = store.trial_references(stored.id)
@@ -74,9 +74,11 @@ def ratings_of(store: Store, stored: StoredTrial, suite: Suite, table: CaseTable
         table = replace(table, is_judged=True)
     expects_scores = benchmark.expects_scores
     ratings = rate(table, benchmark.rubric, benchmark.limits, kept, expects_scores=expects_scores)
+    trial = stored.trial
+    is_plan_known = not (trial.iterations.until or trial.is_recorded)
     return replace(
-        ratings,
-        baseline_overall=baseline_score(suite, benchmark.id, stored.trial.agent.name),
+        with_plan(ratings, trial.planned_measured if is_plan_known else 0),
+        baseline_overall=baseline_score(suite, benchmark.id, trial.agent.name),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from assay.analysis.leaderboard import leaderboard
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model import DIMENSIONS, CaseTable, Contender, Leaderboard, Ratings
-from assay.model.standing import Across, Matrix
+from assay.model.standing import Across, Matrix, Unranked
 from assay.store.standings import Entry, Filter
 from assay.store.store import Store
 
@@ -102,6 +102,7 @@ def _boards(suites: Sequence[_Contest], metric: str) -> list[Leaderboard]:
         replace(
             board := leaderboard(suite.name, suite.contenders, suite.benchmarks, metric, suite.category),
             doubts=(*board.doubts, *suite.doubts),
+            unranked=tuple(suite.unranked),
         )
         for suite in suites
     ]
@@ -129,6 +130,7 @@ class _Contest:
     benchmarks: Sequence[str]
     contenders: Sequence[Contender]
     doubts: Sequence[str]
+    unranked: Sequence[Unranked] = ()
 
 
 def _contests(store: Store, chosen: Filter, now: datetime) -> list[_Contest]:
@@ -146,9 +148,11 @@ def _contests(store: Store, chosen: Filter, now: datetime) -> list[_Contest]:
 
 def _contest(store: Store, name: str, category: str, entries: Sequence[Entry], now: datetime) -> _Contest:
     done = [entry for entry in entries if entry.ok]
+    unranked = _unranked(store, [entry for entry in entries if not entry.ok])
+    left_out = {(one.agent, one.benchmark) for one in unranked}
     failed: dict[str, list[str]] = {}
     for entry in entries:
-        if not entry.ok:
+        if not entry.ok and (entry.contender, entry.benchmark) not in left_out:
             failed.setdefault(entry.contender, []).append(entry.benchmark)
     return _Contest(
         name,
@@ -158,8 +162,31 @@ def _contest(store: Store, name: str, category: str, entries: Sequence[Entry], n
         [
             f"{agent} has no ok and scored execution on {', '.join(names)}, so it is not ranked there."
             for agent, names in failed.items()
+        ]
+        + [
+            f"{one.agent} on {one.benchmark}: {one.reason}. See why: assay show {one.run}" for one in unranked
         ],
+        unranked,
     )
+
+
+def _unranked(store: Store, entries: Sequence[Entry]) -> list[Unranked]:
+    """Of trials without a usable result, those that are incomplete."""
+    from assay.analysis.ratings import describe_incomplete
+
+    kept = store.ratings([entry.trial_id for entry in entries]) if entries else {}
+    return [
+        Unranked(
+            entry.contender,
+            entry.agent_version,
+            entry.benchmark,
+            entry.run_id,
+            rated.overall,
+            describe_incomplete(rated),
+        )
+        for entry in entries
+        if (rated := kept.get(entry.trial_id)) is not None and rated.is_incomplete
+    ]
 
 
 def _check_names(categories: Mapping[str, str], chosen: Filter) -> None:
@@ -179,7 +206,7 @@ def _nothing(chosen: Filter, failed: Sequence[str]) -> str:
     ]
     told = f"There are no results{''.join(asked)} to rank."
     if failed:
-        return f"{told} {', '.join(failed)}: no execution was ok and scored. See why: assay show last"
+        return f"{told} {', '.join(failed)}: incomplete, or no execution was ok and scored. See why: assay show last"
     if chosen.tag or chosen.since:
         return f"{told} Ask for more: without --tag, --days and --since."
     return f"{told} Make some: assay run SUITE --agent A --agent B"
@@ -214,10 +241,10 @@ def _contender(
 def _why_stale(entry: Entry, now: datetime) -> str:
     if not entry.is_current:
         return "the benchmark has changed since, so it does not count for the rank"
-    if entry.failed is not None and entry.failed > entry.started:
-        return "a newer run has no ok and scored execution"
     if entry.given_up is not None and entry.given_up > entry.started:
         return "a newer run was given up half way"
+    if entry.failed is not None and entry.failed > entry.started:
+        return "a newer run is incomplete, or has no ok and scored execution"
     days = (now - entry.ended).days
     return f"{days} days old" if days > STALE_DAYS else ""
 

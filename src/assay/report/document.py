@@ -213,6 +213,8 @@ def _ratings(trial: TrialReport, ratings: Ratings) -> dict[str, Any]:
         "rating_warnings": list(ratings.doubts),
         "outcomes": dict(ratings.outcomes),
         "completion": plain(ratings.completion),
+        "incomplete": ratings.is_incomplete,
+        "without_result": ratings.without_result,
         "unscored": ratings.unscored,
         "scoring_failed": ratings.is_scoring_failed,
         "scorer_failures": [asdict(failure) for failure in trial.scorer_failures],

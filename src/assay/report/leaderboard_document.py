@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from assay.model import Doubt, Leaderboard, Report, Standing
-    from assay.model.standing import Across, Duel, Matrix, MatrixRow, Overview, Place
+    from assay.model.standing import Across, Duel, Matrix, MatrixRow, Overview, Place, Unranked
     from assay.pipeline.standing import Boards
 
 
@@ -45,7 +45,19 @@ def _board(board: Leaderboard, limit: int) -> dict[str, Any]:
         "references": _references(board),
         "standings": [_row(row) for row in board.standings[:limit]],
         "simulated": [_row(row) for row in board.simulated[:limit]],
+        "unranked": [_unranked(one) for one in board.unranked],
         "warnings": list(board.doubts),
+    }
+
+
+def _unranked(one: Unranked) -> dict[str, Any]:
+    return {
+        "agent": one.agent,
+        "version": one.version,
+        "benchmark": one.benchmark,
+        "run_id": one.run,
+        "score": one.overall.value,
+        "reason": one.reason,
     }
 
 

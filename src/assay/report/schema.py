@@ -276,6 +276,13 @@ class Trial(BaseModel):
         None,
         description="Of a suite: share of the executions without error, timeout, limit or invalid output",
     )
+    incomplete: bool | None = Field(
+        None,
+        description="Of a suite: whether too many planned executions have no result; then it has no rank",
+    )
+    without_result: int | None = Field(
+        None, description="Of a suite: planned executions that ended in a harness error, or were never made"
+    )
     unscored: int | None = Field(
         None, description="Of a suite: ok executions that some scorer with a weight could not judge"
     )

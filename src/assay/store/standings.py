@@ -31,6 +31,7 @@ _SUMMED = (
     "completion",
     "by_round",
     "is_recorded",
+    "planned",
 )
 
 
@@ -50,7 +51,7 @@ class Entry:
     agent_version: str
     simulated: bool
     ok: int
-    """Executions; 0 where none is, or none of them could be scored, in any of the contender's trials on the benchmark."""
+    """Executions; 0 where all of the contender's trials on the benchmark are incomplete, or have none that is scored."""
     cases: int
     all_cases: int
     is_current: bool
@@ -63,7 +64,7 @@ class Entry:
     failed: datetime | None = None
     """When the newest run began in which not one of its executions was ok; None where there is none."""
     given_up: datetime | None = None
-    """When the newest run began that gave up on it half way, though some of its executions were ok."""
+    """When the newest run began that gave up on it half way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +105,20 @@ def write_standing(connection: sa.Connection, trial_id: int, rated: Ratings) -> 
         "trial_id": trial_id,
         **{name: getattr(found, name) for name in ("suite", "benchmark", "benchmark_hash", "simulated")},
         "contender": contender_name(found.name, found.axes),
-        # A trial that should have scores and has none says nothing about accuracy: an earlier one counts instead.
-        "ok": rated.scored + (rated.unscored if rated.scored or not rated.expects_scores else 0),
+        "ok": _usable(rated),
         "cases": rated.attempted,
         "weights": dict(rated.weights),
         **_detail(rated),
     }
     connection.execute(ratings.delete().where(ratings.c.trial_id == trial_id))
     connection.execute(ratings.insert().values(row))
+
+
+def _usable(rated: Ratings) -> int:
+    """Ok executions, 0 where an earlier trial counts instead: a trial that lacks scores, or too many executions."""
+    if rated.is_incomplete:
+        return 0
+    return rated.scored + (rated.unscored if rated.scored or not rated.expects_scores else 0)
 
 
 def _detail(rated: Ratings) -> dict[str, object]:
@@ -172,8 +179,7 @@ def read_entries(connection: sa.Connection, chosen: Filter) -> list[Entry]:
         ],
     )
     failed = sa.func.max(sa.case((column.ok == 0, column.started))).over(partition_by=contest)
-    was_given_up = sa.and_(_is_stopped == 1, column.ok > 0)
-    given_up = sa.func.max(sa.case((was_given_up, column.started))).over(partition_by=contest)
+    given_up = sa.func.max(sa.case((_is_stopped == 1, column.started))).over(partition_by=contest)
     picked = sa.select(_rated, place.label("place"), failed.label("failed"), given_up.label("given_up"))
     placed = picked.where(*_conditions(chosen)).subquery()
     kept = [one for one in placed.c if one.name != "place"]
