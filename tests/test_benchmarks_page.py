@@ -67,7 +67,10 @@ def test_an_interval_across_the_bound_is_admitted(results: Path, tmp_path: Path)
     )
 
 
-@pytest.mark.parametrize("file", sorted(RESULTS.rglob("*.json")), ids=lambda file: file.stem)
+OF_PROMISES = sorted(file for file in RESULTS.rglob("*.json") if file.parent.name != "faults")
+
+
+@pytest.mark.parametrize("file", OF_PROMISES, ids=lambda file: file.stem)
 def test_a_stored_verdict_follows_from_its_figures(file: Path) -> None:
     stored = json.loads(file.read_text(encoding="utf-8"))
     value, threshold = stored["judged"]["value"], stored["threshold"]

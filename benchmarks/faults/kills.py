@@ -32,7 +32,29 @@ _TAKES_OVER = 90.0
 def prepare(seed: int, size: Size) -> Iterator[Sequence[Fault]]:
     number = size.choose(3, 20, 320)
     with postgres(size is not Size.SMALLEST) as server:
-        yield [_fault(seed, n, size, server) for n in range(number)]
+        losses = size.choose(0, 2, 20) if server is not None else 0
+        yield [
+            *(_fault(seed, n, size, server) for n in range(number)),
+            *(
+                Fault(f"{n} connections lost", partial(_lose_database, f"{seed} {n}", server))
+                for n in range(losses)
+            ),
+        ]
+
+
+def _lose_database(seed: str, server: Any, folder: Path) -> Outcome:
+    """All connections of the server end, as when it is restarted: the run goes on by itself."""
+    chance, work = random.Random(f"{seed} losses"), Workload(folder, Postgresql(server.empty()))
+    process = work.project.start(*work.resume())
+    for _ in range(chance.randint(1, 4)):
+        time.sleep(chance.uniform(0.2, 1.0))
+        server.hang_up()
+    done = finish(process)
+    problem = done.problem(0)
+    compared, counts = work.compare_with_plan()
+    left = [f"left behind: {line}" for line in work.project.left_behind()]
+    problems = [*([problem] if problem else []), *left, *compared]
+    return Outcome(1, tuple(("connections lost", text) for text in problems), counts)
 
 
 def _fault(seed: int, number: int, size: Size, server: Any) -> Fault:

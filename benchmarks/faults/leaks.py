@@ -153,7 +153,7 @@ def prepare(seed: int, size: Size) -> Iterator[Sequence[Fault]]:
         "record": _record,
     }
     if size is Size.SMALLEST:
-        scenes = {"command": _command, "record": _record}
+        scenes = {"command": partial(_command, fields=_WORST_FIELDS), "record": _record}
     rounds = size.choose(1, 1, 12)
     planted = [secrets_of(random.Random(f"{seed} secrets {n}")) for n in range(rounds)]
     yield [
@@ -200,11 +200,14 @@ def _python(planted: Mapping[str, str], folder: Path) -> Outcome:
     return _run(project, agents, planted, "python")
 
 
-def _command(planted: Mapping[str, str], folder: Path) -> Outcome:
+_PROGRAM_FIELDS = (*FIELDS, "stderr", "garbage", "exit", "delta")
+_WORST_FIELDS = ("output key", "model", "error", "span name", "tool argument key", "stderr")
+
+
+def _command(planted: Mapping[str, str], folder: Path, fields: Sequence[str] = _PROGRAM_FIELDS) -> Outcome:
     project = _project(folder, planted)
     project.write("program.py", _PROGRAM.format(answers=json.dumps(_answers(planted))))
     words = [sys.executable, "-S", "-E", "program.py", "--api-key", "${TOOL_KEY}"]
-    fields = [*FIELDS, "stderr", "garbage", "exit", "delta"]
     agents = [
         {"name": f"a{n}", "type": "command", "command": words, "params": {"field": field}} for n, field in enumerate(fields)
     ]  # fmt: skip
@@ -356,7 +359,7 @@ def _searched(
     written = {
         path: path.read_bytes()
         for path in project.folder.rglob("*")
-        if path.is_file() and path.name not in sources
+        if path.is_file() and path.name not in sources and path.suffix != ".pyc"
     }
     places = {str(path.relative_to(project.folder)): content for path, content in written.items()}
     places |= {

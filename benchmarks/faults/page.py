@@ -10,7 +10,7 @@ from pathlib import Path
 from faults.campaign import RESULTS, Size, Tally, stored
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "reliability.md"
-ORDER = ("kills", "signals", "owners", "agents", "servers", "files", "secrets", "escapes")
+ORDER = ("kills", "signals", "owners", "agents", "servers", "files", "surroundings", "secrets", "escapes")
 OPENING = """\
 <!-- Written by benchmarks/faults/page.py from benchmarks/results/faults (make faults). -->
 
@@ -26,7 +26,8 @@ METHOD = """\
 - **kills**: `kill -9` of the runner, its process group, its whole process tree or a worker, at a random moment of start-up,
   work, a write to the store, or a resume, on SQLite and PostgreSQL. The run is then resumed until it is done and compared with
   the plan: *lost* are planned executions that are missing, *doubled* are executions that are stored twice or that were finished
-  and were done again. Agents write each call to a ledger of their own, which Assay cannot influence.
+  and were done again. On PostgreSQL, all connections are also ended while a run goes on. Agents write each call to a ledger
+  of their own, which Assay cannot influence.
 - **signals**: INT, TERM, HUP (once and twice) and STOP with CONT. Checked: exit code, teardown, finished work, processes left.
 - **owners**: two `--resume` of one run at the same moment. Exactly one may go on.
 - **agents**: agents that misbehave in Python (plain, async, streaming), as a program and behind HTTP. Each must get the status
@@ -36,6 +37,7 @@ METHOD = """\
 - **files**: mutants of every kind of file that Assay reads, through the commands that read them. Allowed are success and one
   message with exit code 2 (or 1 where a command has found something); a traceback, an internal error (exit code 3) or more
   than 5 seconds is wrong.
+- **surroundings**: closed streams, a full disk, other encodings, a working folder that is gone, tight limits and odd settings.
 - **secrets**: planted keys that agents and servers repeat in every field, searched for in the database, reports, cassettes
   and on the console, as they are and in usual encodings.
 - **escapes**: solutions for the `code` scorer that try to cheat or to leave the sandbox.
@@ -87,9 +89,14 @@ def _verdict(tallies: Sequence[Tally]) -> str:
     tried, right = sum(one.tried for one in tallies), sum(one.right for one in tallies)
     missing = [name for name in ORDER if name not in {one.part for one in tallies}]
     gaps = f" Not run: {', '.join(missing)}." if missing else ""
-    if tried == right:
-        return f"**{tried:,} faults tried, all {right:,} right, none wrong.**{gaps}\n"
-    return f"**{tried:,} faults tried, {right:,} right, {tried - right:,} wrong.**{gaps}\n"
+    found = f"{tried:,} faults tried, {right:,} right, {tried - right:,} wrong"
+    planned, lost, doubled = (
+        sum(one.counts.get(what, 0) for one in tallies) for what in ("executions planned", "lost", "doubled")
+    )
+    kept = (
+        f" Of {planned:,} executions in runs that were killed or fought over: {lost} lost, {doubled} doubled."
+    )
+    return f"**{found}.**{kept if planned else ''}{gaps}\n"
 
 
 def _table(tallies: Sequence[Tally]) -> str:

