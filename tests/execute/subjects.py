@@ -73,6 +73,13 @@ def _kill_the_parent(context: ExperimentContext) -> None:
     time.sleep(600)
 
 
+def _replace_os_write(context: ExperimentContext) -> None:
+    def fail(*_: object) -> int:
+        raise ValueError("replaced")
+
+    os.write = fail
+
+
 def _end_a_child(context: ExperimentContext) -> dict[str, int]:
     child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
     child.start()
@@ -184,6 +191,7 @@ DEEDS: dict[str, Callable[[ExperimentContext], Any]] = {
     "close many descriptors": lambda context: os.closerange(3, 100),
     "close all descriptors": lambda context: os.closerange(1, 65536),
     "close all descriptors and hang": _close_all_and_hang,
+    "replace os.write": _replace_os_write,
     "write into every descriptor": _write_into_every_descriptor,
     "take away standard output": lambda context: setattr(sys, "stdout", None),
     "use tokens": lambda context: {"tokens": 900},

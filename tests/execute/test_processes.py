@@ -58,6 +58,10 @@ def test_garbage_in_the_pipe_for_results_costs_the_execution_that_wrote_it(carry
     assert carried.statuses == [Status.OK, Status.CRASHED, Status.OK]
 
 
+def test_an_experiment_that_replaces_os_write_does_not_keep_its_results_from_us(carry: Carry) -> None:
+    assert carry(trial(deed="replace os.write", measured=3)).statuses == [Status.OK] * 3
+
+
 def test_standard_input_is_at_its_end(carry: Carry) -> None:
     assert carry(trial(deed="read standard input")).values("read") == [0.0] * 3
 

@@ -12,6 +12,7 @@ import signal
 import sys
 import traceback
 from functools import partial
+from os import write as write_some  # ours from the start: a subject may put something else in its place
 from pathlib import Path
 from types import FrameType
 
@@ -139,7 +140,7 @@ def _write(fd: int, data: bytes, pulse: Pulse) -> None:
     view = memoryview(data)
     try:
         while view:
-            view = view[os.write(fd, view) :]
+            view = view[write_some(fd, view) :]
     except OSError:
         pulse.enter(Stage.SEVERED)
         os._exit(1)
