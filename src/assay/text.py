@@ -7,7 +7,7 @@ import re
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # Control characters but tab and line feed: they move the cursor or start commands.
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # Marks that reverse the order in which text is shown.
-    "\ud800-\udfff]"  # Halves of characters, which cannot be encoded.
+    "\ud800-\udfff\ufffe\uffff]"  # Halves of characters and non-characters, which no document can hold.
 )
 _LINE_BREAKS = re.compile(r"[\t\n\u2028\u2029]+ *")
 _PICTURES = 0x2400

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import math
+from time import process_time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.command import AssayInline
 
 from assay.plan.sweep import as_text, points
 
@@ -107,3 +109,20 @@ def test_true_and_one_are_different_values(strategy: str) -> None:
     found = points({"a": [1, True, 1.0]}, strategy, 3, 0)
 
     assert sorted(repr(point["a"]) for point in found) == ["1", "1.0", "True"]
+
+
+def test_a_sweep_of_12000_points_is_planned_in_seconds(assay_inline: AssayInline) -> None:
+    """Looking up the code base for each point took ten times as long as everything else."""
+    assay_inline.write(
+        "big.py",
+        "from assay import benchmark\n\n@benchmark(iterations=1)\ndef big(a=1, b=1, c=1):\n    pass\n",
+    )
+    axes = {"a": list(range(30)), "b": list(range(20)), "c": list(range(20))}
+    assay_inline.write("sweep.yaml", f"experiment: big\nload: [big.py]\nsweep: {axes}\n")
+    started = process_time()
+
+    done = assay_inline("validate", "sweep.yaml")
+
+    assert done.code == 0
+    assert "12000 trials" in done.out
+    assert process_time() - started < 2

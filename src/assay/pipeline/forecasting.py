@@ -11,13 +11,15 @@ from assay.execute.price import Price
 from assay.model import AgentUse, Answer, Plan, Trial, Usage
 from assay.model.forecast import Basis, Expected, Forecast, TrialForecast, add_up
 from assay.plugin.agent import Agent
+from assay.store.history import PastFigures
 from assay.store.store import Store
 from assay.units import counted
 
 
 def forecast(plan: Plan, store: Store | None = None) -> Forecast:
     """Time without that of starting processes; a trial's is its executions', divided by those in flight at a time."""
-    trials = tuple(_forecast_trial(trial, store) for trial in plan.trials)
+    past = _Past(store)
+    trials = tuple(_forecast_trial(trial, past) for trial in plan.trials)
     seconds = add_up([(trial.trial, trial.seconds) for trial in trials])
     if seconds.value is not None:
         seconds = Expected(seconds.value / plan.parallelism, seconds.basis, seconds.reason)
@@ -25,11 +27,28 @@ def forecast(plan: Plan, store: Store | None = None) -> Forecast:
     return Forecast(sum(trial.executions for trial in trials), seconds, usd, trials)
 
 
-def _forecast_trial(trial: Trial, store: Store | None) -> TrialForecast:
+class _Past:
+    """Earlier figures of trials; asks once for an agent on a benchmark of which nothing is stored, not at every point."""
+
+    def __init__(self, store: Store | None) -> None:
+        self._store = store
+        self._unknown: set[tuple[str, str, str]] = set()
+
+    def figures(self, trial: Trial) -> PastFigures | None:
+        subject = (trial.agent.name, trial.benchmark, trial.suite)
+        if self._store is None or subject in self._unknown:
+            return None
+        found = self._store.past_figures(trial)
+        if found is None:
+            self._unknown.add(subject)
+        return found
+
+
+def _forecast_trial(trial: Trial, past: _Past) -> TrialForecast:
     executions = trial.most_executions
     agent = make_agent(trial.agent_use, trial.concurrency) if trial.agent_use is not None else None
     in_flight = trial.concurrency if agent is not None and _answers_concurrently(agent) else 1
-    history = store.past_figures(trial) if store is not None else None
+    history = past.figures(trial)
     seconds = history.seconds if history else ()
     usd = history.usd if history else ()
     run = history.run_id if history else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -140,8 +140,9 @@ def trials_of_entry(
     trials: list[Trial] = []
     for use, own in tested:
         settled = _settled(member, located, {**own, **fixed}, swept, mistakes)
+        find_agent = _agent_finder(reference, member, use)
         for params, point in zip(settled, swept, strict=True):
-            agent = _agent(reference, member, use, params)
+            agent = find_agent(params)
             trials.append(_trial(entry, first + len(trials), agent, reference, member, params, point, use))
     cleanup = Cleanup(tuple(entry.cleanup), str(folder.resolve())) if entry.cleanup else None
     return [replace(trial, cleanup=cleanup) for trial in trials] if cleanup else trials
@@ -197,14 +198,15 @@ def _twice(every: list[tuple[dict[str, Any], Any]], swept: list[Point]) -> str:
     return ""
 
 
-def _agent(reference: str, member: Any, use: AgentUse | None, params: Mapping[str, Any]) -> Agent:
-    if use is not None:
-        return Agent(use.name, use.version)
-    agent_of = getattr(experiment_class(member), "agent_of", None)
-    if agent_of is not None:
-        found: Agent = agent_of(params)
-        return found
-    return code_base(member, distribution_of(reference))
+def _agent_finder(reference: str, member: Any, use: AgentUse | None) -> Callable[[Mapping[str, Any]], Agent]:
+    """What tells the agent of each point by its params; the code base, found once, where they do not matter."""
+    agent_of: Callable[[Mapping[str, Any]], Agent] | None = getattr(
+        experiment_class(member), "agent_of", None
+    )
+    if use is None and agent_of is not None:
+        return agent_of
+    agent = Agent(use.name, use.version) if use is not None else code_base(member, distribution_of(reference))
+    return lambda params: agent
 
 
 def distribution_of(reference: str) -> str | None:

@@ -15,6 +15,8 @@ from assay.report.cases import outcome_of
 from assay.report.contests import pass_mark_of
 
 _FIXED = ("run_id", "trial", "name", "agent", "version", "benchmark", "experiment")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What spreadsheets read as the beginning of a formula, also in full width."""
 _EXECUTION = ("case", "process", "phase", "repetition", "status", "started", "loops")
 
 
@@ -53,7 +55,7 @@ def cell(value: object) -> object:
     if isinstance(value, int | float):
         return value
     text = str(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from assay.report.team_charts import team_charts
 from assay.report.theme import config
 from assay.report.tiles import tiles
 from assay.report.warnings import run_warnings, split_warnings
+from assay.text import make_visible
 from assay.units import count, counted, seconds, show, significant, size
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        # Names may hold control characters, and marks that reverse the text after them.
+        finalize=lambda value: make_visible(value) if type(value) is str else value,
     )
     made.filters.update(seconds=seconds, size=size, count=count, fact=fact, show=show)
     made.globals.update(

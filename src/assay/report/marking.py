@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from assay.text import make_visible
+
 
 def text(value: object) -> str:
     """Data as literal text within a line or a table cell: no markup, link or HTML of it is read."""
-    line = re.sub(r"\s+", " ", str(value))
+    line = make_visible(re.sub(r"\s+", " ", str(value)))
     return re.sub(r"([\\`*_\[\]<>|#~&])", r"\\\1", line)
 
 
@@ -19,6 +21,7 @@ def table(names: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[i
 
 def fenced(content: str) -> str:
     """A code block that its content cannot end."""
+    content = make_visible(content)
     longest = max((len(run) for run in re.findall(r"`{3,}", content)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}text\n{content}\n{fence}"

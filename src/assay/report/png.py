@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from assay.model import Report
-from assay.plugin.files import write_private
 from assay.report.cases import case_rows
+from assay.report.chart_renderer import Drawing, Failure, draw
 from assay.report.charts import run_charts, trial_charts
 from assay.report.contest_charts import contest_charts
 from assay.report.contests import contests
 from assay.report.load_charts import charts_of, load_charts, shown, stored_loads
 from assay.report.names import safe_name
+from assay.report.screen import warn
 from assay.report.team_charts import team_charts
 from assay.report.vega import Chart, themed
 
 _IN_FULL = 20
+_NAMED = 3
+"""Charts that a warning names."""
 
 
 class Png:
@@ -26,14 +29,23 @@ class Png:
         self.dark = dark
 
     def write(self, report: Report, folder: Path) -> Sequence[Path]:
-        from vl_convert import vegalite_to_png
-
-        written: dict[Path, None] = {}
+        drawings: dict[Path, Drawing] = {}
         for chart in _charts(report):
-            path = _free(folder / f"{safe_name(chart.name)}.png", written)
-            write_private(path, vegalite_to_png(themed(chart.spec, self.dark), scale=2))
-            written[path] = None
-        return list(written)
+            path = _free(folder / f"{safe_name(chart.name)}.png", drawings)
+            drawings[path] = Drawing(themed(chart.spec, self.dark), path)
+        failures = draw(list(drawings.values()))
+        if failures:
+            warn(_describe(failures, len(drawings)))
+        return [path for path in drawings if path not in {failure.path for failure in failures}]
+
+
+def _describe(failures: Sequence[Failure], wanted: int) -> str:
+    left_out = ", ".join(failure.path.name for failure in failures[:_NAMED])
+    more = f" and {len(failures) - _NAMED} more" if len(failures) > _NAMED else ""
+    return (
+        f"{len(failures)} of {wanted} charts could not be drawn: {left_out}{more} ({failures[0].reason}). "
+        "The rest of the report is complete."
+    )
 
 
 def _charts(report: Report) -> Iterator[Chart]:
@@ -50,7 +62,7 @@ def _charts(report: Report) -> Iterator[Chart]:
             yield from trial_charts(trial)
 
 
-def _free(path: Path, taken: dict[Path, None]) -> Path:
+def _free(path: Path, taken: Container[Path]) -> Path:
     """Names that differ only in what a file system cannot hold get a number."""
     number = 2
     free = path

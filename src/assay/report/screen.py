@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -54,6 +55,12 @@ def literal(text: str, style: str = "") -> Text:
 def make_showable(text: str) -> str:
     """Without secrets, and with control characters made visible: what every console, log and progress line shows."""
     return make_visible(redact(text))
+
+
+def warn(text: str) -> None:
+    """A warning to people while a report is written, beside what the report itself says."""
+    sys.stderr.write(f"Warning: {make_showable(text)}\n")
+    sys.stderr.flush()
 
 
 def joined(*parts: Text) -> Text:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.report.theme import config
+from assay.text import make_line
 
 Spec = dict[str, Any]
 Values = NDArray[np.float64]
@@ -21,6 +22,7 @@ Values = NDArray[np.float64]
 _WIDE = 30
 """Positive values that span more than this factor get a logarithmic scale."""
 _NUMBER = ",.4~r"
+_LONGEST_TEXT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,17 @@ class Chart:
 
 
 def themed(spec: Spec, dark: bool) -> Spec:
-    """The specification with fonts and colours."""
-    return {**spec, "config": config(dark)}
+    """The specification with fonts and colours, and with data that every renderer can draw."""
+    return {**drawable(spec), "config": config(dark)}
+
+
+def drawable(value: Any) -> Any:
+    """Names and other data without what breaks the renderer: it aborts on control characters and hangs on endless words."""
+    if isinstance(value, str):
+        return _clipped(make_line(value), _LONGEST_TEXT)
+    if isinstance(value, dict):
+        return {make_line(name): drawable(inner) for name, inner in value.items()}
+    return [drawable(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def frame(title: str, note: str) -> Spec:

@@ -1,0 +1,80 @@
+"""Names and other data that try to break a report: control characters, endless words, formulas, faults of the chart library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.command import AssayInline
+
+from assay.report import chart_renderer
+from assay.report.chart_renderer import Drawing, draw
+from assay.report.csv import cell
+from assay.report.vega import themed
+
+HOSTILE = "a\x01\x1b[31mb\x9b\x07\ufffe\u202e" + "w" * 300
+CONTROLS = set(map(chr, [*range(9), *range(11, 32), *range(127, 160), 0x202E]))
+
+
+def write_hostile_benchmark(assay: AssayInline) -> None:
+    code = f"from assay import benchmark\n@benchmark(name={HOSTILE!r}, iterations=6, warmup=0, loops=1)\ndef work():\n    pass\n"
+    assay.write("bench.py", code)
+
+
+def test_control_characters_in_a_name_reach_no_report_and_no_terminal(assay_inline: AssayInline) -> None:
+    write_hostile_benchmark(assay_inline)
+
+    done = assay_inline("run", "bench.py", "--report", "png,html,md,junit", "--out", "out")
+    shown = assay_inline("show", "last")
+
+    assert done.code == 0, done.err
+    assert not CONTROLS & set(done.out + done.err + shown.out)
+    folder = assay_inline.folder / "out"
+    assert len(list(folder.glob("*.png"))) == 2
+    for name in ("report.html", "report.md", "junit.xml"):
+        text = (folder / name).read_text()
+        assert "w" * 100 in text
+        assert not {"\x01", "\x1b", "\x07"} & set(text)
+
+
+CHART: dict[str, Any] = {
+    "data": {"values": [{"x": 1}]},
+    "mark": "point",
+    "encoding": {"x": {"field": "x", "type": "quantitative"}},
+}
+
+
+def test_a_fault_of_the_chart_library_costs_one_chart(tmp_path: Path) -> None:
+    """The library aborts its process on a control character in a title."""
+    specs = [CHART, CHART | {"title": "a\x01b"}, CHART]
+    drawings = [Drawing(spec, tmp_path / f"{number}.png") for number, spec in enumerate(specs)]
+
+    failures = draw(drawings)
+
+    assert [failure.path.name for failure in failures] == ["1.png"]
+    assert "SIGABRT" in failures[0].reason
+    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["0.png", "2.png"]
+    assert draw([Drawing(themed(specs[1], dark=False), tmp_path / "cleaned.png")]) == []
+
+
+def test_a_chart_library_that_hangs_costs_the_charts_only(
+    assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sleeper = assay_inline.write("sleeper", "#!/bin/sh\nexec sleep 60\n")
+    sleeper.chmod(0o755)
+    monkeypatch.setattr(chart_renderer, "_LONGEST", 0.2)
+    monkeypatch.setattr("sys.executable", str(sleeper))
+    write_hostile_benchmark(assay_inline)
+
+    done = assay_inline("run", "bench.py", "--isolation", "inline", "--report", "png,md", "--out", "out")
+
+    assert done.code == 0, done.err
+    assert done.err.count("could not be drawn") == 1
+    assert (assay_inline.folder / "out" / "report.md").exists()
+    assert not list((assay_inline.folder / "out").glob("*.png"))
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1"])
+def test_a_text_that_spreadsheets_would_compute_stays_text(text: str) -> None:
+    assert cell(text) == f"'{text}"
