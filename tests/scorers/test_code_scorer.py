@@ -214,6 +214,7 @@ STYLES = {
     "a decorator that tries again": ("def retry(f):\n    def g(*a):\n        for _ in range(3):\n            try: return f(*a)\n            except ValueError: pass\n    return g", "calls = []\n@retry\ndef flaky(x):\n    calls.append(x)\n    if len(calls) < 3: raise ValueError\n    return x\nassert flaky(5) == 5 and calls == [5, 5, 5]"),
     "a returned exception": ("def f(): return ValueError('x', 1)", "assert isinstance(f(), ValueError) and f().args == ('x', 1)"),
     "a function named like a built-in one": ("def sum(a, b): return a * b", "assert sum(3, 4) == 12"),
+    "slices": ("class Row:\n    def __init__(self, *items): self.items = items\n    def __getitem__(self, place): return self.items[place]", "assert Row(1, 2, 3)[1:] == (2, 3) and Row(1, 2)[-1] == 2 and Row(1, 2, 3)[::2] == (1, 3)"),
     "a variable": ("found = [1]\ndef more(): found.append(2)", "assert found == [1]\nmore()\nassert found == [1, 2]"),
     "types of results": ("def f(): return [1, 'a', 2.0]", "assert isinstance(f(), list) and type(f()[1]) is str and [type(x) for x in f()] == [int, str, float]"),
 }  # fmt: skip

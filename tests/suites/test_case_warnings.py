@@ -12,6 +12,8 @@ from tests.suites.project import suite
 from assay.plan.case_warnings import case_warnings
 from assay.spec.suite import read_suite
 
+pytestmark = pytest.mark.usefixtures("trusted_code")
+
 
 def warned(assay: AssayInline, cases: list[dict[str, Any]], scorer: Any = "exact") -> list[tuple[str, str]]:
     """What validate says in JSON: key and problem of each warning."""

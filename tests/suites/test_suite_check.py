@@ -8,6 +8,8 @@ import pytest
 from tests.command import AssayInline
 from tests.suites.project import numbers, suite
 
+pytestmark = pytest.mark.usefixtures("trusted_code")
+
 
 def faults(assay: AssayInline, expected_code: int) -> dict[str, list[str]]:
     done = assay("suite", "check", "s.yaml", "--json")

@@ -146,8 +146,8 @@ class Link:
             return {kind.__name__: value.hex()}
         if kind is complex:
             return {"complex": [value.real, value.imag]}
-        if kind is range:
-            return {"range": [value.start, value.stop, value.step]}
+        if kind in (range, slice):
+            return {kind.__name__: [self.encode(part) for part in (value.start, value.stop, value.step)]}
         return self._encode_object(value, kind)
 
     def _encode_object(self, value: Any, kind: type) -> Any:
@@ -346,7 +346,8 @@ _DECODERS: Mapping[str, Callable[[Link, Any], Any]] = {
     "bytes": lambda link, content: bytes.fromhex(content),
     "bytearray": lambda link, content: bytearray.fromhex(content),
     "complex": lambda link, content: complex(*content),
-    "range": lambda link, content: range(*content),
+    "range": lambda link, content: range(*link.decode(content)),
+    "slice": lambda link, content: slice(*link.decode(content)),
     "constant": lambda link, content: {"NotImplemented": NotImplemented, "Ellipsis": Ellipsis}[content],
     "made": Link._decode_made,
     "named": Link._decode_named,

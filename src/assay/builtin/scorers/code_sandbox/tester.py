@@ -111,6 +111,9 @@ class _Names(dict):  # type: ignore[type-arg]
         found = _named(self._link, name)
         if not found:
             raise KeyError(name)
+        if isinstance(found[0], StandInClass) or type(found[0]).__name__ == "function":
+            # Asked for once: other values can change, and these make most of the calls.
+            self[name] = found[0]
         return found[0]
 
 
