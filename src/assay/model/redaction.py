@@ -111,7 +111,12 @@ class Redaction:
     def origin_of_secret_in(self, text: str) -> str | None:
         """The name of the variable or header whose value is in the text; None where no known value is."""
         found = self._values.whole.search(text) if self._forms else None
-        return None if found is None else self._origins[self._forms[found[0]]]
+        if found is None:
+            return None
+        secret = self._forms.get(found[0]) or next(
+            secret for secret in self._origins if re.fullmatch(_escaped(secret), found[0])
+        )
+        return self._origins[secret]
 
     def may_be_in(self, text: str) -> bool:
         """Whether it is worth looking closer; fast, and true for everything that `redact_text` would change."""
@@ -186,7 +191,7 @@ class Redaction:
     @property
     def _values(self) -> _Patterns:
         if self._patterns is None:
-            self._patterns = _Patterns(self._forms)
+            self._patterns = _Patterns(self._origins, self._forms)
         return self._patterns
 
     def _redact_parts(self, text: str) -> str:
@@ -215,21 +220,27 @@ class Redaction:
 class _Patterns:
     """Finds all secrets at once."""
 
-    def __init__(self, forms: Iterable[str]) -> None:
+    def __init__(self, secrets: Iterable[str], forms: Iterable[str]) -> None:
         # The longest first: a shorter one may be a part of it.
-        ordered = sorted(forms, key=lambda form: (-len(form), form))
-        self.whole = re.compile("|".join(map(re.escape, ordered)))
-        self.part = re.compile("|".join(sorted({re.escape(_rare_part(form)) for form in ordered})))
+        escaped = {_escaped(secret): len(secret) for secret in secrets}
+        found = {**escaped, **{re.escape(form): len(form) for form in forms}}
+        self.whole = re.compile("|".join(sorted(found, key=lambda shape: (-found[shape], shape))))
+        parts = {_rare_part(form) for form in forms}
+        # Where everything is escaped there is no such part, and only a search for the whole tells.
+        self.part = re.compile("|".join(map(re.escape, sorted(parts)))) if "" not in parts else self.whole
         """A few characters of each, beginning with one that is rare in prose: found several times faster."""
 
 
 def _rare_part(form: str) -> str:
+    """Characters that no encoding changes; empty where there are too few.
+
+    >>> _rare_part("sk-proj-a1B2c3D4e5"), _rare_part("correct horse battery staple"), _rare_part("a/b")
+    ('1B2c3D', 'correc', '')
     """
-    >>> _rare_part("sk-proj-a1B2c3D4e5"), _rare_part("correct horse battery staple")
-    ('1B2c3D', 'correc')
-    """
-    start = next((at for at, sign in enumerate(form[:-5]) if sign.isdigit() or sign.isupper()), 0)
-    return form[start : start + 6]
+    runs = [run for run in re.findall(r"[A-Za-z0-9_.-]+", form) if len(run) >= _SHORTEST_PART]
+    run = max(runs, key=len, default="")
+    start = next((at for at, sign in enumerate(run[:-5]) if sign.isdigit() or sign.isupper()), 0)
+    return run[start : start + 6]
 
 
 _WORKING_FOLDERS = ("PWD", "OLDPWD")
@@ -277,25 +288,49 @@ def _can_be_secret(value: str) -> bool:
 
 
 def _encodings(secret: str) -> set[str]:
-    """How a secret may be written: as it is, escaped, quoted or encoded."""
+    """How a secret may be written: as it is, quoted or encoded; escapes are found by `_escaped`."""
     import html
 
-    escaped = json.dumps(secret)[1:-1]
     raw = secret.encode("utf-8", "surrogatepass")
     quoted = {quote(raw, safe=""), quote(raw), quote_plus(raw)}
     return {
         secret,
-        escaped,
-        json.dumps(secret, ensure_ascii=False)[1:-1],
-        json.dumps(escaped)[1:-1],
-        escaped.replace("/", "\\/"),
-        repr(secret)[1:-1],
         html.escape(secret),
         *quoted,
         *(re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), text) for text in quoted),
         *_in_base64(raw),
         raw.hex(),
     }
+
+
+_ESCAPED = {"\n": "n", "\t": "t", "\r": "r", "\b": "b", "\f": "f"}
+
+
+def _escaped(secret: str) -> str:
+    """A pattern for the secret as JSON, repr() and the like write it, however often one is put into the other.
+
+    >>> bool(re.fullmatch(_escaped('a"é'), json.dumps(json.dumps('a"é'))[3:-3]))
+    True
+    """
+    return "".join(map(_escaped_character, secret))
+
+
+def _escaped_character(character: str) -> str:
+    if character == "\\":
+        return r"\\+"
+    if character in "\"'/":
+        return rf"\\*{character}"
+    if character.isascii() and character.isprintable():
+        return re.escape(character)
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    written = [
+        re.escape(character),
+        "".join(rf"\\+u{units[at : at + 4]}" for at in range(0, len(units), 4)),
+        rf"\\+x{ord(character):02x}",
+        rf"\\+U{ord(character):08x}",
+        *([rf"\\+{_ESCAPED[character]}"] if character in _ESCAPED else []),
+    ]
+    return f"(?:{'|'.join(written)})"
 
 
 def _in_base64(secret: bytes) -> Iterator[str]:

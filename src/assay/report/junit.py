@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from assay.model import Report, Status, TrialReport
+from assay.plugin.files import open_private
 from assay.report.cases import CaseTally, tallies
 from assay.report.contests import OUTCOMES, pass_mark_of, rating_text
 from assay.report.figures import (
@@ -42,7 +43,8 @@ class JUnit:
         path = folder / "junit.xml"
         tree = ElementTree.ElementTree(_suites(report))
         ElementTree.indent(tree)
-        tree.write(path, encoding="utf-8", xml_declaration=True)
+        with open_private(path, "wb") as file:
+            tree.write(file, encoding="utf-8", xml_declaration=True)
         return [path]
 
 
