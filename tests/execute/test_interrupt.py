@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
 import signal
 import subprocess
+import termios
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.command import heeding_signals
 from tests.execute.carrying import eventually, is_running
 from tests.execute.running import COMMAND, LONG, PATIENT, Running
 
@@ -39,7 +44,7 @@ def nothing_runs(running: Running) -> bool:
     return eventually(lambda: not any(map(is_running, pids)))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_keeps_what_is_finished_and_can_be_resumed(
     running: Running, number: signal.Signals
 ) -> None:
@@ -47,7 +52,7 @@ def test_an_interrupted_run_keeps_what_is_finished_and_can_be_resumed(
     process.send_signal(number)
     _, err = process.communicate(timeout=LONG)
 
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert running.state == "interrupted"
     assert running.statuses == ["ok", "ok", "cancelled"]
     assert (running.folder / "teardown").exists()
@@ -60,6 +65,42 @@ def test_an_interrupted_run_keeps_what_is_finished_and_can_be_resumed(
     assert resumed.returncode == 0, resumed.stderr
     assert running.state == "completed"
     assert running.executions == [(0, 0, "measured", n, "ok") for n in range(4)]
+
+
+def take_terminal() -> None:
+    heeding_signals()
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def test_a_run_whose_terminal_is_closed_keeps_what_is_finished(running: Running) -> None:
+    path = running.spec(
+        experiment="waiter", params={"folder": str(running.folder)}, iterations={"measured": 4}
+    )
+    terminal, its_end = os.openpty()
+    process = subprocess.Popen(
+        [*PATIENT, "run", path, "--db", f"sqlite:///{running.database}"],
+        cwd=running.folder,
+        stdin=its_end,
+        stdout=its_end,
+        stderr=its_end,
+        preexec_fn=take_terminal,
+    )
+    os.close(its_end)
+    os.set_blocking(terminal, False)
+
+    def is_waiting() -> bool:
+        with contextlib.suppress(BlockingIOError):
+            os.read(terminal, 65536)
+        return (running.folder / "pids").exists()
+
+    assert eventually(is_waiting, LONG)
+    os.close(terminal)
+
+    assert process.wait(LONG) == 128 + signal.SIGHUP
+    assert running.state == "interrupted"
+    assert running.statuses == ["ok", "ok", "cancelled"]
+    assert (running.folder / "teardown").exists()
 
 
 def test_a_second_interrupt_is_not_waited_for(running: Running) -> None:

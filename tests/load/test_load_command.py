@@ -362,14 +362,14 @@ def test_every_request_is_written_to_parquet(assay_inline: AssayInline) -> None:
     assert [row["output_tokens"] for row in rows] == [3, None] * 5
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_reports_what_was_measured(assay: Assay, server: Faulty, number: signal.Signals) -> None:
     # At ten a second, no pause of the machine is long enough for more than one request to be missing at the end.
     with started(assay.folder, server.url, "--rate", "10", "--duration", "600", "--json") as process:
         until(lambda: len(server.requests) > 15)
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert "Traceback" not in err
     found = json.loads(out)
     assert found["requests_completed"] >= 10

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 def find(session: Session, store: Store, options: LoadOptions, asked: Prepared, tags: tuple[str, ...]) -> int:
+    from assay.execute.runner import interrupted_exit_code
     from assay.pipeline.capacity import find_capacity
     from assay.report.capacity import capacity_document, print_capacity, step_text
 
@@ -27,5 +28,5 @@ def find(session: Session, store: Store, options: LoadOptions, asked: Prepared, 
         print_capacity(capacity_document(found.capacity), session.console())
     session.next(f"assay report {found.run_id} --format html", f"assay show {found.run_id}")
     if found.is_interrupted:
-        return 130
+        return interrupted_exit_code()
     return 0 if found.capacity.sustained else 1

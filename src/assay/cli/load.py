@@ -187,6 +187,7 @@ def _options(target: str, given: dict[str, Any]) -> LoadOptions:
 
 
 def _finish(session: Session, done: Any, asked: Any, options: LoadOptions) -> int:
+    from assay.execute.runner import interrupted_exit_code
     from assay.report.load import load_document, print_load, print_loads
 
     last = done.results[-1]
@@ -206,7 +207,7 @@ def _finish(session: Session, done: Any, asked: Any, options: LoadOptions) -> in
         _capacity_of(options),
     )
     if done.is_interrupted:
-        return 130
+        return interrupted_exit_code()
     if any(result.workers_lost for result in done.results):
         return 2
     is_met = all(held.is_met for result in done.results for held in result.held)

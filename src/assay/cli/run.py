@@ -355,7 +355,8 @@ def _say_what_was_written(session: Session, files: Sequence[Path]) -> None:
 
 
 def finish(session: Session, store: Store, run_id: str, reporters: list[str], out: Path | None) -> int:
-    """Show what came out; exit code 1 when a trial has no ok execution or lacks some, 130 when it was interrupted."""
+    """Show what came out; exit code 1 when a trial has no ok execution or lacks some, 128 and the signal when it was interrupted."""
+    from assay.execute.runner import interrupted_exit_code
     from assay.model import RunState
     from assay.pipeline import reporting
     from assay.report.document import run_document
@@ -381,7 +382,7 @@ def finish(session: Session, store: Store, run_id: str, reporters: list[str], ou
     if report.run.state is RunState.INTERRUPTED:
         session.say("Interrupted. What was finished is kept.")
         session.next(f"assay run --resume {run_id}")
-        return 130
+        return interrupted_exit_code()
     if report.run.state is RunState.OVER_BUDGET:
         session.say("The budget is used up. What was finished is kept.")
         session.next(f"assay run --resume {run_id} {_doubled(report.run.budget)}", f"assay show {run_id}")

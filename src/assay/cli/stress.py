@@ -114,6 +114,7 @@ def _live_line(session: Session) -> tuple[Callable[[Pulse, Load], None], Callabl
 
 
 def _finish(session: Session, done: Stressed) -> int:
+    from assay.execute.runner import interrupted_exit_code
     from assay.report.console_stress import print_stress
     from assay.report.stress import stress_document
 
@@ -130,5 +131,5 @@ def _finish(session: Session, done: Stressed) -> int:
         f"assay load {finding.target} --find-capacity",
     )
     if done.is_interrupted:
-        return 130
+        return interrupted_exit_code()
     return 1 if any(one.is_broken for one in finding.scenarios) or not finding.scores else 0

@@ -31,7 +31,7 @@ FLUSH_EXECUTIONS = 2000
 
 @dataclass(slots=True)
 class Interrupt:
-    """Set by the first Ctrl-C or SIGTERM; a second Ctrl-C is not waited for, but for what is being stored."""
+    """Set by the first Ctrl-C, SIGTERM or SIGHUP; a second Ctrl-C is not waited for, but for what is being stored."""
 
     is_requested: bool = False
     _is_urgent: bool = False
@@ -41,6 +41,10 @@ class Interrupt:
         return self.is_requested
 
     def request(self, signum: int, frame: FrameType | None) -> None:
+        global _last_signal
+        _last_signal = signum
+        if signum == signal.SIGHUP:
+            _leave_terminal()
         if self.is_requested and signum == signal.SIGINT:
             if self._is_urgent or not self._is_storing:
                 raise UserInterrupt
@@ -59,6 +63,7 @@ class Interrupt:
             raise UserInterrupt
 
 
+_last_signal: int = signal.SIGINT
 _entered: ContextVar[Interrupt | None] = ContextVar("assay_interrupt", default=None)
 
 
@@ -178,7 +183,9 @@ class _Pending:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """While this is entered, Ctrl-C and SIGTERM ask the run to end; what is finished is kept.
+    """While this is entered, Ctrl-C, SIGTERM and SIGHUP ask the run to end; what is finished is kept.
+
+    SIGHUP is left alone where it is ignored, as under `nohup`: then the run is to outlive its terminal.
 
     Only the main thread can catch signals. A run in another thread listens to the one that the main thread has entered
     for it, if the thread was started with a copy of its context.
@@ -187,7 +194,9 @@ def interruptible() -> Iterator[Interrupt]:
     if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
-    before = {number: signal.signal(number, interrupt.request) for number in (signal.SIGINT, signal.SIGTERM)}
+    is_bound_to_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    numbers = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if is_bound_to_terminal else []))
+    before = {number: signal.signal(number, interrupt.request) for number in numbers}
     token = _entered.set(interrupt)
     try:
         yield interrupt
@@ -195,3 +204,24 @@ def interruptible() -> Iterator[Interrupt]:
         _entered.reset(token)
         for number, previous in before.items():
             signal.signal(number, previous)
+
+
+def _leave_terminal() -> None:
+    """Writing to a terminal that has hung up is an error: what still comes is for nobody to read."""
+    import errno
+    import os
+    import termios
+
+    for fd in (1, 2):
+        try:
+            termios.tcgetattr(fd)
+        except termios.error as error:
+            if error.args[0] == errno.EIO:
+                nothing = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nothing, fd)
+                os.close(nothing)
+
+
+def interrupted_exit_code() -> int:
+    """Of a command whose run was interrupted: 128 and the number of the signal, as shells have it."""
+    return 128 + _last_signal

@@ -7,10 +7,10 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from assay.analysis.load import judged
+from assay.execute.clock import SteadyClock
 from assay.execute.environment import environment
 from assay.execute.load.asking import LoadOptions, Prepared
 from assay.execute.load.capacity import Search, breach
@@ -44,11 +44,10 @@ def find_capacity(
 ) -> Found:
     """`--duration` is the length of one step."""
     plan = plan_load(options, settings, MOST_STEPS, (*tags, "capacity"))
-    begun = store.begin(
-        plan, environment(Path.cwd()), secrets.token_hex(5), datetime.now(UTC), current_owner()
-    )
+    clock = SteadyClock()
+    begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), clock.now(), current_owner())
     done = 0
-    with interruptible() as interrupt, finished_at_all_events(store, begun.id, interrupt):
+    with interruptible() as interrupt, finished_at_all_events(store, begun.id, interrupt, clock):
 
         def probe(load: Load) -> LoadResult:
             nonlocal done
@@ -68,7 +67,7 @@ def find_capacity(
         artifact = Artifact(0, FILE, "application/json", document)
         store.add(begun.id, Batch(artifacts=(artifact,), stopped={0: "the search came to its end"}))
         state = RunState.INTERRUPTED if interrupt() else _state(capacity)
-        store.finish(begun.id, state, datetime.now(UTC))
+        store.finish(begun.id, state, clock.now())
     return Found(begun.id, capacity, interrupt())
 
 

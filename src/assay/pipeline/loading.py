@@ -7,13 +7,13 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import product
 from pathlib import Path
 
 from assay.analysis.load import judged
 from assay.errors import StoreError
+from assay.execute.clock import SteadyClock
 from assay.execute.environment import environment
 from assay.execute.load.agents import prepared_for
 from assay.execute.load.asking import Data, LoadOptions, Prepared
@@ -66,11 +66,11 @@ def run_load(
 ) -> Loaded:
     """At each level, so often; every load is stored as soon as it is done, and interrupted with what there was."""
     plan = plan_load(options, settings, repetitions, tags, levels)
-    now = datetime.now(UTC)
-    begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), now, current_owner())
+    clock = SteadyClock()
+    begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), clock.now(), current_owner())
     results: list[LoadResult] = []
     loads = [replace(asked.load, concurrency=level) for level in levels] or [asked.load]
-    with interruptible() as interrupt, finished_at_all_events(store, begun.id, interrupt):
+    with interruptible() as interrupt, finished_at_all_events(store, begun.id, interrupt, clock):
         for repetition, (trial, load) in product(range(repetitions), enumerate(loads)):
             started = time.time()
             keep = None if watch_chunk is None else partial(_numbered, watch_chunk, len(results))
@@ -81,12 +81,14 @@ def run_load(
             if interrupt():
                 break
         state = _state(results, interrupt)
-        store.finish(begun.id, state, datetime.now(UTC))
+        store.finish(begun.id, state, clock.now())
     return Loaded(begun.id, tuple(results), interrupt())
 
 
 @contextlib.contextmanager
-def finished_at_all_events(store: Store, run: str, interrupt: Interrupt) -> Iterator[None]:
+def finished_at_all_events(
+    store: Store, run: str, interrupt: Interrupt, clock: SteadyClock
+) -> Iterator[None]:
     """This process owns the run; a load that breaks off by an error is not left as one that still runs."""
     with keep_lease(store, run, interrupt):
         try:
@@ -96,7 +98,7 @@ def finished_at_all_events(store: Store, run: str, interrupt: Interrupt) -> Iter
         except BaseException as error:
             store.stop_retrying()
             state = RunState.INTERRUPTED if isinstance(error, KeyboardInterrupt) else RunState.FAILED
-            store.finish(run, state, datetime.now(UTC))
+            store.finish(run, state, clock.now())
             raise
 
 

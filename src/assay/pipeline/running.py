@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import AssayError, Mistake, PlanError
+from assay.execute.clock import SteadyClock
 from assay.execute.environment import environment, facts_after
 from assay.execute.jobs import Assignment
 from assay.execute.noise import PaceSampler
@@ -313,10 +314,11 @@ def _carried_out(
     spending: Spending,
 ) -> Run:
     _log.info("run %s begins: seed %d, executor %s", begun.id, plan.seed, plan.executor)
+    clock = SteadyClock(max(begun.started, datetime.now(UTC)) if progress else begun.started)
     start = perf_counter()
     executor = PaceSampler(lookup.find("executors", plan.executor)(plan.parallelism))
     places = _Folders(begun, plan)
-    with interruptible() as interrupt, _owned(store, begun.id, interrupt), places as folders:
+    with interruptible() as interrupt, _owned(store, begun.id, interrupt, clock), places as folders:
         deciding = _deciding(begun, plan, store)
         done = store.done(begun.id) if plan.suite else {}
         assignment = Assignment(plan, begun.id, folders, progress, done, places.temporary)
@@ -346,7 +348,7 @@ def _carried_out(
                 store.set_environment(run.id, facts_after(run.environment, pace))
             if plan.suite is not None:
                 _rate(store, run, plan.suite, state)
-            store.finish(run.id, state, datetime.now(UTC))
+            store.finish(run.id, state, clock.now())
             return state
 
         state = store.insist(conclude)
@@ -387,14 +389,14 @@ def _rate(store: Store, begun: Run, suite: Suite, state: RunState) -> None:
 
 
 @contextmanager
-def _owned(store: Store, run: str, interrupt: Interrupt) -> Iterator[None]:
+def _owned(store: Store, run: str, interrupt: Interrupt, clock: SteadyClock) -> Iterator[None]:
     """This process owns the run; if its user does not wait for the end, the run is stored as interrupted."""
     with keep_lease(store, run, interrupt):
         try:
             yield
         except KeyboardInterrupt:
             store.stop_retrying()
-            store.finish(run, RunState.INTERRUPTED, datetime.now(UTC))
+            store.finish(run, RunState.INTERRUPTED, clock.now())
             raise
 
 

@@ -6,12 +6,12 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from assay.analysis.stress import score_of, stress_finding
+from assay.execute.clock import SteadyClock
 from assay.execute.environment import environment
 from assay.execute.load.asking import LoadOptions
 from assay.execute.runner import interruptible
@@ -128,11 +128,11 @@ def run_stress(
     subject = subject_of(options.load, settings, store)
     with interruptible() as interrupt:
         start = _start(options, subject, sizes or options.sizes, interrupt, told)
-        now = datetime.now(UTC)
+        clock = SteadyClock()
         plan = plan_stress(options, chosen, subject.use)
-        begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), now, current_owner())
+        begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), clock.now(), current_owner())
         found: list[ScenarioFinding] = []
-        with finished_at_all_events(store, begun.id, interrupt):
+        with finished_at_all_events(store, begun.id, interrupt, clock):
             for number, scenario in enumerate(chosen):
                 started = time.time()
                 try:
@@ -143,7 +143,7 @@ def run_stress(
                     store.add(begun.id, Batch((_execution(one, number, started, start.setting),)))
                 found.append(one)
                 told.found(one)
-            store.finish(begun.id, _state(found, interrupt()), datetime.now(UTC))
+            store.finish(begun.id, _state(found, interrupt()), clock.now())
     whole = stress_finding(shown(options.load.target), start.setting, found)
     return Stressed(begun.id, whole, interrupt())
 

@@ -356,8 +356,9 @@ def when(moment: datetime) -> str:
 
 
 def lasted(report: Report) -> float | None:
-    ended = report.run.ended
-    return None if ended is None else max(0.0, (ended - report.run.started).total_seconds())
+    """Seconds from start to end; None while the run goes on, or where the clock was set back in between."""
+    run = report.run
+    return None if run.ended is None or run.ended < run.started else (run.ended - run.started).total_seconds()
 
 
 def failure_text(execution: Execution) -> str:

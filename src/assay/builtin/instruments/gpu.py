@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from assay.builtin.instruments.options import at_least, whole
 from assay.builtin.instruments.sampling import Row, Sampler, json_lines
+from assay.execute.clock import SteadyClock
 from assay.model import Better, Metric
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import File, NotMeasurable, Reading
@@ -66,6 +66,7 @@ class _Devices:
     percent_max: float = 0.0
     memory_max: int = 0
     count: int = field(default=0)
+    clock: SteadyClock = field(default_factory=SteadyClock)
 
     def sample(self) -> Row:
         busy = sum(self.nvml.nvmlDeviceGetUtilizationRates(handle).gpu for handle in self.handles)
@@ -75,7 +76,7 @@ class _Devices:
         self.percent_max = max(self.percent_max, percent)
         self.memory_max = max(self.memory_max, memory)
         self.count += 1
-        return {"ts": time.time(), "gpu_percent": percent, "gpu_memory_bytes": memory}
+        return {"ts": self.clock.now().timestamp(), "gpu_percent": percent, "gpu_memory_bytes": memory}
 
     def measurements(self) -> dict[str, float]:
         return {

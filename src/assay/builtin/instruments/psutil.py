@@ -13,6 +13,7 @@ import psutil
 
 from assay.builtin.instruments.options import at_least, whole
 from assay.builtin.instruments.sampling import Row, Sampler, json_lines
+from assay.execute.clock import SteadyClock
 from assay.model import Better, Metric
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import File, Reading
@@ -90,9 +91,10 @@ class _Tree:
         self._cpu_max = 0.0
         self._rss_max = self._rss_total = self._first.rss_bytes
         self._count = 1
+        self._clock = SteadyClock()
 
     def first_row(self) -> Row:
-        return _row(self._first, None)
+        return self._row(self._first, None)
 
     def sample(self) -> Row:
         before, self._last = self._last, _summed(self._own)
@@ -101,7 +103,17 @@ class _Tree:
         self._rss_max = max(self._rss_max, self._last.rss_bytes)
         self._rss_total += self._last.rss_bytes
         self._count += 1
-        return _row(self._last, cpu)
+        return self._row(self._last, cpu)
+
+    def _row(self, seen: _Sum, cpu_percent: float | None) -> Row:
+        """CPU is that since the sample before, so the first has none."""
+        return {
+            "ts": self._clock.now().timestamp(),
+            "cpu_percent": cpu_percent,
+            "rss_bytes": seen.rss_bytes,
+            "read_bytes": seen.io.read_bytes if seen.io else None,
+            "write_bytes": seen.io.write_bytes if seen.io else None,
+        }
 
     def measurements(self) -> dict[str, float]:
         first, last = self._first, self._last
@@ -115,17 +127,6 @@ class _Tree:
             found["read_bytes"] = max(0, last.io.read_bytes - first.io.read_bytes)
             found["write_bytes"] = max(0, last.io.write_bytes - first.io.write_bytes)
         return found
-
-
-def _row(seen: _Sum, cpu_percent: float | None) -> Row:
-    """CPU is that since the sample before, so the first has none."""
-    return {
-        "ts": time.time(),
-        "cpu_percent": cpu_percent,
-        "rss_bytes": seen.rss_bytes,
-        "read_bytes": seen.io.read_bytes if seen.io else None,
-        "write_bytes": seen.io.write_bytes if seen.io else None,
-    }
 
 
 def _percent(before: _Sum, after: _Sum) -> float:
