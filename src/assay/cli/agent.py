@@ -23,7 +23,7 @@ def add(session: Session, file: Path) -> None:
     from assay.execute.agents import make_agent
     from assay.spec.agents import read_agents
 
-    found = read_agents(file)
+    found = read_agents(file, checks_options=True)
     for use in found.values():
         make_agent(use)
     with session.store() as store:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import PlanError
+from assay.errors import AssayError, PlanError
 from assay.execute.interruption import BY_USER, run_coroutine
 from assay.model import AgentUse
 from assay.model.redaction import known_secrets
@@ -40,8 +40,10 @@ def make_agent(use: AgentUse, concurrency: int = 1, environment: Mapping[str, st
         made: Agent = member(**options)
     except BadAgent as problem:
         raise PlanError(f"Agent '{use.name}': {problem}") from None
-    except TypeError as error:
-        raise PlanError(f"Agent '{use.name}' of type '{use.type}': {_told(error)}") from None
+    except AssayError:
+        raise
+    except Exception as error:
+        raise PlanError(_describe_refusal(use, options, error)) from error
     if cassette is not None:
         _insert(cassette, made, use)
     return made
@@ -60,6 +62,17 @@ def _insert(cassette: object, agent: Agent, use: AgentUse) -> None:
         agent.call_through(replaying(cassette, Path(use.folder)))
     except PlanError as problem:
         raise PlanError(f"Agent '{use.name}': {problem}") from None
+
+
+def _describe_refusal(use: AgentUse, options: Mapping[str, Any], error: Exception) -> str:
+    """Which option an agent's class cannot work with; else what it raised, as it may be anybody's class."""
+    # Imported here as it costs time that a worker with a sound agent should not spend.
+    from assay.plugin.options import option_problems
+
+    if problems := option_problems("agents", use.type, options):
+        return "\n".join(f"Agent '{use.name}': {problem.text}" for problem in problems)
+    told = _told(error) if isinstance(error, TypeError) else f"{type(error).__name__}: {error}"
+    return f"Agent '{use.name}' of type '{use.type}': {told}"
 
 
 def _told(error: TypeError) -> str:

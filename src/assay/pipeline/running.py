@@ -211,7 +211,7 @@ def _summary(target: str, contents: str, settings: Settings, store: Store | None
     if contents == "agents":
         from assay.execute.agents import make_agent
 
-        uses = read_agents(Path(target))
+        uses = read_agents(Path(target), checks_options=True)
         for use in uses.values():
             make_agent(use)
         return _counted(len(uses), "agent")

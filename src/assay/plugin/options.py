@@ -73,7 +73,9 @@ def option_problems(kind: str, name: str, options: Mapping[str, object]) -> list
 def _value_problems(model: type[BaseModel], name: str, options: Mapping[str, object]) -> list[OptionProblem]:
     """Values that come from the environment are not known yet."""
     plain = {
-        key: value for key, value in options.items() if key in model.model_fields and "${" not in str(value)
+        key: value
+        for key, value in options.items()
+        if key in model.model_fields and not (isinstance(value, str) and "${" in value)
     }
     try:
         model.model_validate(plain)

@@ -112,16 +112,29 @@ class AgentsFile(Section):
     )
 
 
-def read_agents(path: Path) -> dict[str, AgentUse]:
-    """The agents that a file defines, by name."""
+def read_agents(path: Path, *, checks_options: bool = False) -> dict[str, AgentUse]:
+    """The agents that a file defines, by name; their options are checked on demand, as that imports their classes."""
     document = read_document(path)
     if not isinstance(document.value, dict) or not isinstance(document.value.get("agents"), list):
         raise SpecError([document.mistake((), "defines no agents. It needs: agents: [{name: …, type: …}]")])
-    mistakes: list[Mistake] = []
+    mistakes = list(document.mistakes)
     found = agents_in(document, ("agents",), document.value["agents"], path.resolve().parent, mistakes)
+    if checks_options and not mistakes:
+        mistakes += _option_mistakes(document, found)
     if mistakes:
         raise SpecError(mistakes)
     return found
+
+
+def _option_mistakes(document: Document, found: Mapping[str, AgentUse]) -> list[Mistake]:
+    from assay.plugin.options import option_problems
+
+    return [
+        document.mistake(("agents", index, problem.key or "type"), problem.text)
+        for index, item in enumerate(document.value["agents"])
+        if isinstance(item, Mapping)
+        for problem in option_problems("agents", found[item["name"]].type, found[item["name"]].options)
+    ]
 
 
 def agents_in(

@@ -217,6 +217,8 @@ def _id(value: Any, number: int) -> str:
         return str(number + 1)
     if isinstance(value, bool) or not isinstance(value, (str, int, float)) or value == "":
         raise ValueError(f"'id' must be text or a number, not {value!r}.")
+    if "\0" in str(value):
+        raise ValueError("'id' contains a NUL character.")
     return str(value)
 
 

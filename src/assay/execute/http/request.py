@@ -62,9 +62,20 @@ def _split(url: str) -> SplitResult:
         raise BadRequest(f"'{url}' is not a URL: {error}.") from error
     if parts.scheme not in _PORTS or not parts.hostname or port == 0:
         raise BadRequest(f"'{url}' is not a URL with http:// or https:// and a host.")
+    if not _is_host(parts.hostname):
+        raise BadRequest(f"'{url}' is not a URL: '{parts.hostname}' is not the name of a host.")
     if parts.username is not None:
         raise BadRequest(f"The URL for '{parts.hostname}' carries a password. Send it in a header instead.")
     return parts
+
+
+def _is_host(name: str) -> bool:
+    """Without empty or overlong labels, blanks and control characters; the rest is for the resolver to say."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return name != "." and all(character > " " and character != "\x7f" for character in name)
 
 
 def _host(origin: Origin) -> str:
