@@ -242,6 +242,15 @@ def test_a_secret_among_the_params_of_an_experiment_is_refused(assay_inline: Ass
         assert given.partition("=")[2] not in refusal
 
 
+def test_an_option_with_the_value_of_a_secret_variable_is_refused(assay_inline: AssayInline) -> None:
+    assay_inline.write(
+        "s.yaml", suite(numbers(1), [{"name": "gpt", "type": "openai", "model": "gpt-4o-mini"}])
+    )
+    refusal = assay_inline("run", "s.yaml", MODEL_KEY="gpt-4o-mini").err
+    assert "'MODEL_KEY'" in refusal
+    assert "gpt-4o-mini" not in refusal
+
+
 def test_only_what_is_secret_has_to_be_named(assay_inline: AssayInline) -> None:
     env = {"MAX_TOKENS": "4096", "KEY_FILE": "/etc/key.pem", "MY_API_KEY": "${TOKEN}", "AUTHOR": "somebody"}
     agent = {"name": "c", "type": "command", "command": ["cat"], "env": env}

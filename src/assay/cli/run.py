@@ -41,7 +41,7 @@ FLAGS = {
     "settings",
     metavar="KEY=VALUE",
     multiple=True,
-    help="A param of the experiment, typed as in YAML; may be repeated.",
+    help="A param of the experiment or an option of the agents (NAME.OPTION: of one), typed as in YAML; may be repeated.",
 )
 @click.option(
     "--sweep",

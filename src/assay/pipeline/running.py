@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
+import os
 import secrets
 import shutil
 import sys
@@ -42,6 +44,7 @@ from assay.model import (
     Trial,
 )
 from assay.model.plan import RECORDED
+from assay.model.redaction import known_secrets, redact
 from assay.model.run import RERUN_TAG
 from assay.model.suite import SUITE_ITERATIONS
 from assay.pipeline.ownership import current_owner, keep_lease
@@ -229,6 +232,7 @@ def _counted(number: int, thing: str) -> str:
 
 def run_plan(plan: Plan, store: Store, watch: Watch = unwatched) -> Run:
     """Carry out a plan from the beginning."""
+    _refuse_secrets(plan)
     now = datetime.now(UTC)
     here = record_sandbox(environment(_code_folder(plan)), plan.suite)
     begun = store.begin(plan, here, secrets.token_hex(5), now, current_owner())
@@ -238,6 +242,26 @@ def run_plan(plan: Plan, store: Store, watch: Watch = unwatched) -> Run:
         )
         store.add(begun.id, Batch(artifacts=tuple(remarks)))
     return _carried_out(begun, plan, store, {}, watch, Spending(plan.budget))
+
+
+def _refuse_secrets(plan: Plan) -> None:
+    """What agents and experiments are made with is stored, and a run is carried out with what is stored: nothing may be redacted."""
+    known = known_secrets()
+    known.learn_environment(os.environ)
+    for trial in plan.trials:
+        options = trial.agent_use.options if trial.agent_use else {}
+        for whose, given in (
+            (f"Agent '{trial.agent.name}'", options),
+            (f"'{trial.benchmark}'", trial.params),
+        ):
+            for name, value in given.items():
+                if known.redact({name: value}) != {name: value}:
+                    origin = known.origin_of_secret_in(json.dumps({name: value}, default=str))
+                    raise PlanError(
+                        f"{whose}: '{redact(name)}' holds {f'the value of {origin!r}' if origin else 'a secret'}, "
+                        "and what is written there is stored. Write ${NAME} instead, or, if it is no secret, "
+                        "rename the variable."
+                    )
 
 
 def resume(ref: str, store: Store, watch: Watch = unwatched, budget: Budget = _NO_BUDGET) -> Run:
