@@ -112,6 +112,7 @@ CLAIMS = (
     _claim("json replaced", "import json\njson.dumps = lambda *a, **k: 'true'\njson.loads = lambda *a, **k: {'expected': 12345}" + WRONG),
     _claim("str.__eq__ replaced through a trace function", "import sys\ndef tracer(frame, event, arg):\n    for name in ('expected', 'right', 'wanted'):\n        if name in frame.f_locals: frame.f_locals[name] = 12345\n    return tracer\nsys.settrace(tracer)" + WRONG, CALLS),
     _claim("builtins shadowed in the module", "def abs(x): return 0\ndef all(x): return True\ndef isinstance(x, y): return True" + WRONG, "assert abs(add(0.5, 1) - 1.5) < 1e-9\n"),
+    _claim("builtins shadowed for an import of all names", "def abs(x): return 0\n__all__ = ['abs', 'add']" + WRONG, "from answer import *\nassert abs(add(0.5, 1) - 1.5) < 1e-9\n"),
     _claim("all() shadowed in the module", "def all(x): return True" + WRONG, "assert all(add(n, n) == 2 * n for n in range(3))\n"),
     _claim("the tests' own function replaced", "def test_add(): pass\ndef check(f): pass" + WRONG, "def test_add():\n    assert add(1, 1) == 2\n"),
     _claim("modules for the tests left in the folder", "for name in ('json', 'math', 'unittest', 'answer', 'sitecustomize'):\n    open(name + '.py', 'w').write('import builtins\\ndef isclose(*a, **k): return True\\n')" + WRONG, "import math\nassert math.isclose(add(0.5, 1), 1.5)\n"),

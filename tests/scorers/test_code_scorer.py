@@ -203,6 +203,8 @@ STYLES = {
     "a decorator": ("def twice(f):\n    def g(*a):\n        f(*a)\n        return f(*a)\n    return g", "calls = []\n@twice\ndef note(x):\n    calls.append(x)\n    return len(calls)\nassert note(5) == 2 and calls == [5, 5]"),
     "objects of the tests": ("def total(node):\n    n = 0\n    while node:\n        n += node.value\n        node = node.next\n    return n\ndef cut(node): node.next = None; return node", "class Node:\n    def __init__(self, value, next=None): self.value, self.next = value, next\nhead = Node(1, Node(2))\nassert total(head) == 3\nassert cut(head) is head and head.next is None"),
     "printed text": ("def hello(name): print('hi', name)", "import io, contextlib\nout = io.StringIO()\nwith contextlib.redirect_stdout(out):\n    hello('you')\nassert out.getvalue() == 'hi you\\n'"),
+    "much printed text": ("import sys\ndef f():\n    for _ in range(100): print('x' * 1_000_000)\n    sys.stdout.buffer.write(b'y')\n    sys.stdout.flush()\n    return 1", "assert f() == 1"),
+    "an import of all names": (ADD, "from answer import *\nassert add(1, 2) == 3"),
     "an import of the code": (ADD, "from answer import add as plus\nimport answer\nassert plus(1, 2) == answer.add(1, 2) == 3"),
     "an import that the code uses": ("def f(x): return math.sqrt(x)", "import math\nassert f(9) == 3 and math.isclose(f(2), 2 ** 0.5)"),
     "a coroutine": ("import asyncio\nasync def f(x):\n    await asyncio.sleep(0)\n    return x + 1", "import asyncio\nassert asyncio.run(f(1)) == 2\nasync def both():\n    return await asyncio.gather(f(1), f(2))\nassert asyncio.run(both()) == [2, 3]"),

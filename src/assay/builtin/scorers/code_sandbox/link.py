@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     Serve = Callable[[str, int | None, list[Any], dict[str, Any]], Any]
 
 MOST_BYTES = 16 * 2**20
-_MOST_PRINTED = 100_000
 _SMALL = 2**62
 _PARTS = {"ask": 5, "value": 4, "raise": 4}
 
@@ -95,7 +94,7 @@ class Link:
                 changes = self._changes([*enumerate(args), *options.items()], [*given, *named.values()])
         except BaseException as error:
             kind, found = "raise", self._encode_exception(error)
-        self._send([kind, found, changes, self.take_printed()[:_MOST_PRINTED]])
+        self._send([kind, found, changes, self.take_printed()])
 
     def _changes(self, values: list[tuple[Any, Any]], sent: list[Any]) -> list[Any]:
         """Of lists, dicts and sets among the arguments, those that the call has changed."""

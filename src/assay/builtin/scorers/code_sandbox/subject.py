@@ -26,6 +26,7 @@ _OF_ONE_PATH = frozenset({
     "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "os.chown", "os.truncate", "os.chdir", "shutil.rmtree",
 })  # fmt: skip
 _OF_TWO_PATHS = frozenset({"os.rename", "os.link", "os.symlink", "shutil.move"})
+_MOST_PRINTED = 100_000
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -49,16 +50,16 @@ class _Subject:
     def __init__(self) -> None:
         self._module = ModuleType("answer")
         sys.modules["answer"] = self._module
-        self._printed = sys.stdout = io.StringIO()
+        self._printed = _Printed()
+        sys.stdout = io.TextIOWrapper(self._printed, "utf-8", "replace", write_through=True)
 
     def take_printed(self) -> str:
-        try:
-            text = self._printed.getvalue()
-            self._printed.seek(0)
-            self._printed.truncate()
-        except ValueError:
-            # The code has closed it.
-            text = ""
+        """What was printed since the last time."""
+        if self._printed.closed:
+            return ""
+        text = self._printed.getvalue().decode("utf-8", "replace")
+        self._printed.seek(0)
+        self._printed.truncate()
         return text
 
     def serve(self, op: str, number: int | None, args: list[Any], options: dict[str, Any]) -> Any:
@@ -115,6 +116,15 @@ class _Subject:
         except BaseException as error:
             return describe_error(error)
         return ""
+
+
+class _Printed(io.BytesIO):
+    """Standard output of the code, of which the first part is kept."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() < _MOST_PRINTED:
+            super().write(bytes(data)[:_MOST_PRINTED])
+        return len(data)
 
 
 class _Fence:

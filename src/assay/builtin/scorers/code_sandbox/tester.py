@@ -134,7 +134,8 @@ class _AnswerModule(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
-            return self._link.ask("names")
+            # Built-in names stay ours, as in `_Names`.
+            return [name for name in self._link.ask("names") if not hasattr(builtins, name)]
         found = _named(self._link, name) if not name.startswith("__") else []
         if not found:
             raise AttributeError(f"the code defines no {name}")
