@@ -34,7 +34,7 @@ def rescore(session: Session, ref: str) -> int:
     code = 1 if any(trial.is_scoring_failed for trial in report.trials) else 0
     if session.is_json:
         spent = {"spent": asdict(done.spent)} if done.spent else {}
-        told = {"scores": len(before), "scores_changed": changed}
+        told = {"scores": len(before), "scores_changed": changed, "scores_kept": done.kept}
         session.emit({**run_document(report, with_executions=False), **spent, **told})
         return code
     from assay.report.console import print_report
@@ -43,6 +43,11 @@ def rescore(session: Session, ref: str) -> int:
 
     print_report(report, session.console())
     session.say(f"{count(changed)} of {counted(len(before), 'score')} changed.")
+    if done.kept:
+        session.warn(
+            f"{counted(done.kept, 'answer')} had been shortened when stored, so they were not scored again "
+            "and keep their scores."
+        )
     if done.spent:
         session.say(f"Judging again took {judging_text(done.spent)}.")
     session.next(f"assay show {done.run.id}", f"assay report {done.run.id} --format html")

@@ -15,13 +15,22 @@ from time import perf_counter
 from typing import Any
 
 from assay.execute.agents import Stable
+from assay.execute.answer_limits import (
+    SHORTENED,
+    STORED_CHARACTERS,
+    TooLong,
+    limit_execution,
+    limit_name,
+    shorten,
+    shorten_list,
+    whole,
+)
 from assay.execute.capture import Printed, capture_prints
 from assay.execute.case_limit import limit_case
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.interruption import BY_USER, run_coroutine
 from assay.execute.judge_retries import report_retries_of
 from assay.execute.judging import Panel, score_detail, score_measurements
-from assay.execute.outcome import plain
 from assay.execute.patience import DEFAULT_SECONDS
 from assay.execute.peak import Peak
 from assay.execute.price import Cost, Price
@@ -385,7 +394,10 @@ class Asker:
         if status is Status.OK and (broken := broken_limit(measurements, self._job.limits)):
             status, error = Status.OVER_LIMIT, broken
         last = talk.answers[-1] if talk.answers else None
-        return Execution(
+        shortened: dict[str, int] = {}
+        output = shorten(last.output, shortened, "output") if last is not None else None
+        detail = _detail(talk, costs, self.agent, shortened)
+        execution = Execution(
             self._job.trial,
             self._job.process,
             phase,
@@ -394,12 +406,13 @@ class Asker:
             started,
             measurements,
             case=case.id,
-            output=plain(last.output) if last is not None else None,
+            output=output,
             applied={"model": last.model} if last is not None and last.model else None,
             error=error,
             log=last.log if last is not None else None,
-            detail=_detail(talk, costs, self.agent) or None,
+            detail=detail or None,
         )
+        return limit_execution(execution)
 
 
 def _ending(error: BaseException, talk: Talk) -> Ending:
@@ -440,7 +453,9 @@ def valid(answer: Any) -> Answer:
         raise InvalidAnswer(f"usage says the cost is {answer.usd!r} usd, which cannot be")
     if answer.durations:
         _check_durations(answer.durations)
-    return answer if answer.output.__class__ is str and len(answer.output) < 10_000 else _plain_answer(answer)
+    text = answer.output
+    is_plain = text.__class__ is str and len(text) < 10_000 and text.isascii() and "\0" not in text
+    return answer if is_plain else _plain_answer(answer)
 
 
 def _check_usage(usage: Usage) -> None:
@@ -457,8 +472,11 @@ def _check_durations(durations: Mapping[str, float]) -> None:
 
 
 def _plain_answer(answer: Answer) -> Answer:
-    """The output as it will be stored: what is judged now and what is judged again later is the same."""
-    return replace(answer, output=plain(answer.output))
+    """The output as JSON can hold it: what is judged now and what is judged again later is the same."""
+    try:
+        return replace(answer, output=whole(answer.output))
+    except TooLong as error:
+        raise InvalidAnswer(str(error)) from None
 
 
 def _measurements(talk: Talk, costs: Sequence[Cost | None], *, is_recorded: bool = False) -> dict[str, float]:
@@ -499,26 +517,48 @@ def _add(found: dict[str, float], name: str, values: list[float | None]) -> None
         found[name] = float(sum(known))
 
 
-def _detail(talk: Talk, costs: Sequence[Cost | None], agent: Agent) -> dict[str, Any]:
-    """What the figures rest on, for people who ask why."""
+def _detail(
+    talk: Talk, costs: Sequence[Cost | None], agent: Agent, shortened: dict[str, int]
+) -> dict[str, Any]:
+    """What the figures rest on, for people who ask why; with what was `shortened` of it and of the output."""
     answers, found = talk.answers, score_detail(talk.scores)
     if sources := [cost.source for cost in costs if cost is not None and cost.source]:
         found["cost"] = [dict(source) for n, source in enumerate(sources) if source not in sources[:n]]
     if any(answer.tool_calls for answer in answers):
-        found["tool_calls"] = [_call(c, n) for n, answer in enumerate(answers, 1) for c in answer.tool_calls]
+        calls = [(call, n) for n, answer in enumerate(answers, 1) for call in answer.tool_calls]
+        found["tool_calls"] = _tool_calls(shorten_list(calls, shortened, "tool_calls"), shortened)
     if any(answer.spans for answer in answers):
-        found["spans"] = [[s.name, s.kind, s.start, s.seconds] for answer in answers for s in answer.spans]
+        spans = shorten_list([span for answer in answers for span in answer.spans], shortened, "spans")
+        found["spans"] = [[limit_name(s.name), limit_name(s.kind), s.start, s.seconds] for s in spans]
     if any(answer.attempts for answer in answers):
-        found["attempts"] = [dict(attempt) for answer in answers for attempt in answer.attempts]
+        tries = [attempt for answer in answers for attempt in answer.attempts]
+        found["attempts"] = [_attempt(one) for one in shorten_list(tries, shortened, "attempts")]
     if len(answers) > 1:
-        found["turns"] = [plain(answer.output) for answer in answers[:-1]]
+        turns = shorten_list([answer.output for answer in answers[:-1]], shortened, "turns")
+        found["turns"] = [shorten(output, shortened, "turns") for output in turns]
     if agent.is_simulated or any(answer.is_simulated for answer in answers):
         found["simulated"] = True
+    if shortened:
+        found[SHORTENED] = shortened
     return found
 
 
-def _call(call: ToolCall, turn: int) -> dict[str, Any]:
-    return {"name": call.name, "arguments": plain(dict(call.arguments)), "turn": turn}
+def _tool_calls(calls: Sequence[tuple[ToolCall, int]], shortened: dict[str, int]) -> list[dict[str, Any]]:
+    """Their arguments share one limit: many calls may each be long."""
+    left, found = STORED_CHARACTERS, []
+    for call, turn in calls:
+        noted: dict[str, int] = {}
+        arguments = shorten(dict(call.arguments), noted, "tool_calls", max(left, 0))
+        left -= len(arguments) if isinstance(arguments, str) else len(str(arguments))
+        if noted:
+            shortened.setdefault("tool_calls", len(calls))
+            arguments = {SHORTENED: arguments}
+        found.append({"name": limit_name(call.name), "arguments": arguments, "turn": turn})
+    return found
+
+
+def _attempt(attempt: Mapping[str, object]) -> dict[str, object]:
+    return {name: limit_name(value) if isinstance(value, str) else value for name, value in attempt.items()}
 
 
 def broken_limit(measurements: Mapping[str, float], limits: Limits) -> str | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from assay.errors import PlanError
+from assay.execute.answer_limits import limit_reason
 from assay.execute.interruption import BY_USER
 from assay.execute.spending import judging_in, together
 from assay.execute.told import summary
@@ -245,6 +246,6 @@ def weighted_score(scores: Sequence[Score]) -> float | None:
 
 def score_detail(scores: Sequence[Score]) -> dict[str, Any]:
     """Why, and what could not be judged; empty where there is nothing to tell."""
-    reasons = {score.name: score.reason for score in scores if score.reason}
+    reasons = {score.name: limit_reason(score.reason) for score in scores if score.reason}
     unscored = [score.name for score in scores if score.value is None]
     return ({"reasons": reasons} if reasons else {}) | ({"unscored": unscored} if unscored else {})

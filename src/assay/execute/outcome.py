@@ -80,7 +80,9 @@ def plain(value: Any, depth: int = MAX_OUTPUT_DEPTH) -> Any:
         return int(value) if abs(value) < 2**63 else shown(value)
     if isinstance(value, str):
         text = writable(value[: MAX_OUTPUT_CHARACTERS + 1])
-        return text if len(text) <= MAX_OUTPUT_CHARACTERS else text[:MAX_OUTPUT_CHARACTERS] + "… (cut)"
+        if len(text) <= MAX_OUTPUT_CHARACTERS:
+            return text
+        return f"{text[:MAX_OUTPUT_CHARACTERS]}… (shortened: {MAX_OUTPUT_CHARACTERS:,} of {len(value):,} characters)"
     if not depth:
         return shown(value)
     if isinstance(value, Mapping):
@@ -88,6 +90,26 @@ def plain(value: Any, depth: int = MAX_OUTPUT_DEPTH) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item, depth - 1) for item in islice(value, 1000)]
     return plain(value.item(), depth - 1) if _is_scalar(value) else shown(value)
+
+
+def copy_whole(value: Any, most: int) -> Any:
+    """The value as JSON can hold it, with nothing left out; OverflowError where it has more than `most` characters."""
+    left = most
+
+    def copy(part: Any, depth: int) -> Any:
+        nonlocal left
+        left -= len(part) if isinstance(part, str) else 1
+        if left < 0:
+            raise OverflowError
+        if isinstance(part, str):
+            return writable(str.__str__(part))
+        if depth and isinstance(part, Mapping):
+            return {copy(str(key), 0): copy(item, depth - 1) for key, item in part.items()}
+        if depth and isinstance(part, (list, tuple, set, frozenset)):
+            return [copy(item, depth - 1) for item in part]
+        return plain(part, 0) if not _is_scalar(part) else plain(part)
+
+    return copy(value, MAX_OUTPUT_DEPTH)
 
 
 def writable(text: str) -> str:

@@ -12,6 +12,7 @@ from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
+from assay.execute.answer_limits import SHORTENED, TooLong, limit_execution, shorten, whole
 from assay.execute.clock import Timed, autoranged, time_await, time_call
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.interruption import BY_USER, UserInterrupt, run_coroutine
@@ -102,10 +103,11 @@ class Subject:
         if self._job.isolation is Isolation.COLD and status is Status.OK:
             outcome.measurements["import_seconds"] = self._import_seconds
             outcome.measurements["setup_seconds"] = self._setup_seconds
-        return Execution(
+        execution = Execution(
             self._job.trial, self._job.process, phase, repetition, status, started, outcome.measurements,
             self.loops or 1, self._job.case_id, outcome.output, self._applied(), error, None, outcome.detail,
         )  # fmt: skip
+        return limit_execution(execution)
 
     def _unprepared(self) -> Ended | None:
         """How an execution ended that could not even be prepared; None where it can begin."""
@@ -144,7 +146,10 @@ class Subject:
                 text = f"{name} {outcome.measurements[name]:g} is above the limit of {ceiling:g}"
                 return Status.OVER_LIMIT, outcome, text
         if self._panel is not None:
-            self._judge(result, outcome)
+            try:
+                self._judge(result, outcome)
+            except TooLong as too_long:
+                return Status.INVALID_OUTPUT, outcome, str(too_long)
         return Status.OK, outcome, None
 
     def _gauged(self, loops: int, *, is_measured: bool) -> tuple[float, Any, dict[str, float]]:
@@ -168,17 +173,21 @@ class Subject:
 
         judged = result.get("output", result) if isinstance(result, Mapping) else result
         scores: list[Score] = []
-        waiting = self._panel.judge(self._job.cases[0], [Answer(plain(judged))], scores)
+        complete = whole(judged)
+        waiting = self._panel.judge(self._job.cases[0], [Answer(complete)], scores)
         if waiting is not None:
             self._stable.settled(waiting)
         outcome.measurements.update(score_measurements(scores))
         others = {name: value for name, value in (outcome.output or {}).items() if name != "output"}
+        shortened: dict[str, int] = {}
+        outcome.output = shorten(complete, shortened, "output")
         detail = {
             **(outcome.detail or {}),
             **score_detail(scores),
             **({"returned": others} if others else {}),
+            **({SHORTENED: shortened} if shortened else {}),
         }
-        outcome.output, outcome.detail = plain(judged), detail or None
+        outcome.detail = detail or None
 
     def _applied(self) -> dict[str, Any] | None:
         applied: dict[str, Any] | None = plain(self.context.applied) if self.context.applied else None

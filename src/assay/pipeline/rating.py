@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from assay.execute.spending import together
 from assay.model import (
     Benchmark,
     CaseTable,
+    Execution,
     Ratings,
     Run,
     RunState,
@@ -138,6 +139,8 @@ class Rescored:
     run: Run
     spent: Judging | None
     """What judging again used up; None where no judge was asked."""
+    kept: int = 0
+    """Executions whose answers were shortened when they were stored: they keep the scores of the whole answer."""
 
 
 def rescore(store: Store, ref: str) -> Rescored:
@@ -156,13 +159,28 @@ def rescore(store: Store, ref: str) -> Rescored:
     if here != found.environment:
         store.set_environment(found.id, here)
     spent: list[Mapping[str, float]] = []
+    kept: list[int] = []
     for stored in (stored for stored in found.trials if stored.trial.cases):
         benchmark = benchmark_of(stored, suite)
-        store.rescore(stored.id, judged_again(benchmark, store.scored_executions(stored.id), spent))
+        stored_whole = _stored_whole(store.scored_executions(stored.id), kept)
+        store.rescore(stored.id, judged_again(benchmark, stored_whole, spent))
     _update_state(store, found)
     rate_trials(store, found, suite)
     store.refresh()
-    return Rescored(store.run(found.id), _judging(together(spent)))
+    return Rescored(store.run(found.id), _judging(together(spent)), len(kept))
+
+
+def _stored_whole(
+    executions: Iterable[tuple[int, Execution]], kept: list[int]
+) -> Iterator[tuple[int, Execution]]:
+    """Those that can be judged again; the numbers of the others are added to `kept`."""
+    from assay.execute.answer_limits import is_judgeable
+
+    for number, execution in executions:
+        if is_judgeable(execution):
+            yield number, execution
+        else:
+            kept.append(number)
 
 
 def _update_state(store: Store, run: Run) -> None:

@@ -87,6 +87,7 @@ def _answer(execution: Execution) -> Iterator[tuple[str, str | Text]]:
     for number, output in enumerate(_list(detail.get("turns")), 1):
         yield f"turn {number}", as_text(output, _TEXT)
     yield "output", as_text(execution.output, _TEXT)
+    yield "stored", "\n".join(_shortened(detail.get("shortened")))
     yield "error", first_lines(execution.error, _TEXT)
     yield "scores", "\n".join(_scores(execution))
     yield "cost", "\n".join(_spending(execution))
@@ -97,6 +98,13 @@ def _answer(execution: Execution) -> Iterator[tuple[str, str | Text]]:
     ]:
         yield "spans", _waterfall(spans)
     yield "log", last_lines(execution.log, _LOG)
+
+
+def _shortened(noted: object) -> Iterator[str]:
+    """What was judged whole and stored in part."""
+    for name, size in noted.items() if isinstance(noted, Mapping) else ():
+        of = "characters" if name == "output" else "entries or characters"
+        yield f"only the beginning of {name}, which had {size:,} {of}; assay rescore keeps its scores"
 
 
 def _spending(execution: Execution) -> Iterator[str]:

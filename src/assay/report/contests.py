@@ -430,7 +430,15 @@ def as_text(value: object, limit: int = 600) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= limit else f"{text[:limit]} … {len(text) - limit:,} more characters"
+    if len(text) <= limit:
+        return text
+    _, mark, size = text[-80:].rpartition("… (shortened: ")
+    more = (
+        f"(stored: {size}"
+        if mark and size.endswith(" characters)")
+        else f"{len(text) - limit:,} more characters"
+    )
+    return f"{text[:limit]} … {more}"
 
 
 def listed(names: Iterable[str], most: int) -> str:

@@ -135,7 +135,8 @@ class Execution(BaseModel):
     detail: Plain | None = Field(
         None,
         description="Of a case: `tool_calls`, `spans` (name, kind, start, seconds), `attempts`, `reasons` of the "
-        "scores, `unscored` scorers, outputs of earlier `turns`, `simulated`; each only where there is such",
+        "scores, `unscored` scorers, outputs of earlier `turns`, `simulated`, `shortened` (what is stored in part, and "
+        "its size); each only where there is such",
     )
 
 

@@ -1,0 +1,109 @@
+"""How much of what an agent says is judged and stored: every limit, in one place. docs/suites.md has them for users."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from assay.execute.outcome import MAX_OUTPUT_CHARACTERS, copy_whole, plain, writable
+from assay.model import Execution
+
+JUDGED_CHARACTERS = 10_000_000
+"""An answer up to this size is judged whole; a larger one is invalid. A structure counts its texts and items."""
+STORED_CHARACTERS = MAX_OUTPUT_CHARACTERS
+"""Of one output, and of all arguments of the tool calls of one execution."""
+ERROR_CHARACTERS = 10_000
+LOG_CHARACTERS = 20_000
+NAME_CHARACTERS = 500
+"""Names of models, tools and spans, and each text among `applied` settings."""
+ITEMS = 1_000
+"""Spans, tool calls, attempts and earlier turns of one execution, each."""
+RETURNED_CHARACTERS = 1_000_000
+"""All that an experiment returned beside numbers in one execution."""
+
+SHORTENED = "shortened"
+"""Key of `Execution.detail`: what was shortened when it was stored, to how much there was of it."""
+_JUDGED_FROM = ("output", "turns", "tool_calls")
+
+
+class TooLong(Exception):
+    """An answer beyond what is judged."""
+
+
+def whole(value: object) -> Any:
+    """The value as JSON can hold it, complete, as scorers judge it; raises TooLong."""
+    try:
+        return copy_whole(value, JUDGED_CHARACTERS)
+    except OverflowError:
+        raise TooLong(f"the answer is larger than {JUDGED_CHARACTERS:,} characters") from None
+
+
+def shorten(value: object, shortened: dict[str, int], name: str, most: int = STORED_CHARACTERS) -> Any:
+    """What is stored of a value; one that is too long becomes the beginning of its text, and `shortened` notes its size."""
+    if value is None or (isinstance(value, str) and len(value) <= most):
+        return plain(value)
+    complete = _whole_or_plain(value)
+    text = complete if isinstance(complete, str) else json.dumps(complete, ensure_ascii=False)
+    if len(text) <= most:
+        return complete
+    shortened[name] = len(text)
+    return f"{writable(text[:most])}… (shortened: {most:,} of {len(text):,} characters)"
+
+
+def _whole_or_plain(value: object) -> Any:
+    try:
+        return whole(value)
+    except TooLong:
+        return plain(value)
+
+
+def shorten_list(values: list[Any], shortened: dict[str, int], name: str) -> list[Any]:
+    """The first items; `shortened` notes how many there were."""
+    if len(values) > ITEMS:
+        shortened[name] = len(values)
+    return values[:ITEMS]
+
+
+def is_judgeable(execution: Execution) -> bool:
+    """Whether all that scorers look at is stored, so that they can judge it again."""
+    noted = (execution.detail or {}).get(SHORTENED)
+    return not (isinstance(noted, Mapping) and any(name in noted for name in _JUDGED_FROM))
+
+
+def limit_execution(execution: Execution) -> Execution:
+    """With every text within its limit; the usual execution of code has none, and is handed on as it is."""
+    if not (execution.error or execution.log or execution.applied or execution.detail):
+        return execution
+    return replace(
+        execution,
+        error=_limit_text(execution.error, ERROR_CHARACTERS),
+        log=_limit_text(execution.log, LOG_CHARACTERS),
+        applied=_limit_names(execution.applied),
+    )
+
+
+def limit_reason(reason: str) -> str:
+    """A scorer may quote what it judged."""
+    return writable(_limit_text(reason, ERROR_CHARACTERS) or "")
+
+
+def _limit_text(text: str | None, most: int) -> str | None:
+    if text is None or len(text) <= most:
+        return text
+    return f"{text[:most]}… (shortened: {most:,} of {len(text):,} characters)"
+
+
+def _limit_names(applied: Mapping[str, object] | None) -> Mapping[str, object] | None:
+    if not applied:
+        return applied
+    return {
+        limit_name(name): limit_name(value) if isinstance(value, str) else value
+        for name, value in list(applied.items())[:ITEMS]
+    }
+
+
+def limit_name(name: object) -> str:
+    text = name if isinstance(name, str) else str(plain(name))
+    return writable(text if len(text) <= NAME_CHARACTERS else f"{text[:NAME_CHARACTERS]}…")
