@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from assay.errors import StoreError
 _ACCEPTED = "Accepted are sqlite:///FILE and postgresql://USER@HOST/DATABASE."
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 _HIDDEN = "***"
+_SQLITE_OPTIONS = {"timeout", "cached_statements"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,9 @@ class Address:
 
 
 def read_address(written: str) -> Address:
+    # Not quoted: a terminal would obey control characters, and half of a character cannot be written anywhere.
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in written):
+        raise StoreError(f"The database URL has characters that cannot be in one, such as NUL. {_ACCEPTED}")
     try:
         url = sa.make_url(written)
     except (sa.exc.ArgumentError, ValueError):
@@ -61,5 +66,14 @@ def _sqlite(url: sa.URL) -> Address:
     if url.database in (None, "", ":memory:"):
         return Address(url.set(database=":memory:"), None)
     # Absolute, because connections are opened later as well, when the working folder may be another.
-    file = Path(str(url.database)).expanduser().absolute()
+    try:
+        file = Path(str(url.database)).expanduser().absolute()
+    except (OSError, RuntimeError) as error:
+        raise StoreError(
+            f"The path in the database URL cannot be used: {error}. Name another with --db"
+        ) from None
+    if unknown := sorted(set(url.query) - _SQLITE_OPTIONS):
+        raise StoreError(
+            f"A SQLite URL has no option '{unknown[0]}'. Known: {', '.join(sorted(_SQLITE_OPTIONS))}."
+        )
     return Address(url.set(database=str(file)), file)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from assay.errors import MissingExtra, StoreError
 from assay.plugin.files import create_private, make_folder
-from assay.store import faults, plain
+from assay.store import faults, plain, readonly
 from assay.store.address import Address
 
 _PATIENCE = {"timeout": "30"}
@@ -46,6 +46,9 @@ def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
     if address.file:
         _make_room(address)
     options: dict[str, Any] = {} if address.file else {"poolclass": sa.StaticPool}
+    is_read_only = address.file is not None and readonly.is_read_only(address.file)
+    if address.file and is_read_only:
+        options = {"creator": readonly.opener(address.file), "poolclass": sa.QueuePool}
     try:
         url = address.url if "timeout" in address.url.query else address.url.update_query_dict(_PATIENCE)
         engine = sa.create_engine(url, connect_args={"check_same_thread": False}, **options)
@@ -55,7 +58,7 @@ def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
         raise StoreError(
             f"The database URL '{address.shown}' names a host. A file has none: sqlite:///FILE"
         ) from None
-    if address.file and "uri" not in url.query:
+    if address.file:
         # SQLite would make the file readable by everybody; those beside it get the permissions that this one has.
         with contextlib.suppress(OSError):  # It says itself what is wrong when it opens the file.
             create_private(address.file)
@@ -64,6 +67,8 @@ def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # SQLAlchemy begins transactions, see below, not the driver
         connection.execute("PRAGMA synchronous = NORMAL")
+        if is_read_only:
+            connection.execute("PRAGMA query_only = ON")
         connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
 
     @sa.event.listens_for(engine, "begin")
@@ -79,6 +84,7 @@ def _make_room(address: Address) -> None:
     folder = address.file.parent
     try:
         is_folder = address.file.is_dir()
+        is_special = address.file.exists() and not (is_folder or address.file.is_file())
         make_folder(folder)
     except (FileExistsError, NotADirectoryError):
         raise StoreError(
@@ -91,6 +97,10 @@ def _make_room(address: Address) -> None:
     if is_folder:
         raise StoreError(
             f"'{address.file}' is a folder. Name a file in it: sqlite:///{address.file / 'assay.db'}"
+        )
+    if is_special:
+        raise StoreError(
+            f"'{address.file}' is not a regular file, but a device or a pipe. Name another with --db"
         )
 
 

@@ -106,7 +106,7 @@ def _rows(
             run = reading.read_run(connection, run_id)
         for stored in run.trials:
             about = _about(run, stored, params)
-            for execution in reading.StoredExecutions(engine, stored.id):
+            for execution in reading.StoredExecutions(engine.connect, stored.id):
                 yield {**about, **_about_execution(execution), **_measured(execution, metrics)}
 
 

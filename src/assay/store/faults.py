@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from pathlib import Path
 
 import sqlalchemy as sa
 
 from assay.errors import StoreAway, StoreError, StoreFull
+from assay.store import plain
 from assay.store.address import Address
 
 _LEAST_SPACE = 1 << 20
@@ -42,12 +44,36 @@ def listen(engine: sa.Engine, address: Address) -> None:
     sa.event.listen(engine, "handle_error", translate, retval=True)
 
 
+def damaged(error: BaseException, address: Address) -> StoreError:
+    """For a value that is not what its column holds."""
+    reason = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+    return StoreError(
+        f"'{address.place}' is damaged: a stored value cannot be read ({plain.text(reason)}). "
+        "Put a copy from before in its place, or name another database with --db"
+    )
+
+
 def fault(error: BaseException, address: Address) -> StoreError | None:
+    if isinstance(error, sqlite3.Error) and "Could not decode to UTF-8" in str(error):
+        return damaged(error, address)
+    if _lacks_a_part(error):
+        return StoreError(
+            f"'{address.place}' lacks a part of its schema: {str(error).partition(chr(10))[0]}. "
+            "Put a copy from before in its place, or name another database with --db"
+        )
     if name := getattr(error, "sqlite_errorname", None):
         return _sqlite_fault(name, address)
     if type(error).__module__.startswith("psycopg"):
         return _postgres_fault(error, address)
     return None
+
+
+def _lacks_a_part(error: BaseException) -> bool:
+    if getattr(error, "sqlite_errorname", None) == "SQLITE_ERROR":
+        return str(error).startswith(("no such column", "no such table")) or " has no column named " in str(
+            error
+        )
+    return getattr(error, "sqlstate", None) in ("42703", "42P01")
 
 
 def full(address: Address) -> StoreFull:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from itertools import compress
 from typing import Any
 
@@ -157,11 +158,14 @@ def read_failures(connection: sa.Connection, trial_id: int, limit: int) -> tuple
     return _with_measurements(connection, trial_id, connection.execute(query).all())
 
 
+Connect = Callable[[], AbstractContextManager[sa.Connection]]
+
+
 class NumberedExecutions:
     """A trial's executions with their numbers, read anew each time it is iterated."""
 
-    def __init__(self, engine: sa.Engine, trial_id: int, *chosen: sa.ColumnElement[bool]) -> None:
-        self._engine = engine
+    def __init__(self, connect: Connect, trial_id: int, *chosen: sa.ColumnElement[bool]) -> None:
+        self._connect = connect
         self._trial_id = trial_id
         self._query = _executions(trial_id).where(*chosen).limit(_CHUNK)
 
@@ -173,7 +177,7 @@ class NumberedExecutions:
 
     def _after(self, last: int) -> list[tuple[int, Execution]]:
         # A connection a chunk: one that stayed open would keep SQLite from clearing its write-ahead log.
-        with self._engine.connect() as connection:
+        with self._connect() as connection:
             found = connection.execute(self._query.where(executions.c.seq > last)).all()
             read = _with_measurements(connection, self._trial_id, found)
         return [(row.seq, execution) for row, execution in zip(found, read, strict=True)]
@@ -182,8 +186,8 @@ class NumberedExecutions:
 class StoredExecutions:
     """A trial's executions of all phases, read anew each time it is iterated."""
 
-    def __init__(self, engine: sa.Engine, trial_id: int) -> None:
-        self._numbered = NumberedExecutions(engine, trial_id)
+    def __init__(self, connect: Connect, trial_id: int) -> None:
+        self._numbered = NumberedExecutions(connect, trial_id)
 
     def __iter__(self) -> Iterator[Execution]:
         return (execution for _, execution in self._numbered)

@@ -55,7 +55,22 @@ def plan_row(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _check(row: Row, kinds: Mapping[str, type]) -> None:
+    """SQLite holds any type in any column; what is not what was written there would fail far from here."""
+    for name, kind in kinds.items():
+        if not isinstance(row[name], kind):
+            raise TypeError(f"column {name} holds {type(row[name]).__name__} instead of {kind.__name__}")
+
+
+_RUN_KINDS = {"name": str, "notes": str, "label": str, "seed": int, "parallelism": int, "executor": str,
+              "trial_order": str, "facts": dict, "vcs": dict, "doubts": list, "source": dict, "load": list,
+              "budget": dict, "instrument_costs": dict, "unmeasured": dict}  # fmt: skip
+_TRIAL_KINDS = {"name": str, "benchmark": str, "experiment": str, "params": dict, "axes": dict, "processes": int,
+                "instruments": list, "limits": dict, "cases": list, "concurrency": int}  # fmt: skip
+
+
 def run_from(row: Row, trials: Sequence[StoredTrial], tags: Sequence[str]) -> Run:
+    _check(row, _RUN_KINDS)
     return Run(
         id=row["id"],
         name=row["name"],
@@ -119,6 +134,7 @@ def trial_row(trial: Trial, run_id: str, agent_id: int, benchmark_hash: str) -> 
 
 
 def trial_from(row: Row) -> StoredTrial:
+    _check(row, _TRIAL_KINDS)
     trial = Trial(
         index=row["position"],
         name=row["name"],

@@ -48,18 +48,29 @@ _REFRESH = 0x61737363
 def ensure(engine: sa.Engine, address: Address) -> None:
     """Makes the schema in an empty database; refuses one that is not at the head revision."""
     with engine.connect() as connection:
-        found = current(connection)
+        found = current(connection, address)
+        if found is None:
+            _refuse_foreign(connection, address)  # before anything is changed in its file
     if found is None:
         _make(engine, address)
     elif found != HEAD:
         raise _unfit(found, address)
 
 
-def current(connection: sa.Connection) -> str | None:
+def current(connection: sa.Connection, address: Address) -> str | None:
     """The revision of the schema; None when there is no schema of ours."""
-    if not sa.inspect(connection).has_table(revision.name):
+    inspector = sa.inspect(connection)
+    if not inspector.has_table(revision.name):
         return None
-    return connection.scalar(sa.select(revision.c.version_num))
+    if revision.c.version_num.name not in {column["name"] for column in inspector.get_columns(revision.name)}:
+        return None
+    found = connection.scalars(sa.select(revision.c.version_num)).all()
+    if len(found) != 1 or not isinstance(found[0], str):
+        raise StoreError(
+            f"'{address.place}' does not say which schema it has: its table {revision.name} should hold one text. "
+            "Put a copy from before in its place, or name another database with --db"
+        )
+    return found[0]
 
 
 def upgrade(url: str) -> tuple[str, str]:
@@ -69,11 +80,13 @@ def upgrade(url: str) -> tuple[str, str]:
     engine = database.connect(address, foreign_keys=False)
     try:
         with database.writing(engine).begin() as connection:
-            before = current(connection) or ""
+            before = current(connection, address) or ""
             if before and before not in REVISIONS:
                 raise _unfit(before, address)
-            _migrate(connection)
-            return before, current(connection) or ""
+            if not before:
+                _refuse_foreign(connection, address)
+            _migrate(connection, address)
+            return before, current(connection, address) or ""
     finally:
         engine.dispose()
 
@@ -113,15 +126,24 @@ def refresh(engine: sa.Engine) -> None:
         connection.exec_driver_sql("REFRESH MATERIALIZED VIEW CONCURRENTLY agent_comparison_matrix")
 
 
-def _migrate(connection: sa.Connection) -> None:
+def _migrate(connection: sa.Connection, address: Address) -> None:
+    """Brings the schema to the head, or leaves everything as it is."""
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", "assay.store:migrations")
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    try:
+        command.upgrade(config, "head")
+    except (sa.exc.ProgrammingError, sa.exc.OperationalError, sa.exc.NoSuchTableError, CommandError) as error:
+        reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0].rstrip(".")
+        raise StoreError(
+            f"'{address.place}' cannot be upgraded, because its tables are not those of its schema: {reason}. "
+            "Nothing was changed. Put a copy from before in its place, or name another database with --db"
+        ) from error
 
 
 def _make(engine: sa.Engine, address: Address) -> None:
@@ -130,21 +152,30 @@ def _make(engine: sa.Engine, address: Address) -> None:
     with database.writing(engine).begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-        found = current(connection)
+        found = current(connection, address)
         if found is None:
             _create(connection, address)
         elif found != HEAD:
             raise _unfit(found, address)
 
 
-def _create(connection: sa.Connection, address: Address) -> None:
+def _refuse_foreign(connection: sa.Connection, address: Address) -> None:
+    """A server may hold tables of others beside ours; a file is of one program."""
     present = set(sa.inspect(connection).get_table_names())
-    taken = present if connection.dialect.name == "sqlite" else present & set(metadata.tables)
+    is_file = connection.dialect.name == "sqlite"
+    taken = sorted(present if is_file else present & set(metadata.tables))
+    if not taken and is_file:
+        pragmas = ("application_id", "user_version")
+        taken = [name for name in pragmas if connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()]
     if taken:
-        tables = ", ".join(sorted(taken)[:3])
         raise StoreError(
-            f"'{address.place}' is a database of another program (it has {tables}). Name another with --db"
+            f"'{address.place}' is a database of another program (it has {', '.join(taken[:3])}). "
+            "Name another with --db"
         )
+
+
+def _create(connection: sa.Connection, address: Address) -> None:
+    _refuse_foreign(connection, address)
     metadata.create_all(connection, checkfirst=False)
     connection.exec_driver_sql(view_statement(_VIEW_REVISION, connection.dialect.name))
     for statement in standing_statements(_STANDING_REVISION, connection.dialect.name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -81,6 +82,8 @@ __all__ = ["RunSummary", "Store", "TrialSummary", "upgrade"]
 
 
 _log = logging.getLogger(__name__)
+_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, IndexError, zlib.error)
+"""What reading a row raises whose values are not those that were written."""
 Result = TypeVar("Result")
 
 
@@ -255,6 +258,15 @@ class Store:
                 raise
             raise fault from error
 
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        """A transaction that turns rows into nouns; what cannot be turned is damaged."""
+        try:
+            with self._direct(self._engine) as connection:
+                yield connection
+        except _DAMAGE as error:
+            raise faults.damaged(error, self._address) from error
+
     def _read_ledger(self, run_id: str) -> writing.Ledger:
         last = (
             sa.select(sa.func.max(executions.c.seq))
@@ -319,7 +331,7 @@ class Store:
 
     def done(self, run_id: str) -> dict[int, cases.Done]:
         """Trial index to what is stored of it, for trials that put an agent through cases: these end in any order."""
-        with self._direct(self._engine) as connection:
+        with self._reading() as connection:
             refs.require(connection, run_id)
             return cases.read_done(connection, run_id)
 
@@ -376,72 +388,72 @@ class Store:
 
     def run(self, ref: str) -> Run:
         """A run by id, unambiguous prefix, 'last' or '@baseline'."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return reading.read_run(connection, refs.resolve(connection, ref))
 
     def runs(
         self, *, limit: int | None = 20, tag: str | None = None, name: str | None = None
     ) -> list[RunSummary]:
         """The newest first."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return listing.read_runs(connection, limit, tag, name)
 
     def suite_of(self, run_id: str) -> Suite | None:
         """The suite that a run was made with, whole; None for runs of code experiments."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             refs.require(connection, run_id)
             return registry.suite_of_run(connection, run_id)
 
     def counts(self, trial_id: int) -> dict[str, int]:
         """Measured executions by status."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return reading.read_counts(connection, trial_id)
 
     def series(self, trial_id: int) -> dict[str, Series]:
         """Each metric of the ok measured executions as columns, in the order of storing."""
-        with self._direct(self._engine) as connection:
+        with self._reading() as connection:
             return reading.read_series(connection, trial_id)
 
     def failures(self, trial_id: int, limit: int = 50) -> tuple[Execution, ...]:
         """The first executions that were not ok, of any phase."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return reading.read_failures(connection, trial_id, limit)
 
     def executions(self, trial_id: int) -> Iterable[Execution]:
         """All of a trial's executions, read anew in chunks each time they are iterated."""
-        return reading.StoredExecutions(self._engine, trial_id)
+        return reading.StoredExecutions(self._reading, trial_id)
 
     def applied(self, trial_id: int) -> dict[str, object]:
         """The settings last read back from the thing under test."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return reading.read_applied(connection, trial_id)
 
     def artifacts(self, trial_id: int) -> tuple[Artifact, ...]:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return reading.read_artifacts(connection, trial_id)
 
     # Scores and ratings
 
     def case_table(self, trial_id: int, further: Iterable[str] = ()) -> CaseTable:
         """The measured executions in the order of storing, with what ratings need of them, and `further` metrics."""
-        with self._direct(self._engine) as connection:
+        with self._reading() as connection:
             return cases.read_case_table(connection, trial_id, further)
 
     def deviation(self, trial_id: int) -> float | None:
         """Overall ÷ the baseline's overall − 1, as the view has it; None where there is no baseline."""
         query = sa.text("SELECT deviation_from_baseline FROM benchmark_executions WHERE id = :id")
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             found: float | None = connection.scalar(query, {"id": trial_id})
             return found
 
     def is_simulated(self, trial_id: int) -> bool:
         """Whether an execution of the trial is known to be simulated."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return bool(connection.scalar(sa.select(trials.c.simulated).where(trials.c.id == trial_id)))
 
     def judging(self, trial_id: int) -> Judging | None:
         """What judges used up over all executions of the trial; None where none was asked."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return cases.read_judging(connection, trial_id)
 
     def rate(self, trial_id: int, ratings: Ratings) -> None:
@@ -450,7 +462,7 @@ class Store:
 
     def scored_executions(self, trial_id: int) -> Iterable[tuple[int, Execution]]:
         """Measured ok executions with their numbers, to be judged again; read in chunks."""
-        return reading.NumberedExecutions(self._engine, trial_id, *reading.IS_OK_MEASURED)
+        return reading.NumberedExecutions(self._reading, trial_id, *reading.IS_OK_MEASURED)
 
     def rescore(self, trial_id: int, judged: Iterable[cases.Judgement]) -> int:
         """Puts the given scores in the place of those that there are, all of them or none; how many executions that were."""
@@ -463,59 +475,59 @@ class Store:
 
     def latest_trials(self, *, suite: str | None = None, since: datetime | None = None) -> list[TrialSummary]:
         """The latest trial with a result of each agent on each benchmark; `since` is of the start of its run."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return listing.read_latest_trials(connection, suite, since)
 
     def entries(self, chosen: Filter) -> list[Entry]:
         """The trial that counts for each contender on each benchmark of a suite, of those trials that were rated."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return standings.read_entries(connection, chosen)
 
     def ratings(self, trial_ids: Sequence[int]) -> dict[int, Ratings]:
         """As they were kept, case by case; trials that were rated by an older version are left out."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return standings.read_ratings(connection, trial_ids)
 
     def categories(self) -> dict[str, str]:
         """Every suite that was run, to its category; the one that was run last comes first."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return standings.read_categories(connection)
 
     def benchmarks(self, suite: str) -> list[str]:
         """Those that a suite consisted of when it was last run."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return standings.read_board_benchmarks(connection, suite)
 
     # What ratings are relative to
 
     def rating_scopes(self, run_id: str | None = None) -> dict[RatingScope, list[int]]:
         """What the trials of a run, or of all runs, are rated in, with the ids of the trials."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return references.read_scopes(connection, run_id)
 
     def completed_trials(self, scope: RatingScope) -> list[CompletedTrial]:
         """Of completed runs: those of all cases first, and among them the run that was completed first."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return references.read_completed(connection, scope)
 
     def rated_trials(self, scope: RatingScope) -> list[tuple[str, int]]:
         """Run and id of every trial in the scope that has ratings, the oldest run first."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return references.read_rated(connection, scope)
 
     def outdated_ratings(self) -> list[tuple[str, int]]:
         """Run and id of every trial whose ratings an older version made."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return references.read_outdated(connection)
 
     def references(self, suite: str) -> list[Reference]:
         """Of every definition of the suite that was rated."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return references.read_references(connection, suite)
 
     def trial_references(self, trial_id: int) -> dict[str, Reference]:
         """Those of the definition that a trial was made with, by quantity."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return references.read_trial_references(connection, trial_id)
 
     def keep_references(self, kept: Iterable[Reference]) -> None:
@@ -532,7 +544,7 @@ class Store:
 
     def agents(self) -> dict[str, AgentUse]:
         """The registered ones by name."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return registry.registered_agents(connection)
 
     def register_suite(self, suite: Suite, now: datetime | None = None) -> None:
@@ -542,17 +554,17 @@ class Store:
 
     def suites(self) -> list[SuiteRef]:
         """The registered ones, by name."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return registry.registered_suites(connection)
 
     def suite(self, name: str) -> Suite:
         """The registered suite of that name, whole."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return registry.registered_suite(connection, name)
 
     def latest_suite(self, name: str) -> Suite | None:
         """As its latest run was made with it, whole; None where it was never run."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return registry.latest_suite(connection, name)
 
     # Keeping order
@@ -594,7 +606,7 @@ class Store:
 
     def baselines(self) -> dict[str, str]:
         """Name to run id."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             query = sa.select(baselines.c.name, baselines.c.run_id).order_by(baselines.c.name)
             return {row.name: row.run_id for row in connection.execute(query)}
 
@@ -609,28 +621,28 @@ class Store:
 
     def agent_trials(self, agent: str) -> list[AgentTrial]:
         """Its trials of all versions that were carried out to their end, the oldest first."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return history.read_agent_trials(connection, agent)
 
     def past_figures(self, trial: Trial) -> PastFigures | None:
         """Seconds and usd of executions of the same agent and benchmark; None where nothing is stored of them."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return history.read_past_figures(connection, trial)
 
     def columns(self, trial_ids: Sequence[int], metrics: Collection[str]) -> Iterator[tuple[int, Columns]]:
         """The measured executions of many trials with these metrics, a part of the trials at a time."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             yield from history.read_columns(connection, trial_ids, metrics)
 
     def agents_with_trials(self) -> list[str]:
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return history.read_agents_with_trials(connection)
 
     def regressions(self, agent: str) -> list[Regression]:
         """Every one that was ever found, in its state; the oldest first."""
         from assay.store import regressions
 
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             return regressions.read_regressions(connection, agent)
 
     def keep_regressions(self, found: Iterable[Regression]) -> None:
@@ -656,7 +668,7 @@ class Store:
 
     def info(self) -> dict[str, object]:
         """Where the database is, its schema, its size and how many rows each table has."""
-        with self._engine.connect() as connection:
+        with self._reading() as connection:
             counts = {
                 name: _count(connection, table)
                 for name, table in metadata.tables.items()
@@ -665,7 +677,7 @@ class Store:
             return {
                 "url": self._address.shown,
                 "dialect": connection.dialect.name,
-                "revision": schema.current(connection),
+                "revision": schema.current(connection, self._address),
                 "size_bytes": _size(connection),
                 "rows": counts,
             }
@@ -694,7 +706,7 @@ class Store:
     def export(self, path: Path, run_id: str | None = None) -> Path:
         """Everything, or one run, as a new file: a SQLite database, or a table of executions (.parquet, .csv, .jsonl)."""
         if run_id is not None:
-            with self._engine.connect() as connection:
+            with self._reading() as connection:
                 refs.require(connection, run_id)
         return export(self._engine, path, run_id)
 
