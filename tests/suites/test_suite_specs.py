@@ -243,12 +243,12 @@ def test_a_secret_among_the_params_of_an_experiment_is_refused(assay_inline: Ass
 
 
 def test_an_option_with_the_value_of_a_secret_variable_is_refused(assay_inline: AssayInline) -> None:
-    assay_inline.write(
-        "s.yaml", suite(numbers(1), [{"name": "gpt", "type": "openai", "model": "gpt-4o-mini"}])
-    )
-    refusal = assay_inline("run", "s.yaml", MODEL_KEY="gpt-4o-mini").err
-    assert "'MODEL_KEY'" in refusal
-    assert "gpt-4o-mini" not in refusal
+    agent = {"name": "gpt", "type": "openai", "model": "gpt-4o-mini", "base_url": "http://127.0.0.1:1/v1"}
+    assay_inline.write("s.yaml", suite(numbers(1), [agent]))
+    done = assay_inline("run", "s.yaml", MODEL_KEY="gpt-4o-mini")
+    assert done.code == 2
+    assert "'MODEL_KEY'" in done.err
+    assert "gpt-4o-mini" not in done.err
 
 
 def test_only_what_is_secret_has_to_be_named(assay_inline: AssayInline) -> None:
