@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import zlib
+from collections.abc import Callable
 
 import pytest
 from tests.http.raw_server import always, raw_server
 
 from assay.execute.http import BadResponse, Disconnected, HttpClient, HttpError, ResponseTooLarge
 
+COMPRESSED = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
@@ -41,6 +45,9 @@ def fault_of(reply: bytes, *, closes: bool = False, max_bytes: int = 1_000_000) 
         (b"HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n", "not a content length"),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 3, 4\r\n\r\nabcd", "not a content length"),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\n", "transfer encoding 'gzip'"),
+        (COMPRESSED + b"content-length: 5\r\n\r\nplain", "not compressed as its head says"),
+        (COMPRESSED + b"content-length: 12\r\n\r\n" + gzip.compress(b"cut off")[:12], "body is not complete"),
+        (COMPRESSED.replace(b"gzip", b"br") + b"content-length: 1\r\n\r\nx", "content encoding 'br'"),
         (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "another protocol"),
         (CHUNKED + b"xyz\r\nabc\r\n", "not the size of a chunk"),
         (CHUNKED + b"-1\r\nabc\r\n", "not the size of a chunk"),
@@ -155,3 +162,39 @@ def test_a_body_that_is_not_json_is_a_bad_response(body: bytes) -> None:
             response.json()
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked", "until close"])
+@pytest.mark.parametrize("compress", [gzip.compress, zlib.compress], ids=["gzip", "deflate"])
+def test_an_answer_that_is_compressed_unasked_is_read(
+    framing: str, compress: Callable[[bytes], bytes]
+) -> None:
+    text = b"a long answer " * 5000
+    # In two members, each compressed on its own, as some servers flush a stream.
+    packed = compress(text[:7000]) + compress(text[7000:])
+    start = COMPRESSED if compress is gzip.compress else COMPRESSED.replace(b"gzip", b"deflate")
+    reply = {
+        "length": start + b"content-length: %d\r\n\r\n%b" % (len(packed), packed),
+        "chunked": start + b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(packed), packed),
+        "until close": start + b"\r\n" + packed,
+    }[framing]
+
+    async def scene() -> bytes:
+        async with (
+            raw_server(always(reply, closes=framing == "until close")) as server,
+            HttpClient() as client,
+        ):
+            return (await client.get(server.url)).body
+
+    assert asyncio.run(scene()) == text
+
+
+def test_a_compressed_answer_that_is_cut_off_is_a_fault() -> None:
+    packed = gzip.compress(b"a long answer " * 5000)
+    assert isinstance(fault_of(COMPRESSED + b"\r\n" + packed[:-20], closes=True), Disconnected)
+
+
+def test_a_bomb_is_not_unpacked() -> None:
+    packed = gzip.compress(bytes(50_000_000))
+    reply = COMPRESSED + b"content-length: %d\r\n\r\n%b" % (len(packed), packed)
+    assert isinstance(fault_of(reply), ResponseTooLarge)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import struct
 from pathlib import Path
@@ -388,6 +389,36 @@ def test_large_requests_and_answers_pass_through_tls(certificate: Certificate) -
     answer = streamed([delta(content="x" * 300_000), *openai()])
     with faulty(always(answer), certificate.server_context()) as server:
         assert kinds(server.url, prompt="word " * 200_000, insecure=True) == {}
+
+
+@pytest.mark.parametrize(
+    ("start", "found"),
+    [(b"HTTP/1.0 200 OK\r\n", {}), (b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n", {"disconnected": 4})],
+    ids=["whole", "cut off"],
+)
+def test_an_answer_ends_where_tls_does_although_the_connection_stays_open(
+    certificate: Certificate, start: bytes, found: dict[str, int]
+) -> None:
+    def talk(guest: Guest) -> bool:
+        guest.say(start + SSE + b"\r\n" + b"".join(openai()))
+        with contextlib.suppress(OSError):
+            # Says that nothing follows, and waits until the client says the same.
+            guest.socket.unwrap()  # type: ignore[attr-defined]
+        return False
+
+    with faulty(talk, certificate.server_context()) as server:
+        assert kinds(server.url, insecure=True) == found
+
+
+def test_what_came_before_a_fault_of_tls_counts(certificate: Certificate) -> None:
+    def talk(guest: Guest) -> bool:
+        guest.say(ANSWER)
+        os.write(guest.socket.fileno(), b"no TLS record" * 20)
+        server.is_over.wait(0.2)
+        return False
+
+    with faulty(talk, certificate.server_context()) as server:
+        assert kinds(server.url, insecure=True) == {}
 
 
 def test_a_server_without_tls_is_an_error_of_tls() -> None:

@@ -63,9 +63,11 @@ def record(
         )
         return code
     if made.unreachable:
+        hint = "" if upstream else " Say where they go: --upstream URL"
+        if "certificate" in made.unreachable[0]:
+            hint = " To trust its certificate, name the file that holds it: SSL_CERT_FILE=FILE assay record …"
         session.say(
-            f"{counted(len(made.unreachable), 'call')} could not be passed on: {made.unreachable[0]} "
-            "Say where they go: --upstream URL"
+            f"{counted(len(made.unreachable), 'call')} could not be passed on: {made.unreachable[0]}{hint}"
         )
     if made.recorded:
         session.say(f"{counted(made.recorded, 'call')} recorded in {cassette}.")

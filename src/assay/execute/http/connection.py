@@ -11,11 +11,13 @@ from assay.execute.http.errors import BadResponse, Disconnected, HttpError, Resp
 from assay.execute.http.events import Piece
 from assay.execute.http.framing import (
     Body,
+    CompressedBody,
     FramingError,
     HeadReader,
     OpenBody,
     SizedBody,
     announced_body,
+    decoded_body,
     status_of,
 )
 from assay.execute.http.request import Origin
@@ -27,6 +29,7 @@ class Exchange:
     __slots__ = (
         "_awaits_end",
         "_body",
+        "_ends_at_close",
         "_head",
         "_loop",
         "_max_bytes",
@@ -53,6 +56,7 @@ class Exchange:
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None
         self._awaits_end = False
+        self._ends_at_close = False
         self.pieces: list[Piece] = []
         self.status: int | None = None
         self.headers: Mapping[str, str] = {}
@@ -96,12 +100,13 @@ class Exchange:
         body = announced_body(self.headers)
         if body is None:
             self.keeps_alive = False
-            return OpenBody()
+            self._ends_at_close = True
+            return decoded_body(OpenBody(), self.headers, self._max_bytes)
         if body.left > self._max_bytes:
             raise ResponseTooLarge(
                 f"An answer of {body.left:,} bytes was announced; {self._max_bytes:,} are allowed."
             )
-        return body
+        return decoded_body(body, self.headers, self._max_bytes)
 
     def _add(self, part: bytes, at: float) -> None:
         self._size += len(part)
@@ -115,7 +120,8 @@ class Exchange:
         """The connection is gone: an end for an answer without a size, a fault for any other."""
         if self.is_over:
             return
-        if isinstance(self._body, OpenBody) and reason is None:
+        is_cut = isinstance(self._body, CompressedBody) and not self._body.is_complete
+        if self._ends_at_close and reason is None and not is_cut:
             self.ended = perf_counter()
             self.is_over = True
             self._wake()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +15,7 @@ _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(r"HTTP/1\.([01]) ([1-5]\d\d)(?: |$)")
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,12}")
 _MAX_LINE = 8 * 1024
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
 class FramingError(ValueError):
@@ -195,6 +197,53 @@ def announced_body(headers: Mapping[str, str]) -> SizedBody | ChunkedBody | None
         return ChunkedBody()
     length = headers.get("content-length")
     return None if length is None else SizedBody(content_length(length))
+
+
+class CompressedBody:
+    """Decompresses what a body carries, which some servers compress although nobody asked them to."""
+
+    __slots__ = ("_body", "_inflating", "_most_bytes", "excess", "is_done", "left")
+
+    def __init__(self, body: Body, most_bytes: int) -> None:
+        self._body = body
+        self._most_bytes = most_bytes
+        self._inflating = zlib.decompressobj(_GZIP_OR_ZLIB)
+        self.is_done, self.excess, self.left = body.is_done, body.excess, body.left
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether what has come so far can be all of it."""
+        return self._inflating.eof
+
+    def feed(self, data: bytes) -> bytes:
+        text = self._inflate(self._body.feed(data))
+        self.is_done, self.excess, self.left = self._body.is_done, self._body.excess, self._body.left
+        if self.is_done and not self.is_complete and len(text) <= self._most_bytes:
+            raise FramingError("its compressed body is not complete")
+        return text
+
+    def _inflate(self, data: bytes) -> bytes:
+        text = b""
+        while data and len(text) <= self._most_bytes:
+            if self._inflating.eof:
+                self._inflating = zlib.decompressobj(_GZIP_OR_ZLIB)
+            try:
+                # One byte more than is allowed tells that it is too much; a bomb is not unpacked to its end.
+                text += self._inflating.decompress(data, self._most_bytes + 1)
+            except zlib.error as error:
+                raise FramingError(f"its body is not compressed as its head says ({error})") from None
+            data = self._inflating.unused_data
+        return text
+
+
+def decoded_body(body: Body, headers: Mapping[str, str], most_bytes: int) -> Body:
+    """The body as it was before the server encoded it."""
+    encoding = headers.get("content-encoding", "identity").strip().lower()
+    if encoding in ("gzip", "x-gzip", "deflate"):
+        return body if body.is_done else CompressedBody(body, most_bytes)
+    if encoding in ("identity", ""):
+        return body
+    raise FramingError(f"its body has the content encoding {encoding[:40]!r}, which was not asked for")
 
 
 @lru_cache(maxsize=64)

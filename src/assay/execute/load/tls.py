@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import time
@@ -21,7 +22,7 @@ def trusting(ca_file: str | None, is_checked: bool = True) -> ssl.SSLContext:
 class TlsChannel(Channel):
     """TLS by hand over the plain connection, so that the kernel's stamps stay to be had."""
 
-    __slots__ = ("_incoming", "_is_shaking_hands", "_outgoing", "_tls")
+    __slots__ = ("_fault", "_incoming", "_is_shaking_hands", "_outgoing", "_tls")
 
     def __init__(
         self,
@@ -33,6 +34,7 @@ class TlsChannel(Channel):
         super().__init__(address, clock)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._is_shaking_hands = False
+        self._fault: TlsError | None = None
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
 
     def connected(self) -> None:
@@ -75,6 +77,8 @@ class TlsChannel(Channel):
             return None
         data, at = arrived
         if not data:
+            if self._fault is not None:
+                raise self._fault
             return arrived
         self._incoming.write(data)
         if self.state is State.CONNECTING:
@@ -84,11 +88,20 @@ class TlsChannel(Channel):
         try:
             while piece := self._tls.read(READ_BYTES):
                 pieces.append(piece)
+            self._stop_reading()
+            return b"".join(pieces), at
         except ssl.SSLWantReadError:
             pass
-        except ssl.SSLZeroReturnError:
-            return b"".join(pieces), at
         except ssl.SSLError as error:
-            raise TlsError(str(error)) from None
+            self._fault = TlsError(str(error))
+            if not pieces:
+                raise self._fault from None
+            self._stop_reading()
+            return b"".join(pieces), at
         self._push()
         return (b"".join(pieces), at) if pieces else None
+
+    def _stop_reading(self) -> None:
+        """The other side says no more, whether or not it closes the connection: the next read finds its end."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
