@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+from time import process_time
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -200,3 +201,21 @@ def test_ordinary_arguments_of_a_command_are_accepted() -> None:
         plain_secrets({"command": [*words, "--api-key=${KEY}", "LOG=debug", "host: example", "--seed=12345"]})
         == []
     )
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["sk-", "sk-ant-", "sk-aaaa-", "pypi-", "eyJ-", "authorization:", "bearer ", "cookie:a", "?key", "&", "://a:", "…", " ",
+     "\\", "-----BEGIN PRIVATE KEY-----", "api-key=", "ghp_", "/", '"', "[", "AKIA", "xoxb-"],
+)  # fmt: skip
+def test_no_text_makes_the_search_slow(part: str) -> None:
+    redaction = Redaction(['/quote"d/and/sl4shed', "hunter2-hunter2"])
+    text = "… " + part * (200_000 // len(part))
+    started = process_time()
+    redaction.redact_text(text)
+    assert process_time() - started < 5  # A search that tries every place from every place takes hours.
+
+
+def test_data_that_is_nested_deeply_is_redacted_all_the_same() -> None:
+    written = "[" * 400 + json.dumps(SHAPED[0]) + "]" * 400
+    assert SHAPED[0] not in Redaction().redact_json(written)

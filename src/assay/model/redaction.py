@@ -38,8 +38,9 @@ _SHORTEST_PART = 4
 """A part of a secret of this length, where an excerpt ends or begins, is removed as well."""
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-[^}]*)?\}")
 _MOST_PASSES = 8
-_CUT = re.compile(r"(…|\s*\[[^\[\]\n]* left out\])")
+_CUT = re.compile(r"(…|\[[^\[\]\n]{0,100} left out\])")
 """Where something was left out of a text."""
+_MOST_CUTS = 200
 
 
 class Redaction:
@@ -174,8 +175,11 @@ class Redaction:
         """A JSON document without secrets; the same text where there are none, which is found out without reading it."""
         if not self.may_be_in(written):
             return written
-        value = json.loads(written)
-        cleaned = self.redact(value)
+        try:
+            value = json.loads(written)
+            cleaned = self.redact(value)
+        except RecursionError:  # Nested too deeply to be walked through: then as text.
+            return self.redact_text(written)
         return written if cleaned is value else json.dumps(cleaned, ensure_ascii=False)
 
     def _redact_mapping(self, mapping: Mapping[Any, Any]) -> Mapping[Any, Any]:
@@ -196,24 +200,26 @@ class Redaction:
 
     def _redact_parts(self, text: str) -> str:
         """An excerpt may end or begin within a secret, and half of one is still too much."""
-        pieces = _CUT.split(text)
+        pieces = _CUT.split(text, maxsplit=_MOST_CUTS)
         for cut in range(1, len(pieces), 2):
             pieces[cut - 1] = self._without_end(pieces[cut - 1])
             pieces[cut + 1] = self._without_beginning(pieces[cut + 1])
         return "".join(pieces)
 
     def _without_end(self, text: str) -> str:
+        body = text.rstrip()
         for secret in self._forms:
-            for size in range(min(len(secret) - 1, len(text)), _SHORTEST_PART - 1, -1):
-                if text.endswith(secret[:size]):
-                    return text[:-size] + REDACTED
+            for size in range(min(len(secret) - 1, len(body)), _SHORTEST_PART - 1, -1):
+                if body.endswith(secret[:size]):
+                    return body[:-size] + REDACTED + text[len(body) :]
         return text
 
     def _without_beginning(self, text: str) -> str:
+        body = text.lstrip()
         for secret in self._forms:
-            for size in range(min(len(secret) - 1, len(text)), _SHORTEST_PART - 1, -1):
-                if text.startswith(secret[-size:]):
-                    return REDACTED + text[size:]
+            for size in range(min(len(secret) - 1, len(body)), _SHORTEST_PART - 1, -1):
+                if body.startswith(secret[-size:]):
+                    return text[: len(text) - len(body)] + REDACTED + body[size:]
         return text
 
 
@@ -317,18 +323,18 @@ def _escaped(secret: str) -> str:
 
 def _escaped_character(character: str) -> str:
     if character == "\\":
-        return r"\\+"
+        return r"\\{1,16}"
     if character in "\"'/":
-        return rf"\\*{character}"
+        return rf"\\{{0,16}}{character}"
     if character.isascii() and character.isprintable():
         return re.escape(character)
     units = character.encode("utf-16-be", "surrogatepass").hex()
     written = [
         re.escape(character),
-        "".join(rf"\\+u{units[at : at + 4]}" for at in range(0, len(units), 4)),
-        rf"\\+x{ord(character):02x}",
-        rf"\\+U{ord(character):08x}",
-        *([rf"\\+{_ESCAPED[character]}"] if character in _ESCAPED else []),
+        "".join(rf"\\{{1,16}}u{units[at : at + 4]}" for at in range(0, len(units), 4)),
+        rf"\\{{1,16}}x{ord(character):02x}",
+        rf"\\{{1,16}}U{ord(character):08x}",
+        *([rf"\\{{1,16}}{_ESCAPED[character]}"] if character in _ESCAPED else []),
     ]
     return f"(?:{'|'.join(written)})"
 

@@ -20,7 +20,7 @@ SECRET_FIELD = re.compile(
     re.IGNORECASE,
 )
 SECRET_IN_QUERY = re.compile(
-    r"([?&;](?:sig|code|[^=&;\s]*(?:key|token|secret|password|auth|signature|credential)[^=&;\s]*)=)([^&]*)",
+    r"([?&;](?:sig|code|[^=&;\s]{0,40}(?:key|token|secret|password|auth|signature|credential)[^=&;\s]{0,40})=)([^&]*)",
     re.IGNORECASE,
 )
 SHORTEST = 4

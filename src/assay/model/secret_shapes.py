@@ -11,17 +11,19 @@ REDACTED = "[redacted]"
 _START = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"
 """Not within a longer word; a line end may be escaped."""
 _WORD = r"[A-Za-z0-9_-]"
-_CREDENTIALS = r"(?:(?=[^\s\"',;\\<>]*\d)[A-Za-z0-9._~+/=-]{8,}|[A-Za-z0-9._~+/=-]{20,})"
+_CREDENTIALS = r"(?:(?=[^\s\"',;\\<>]{0,200}\d)[A-Za-z0-9._~+/=-]{8,}|[A-Za-z0-9._~+/=-]{20,})"
 """The value of an authorization: `Bearer authentication` is none."""
+# Repetitions that may have to be tried again from the next place are bounded: an agent says whatever it likes, and a search
+# must not take longer than its answer.
 _SHAPES: dict[str, dict[str, str]] = {
     "-": {
-        "sk-": rf"(){_START}sk-(?:(?:ant|proj|svcacct|admin|or)-(?={_WORD}*\d){_WORD}{{16,}}"
+        "sk-": rf"(){_START}sk-(?:(?:ant|proj|svcacct|admin|or)-(?={_WORD}{{0,200}}\d){_WORD}{{16,}}"
         r"|(?:[A-Za-z0-9_]{1,20}-){0,6}(?=[A-Za-z_]*\d)(?=[\d_]*[A-Za-z])[A-Za-z0-9_]{12,}[A-Za-z0-9_-]*)",
         "xox": rf"(){_START}xox[abeoprs]-[A-Za-z0-9-]{{10,}}",
         "glpat-": rf"(){_START}glpat-{_WORD}{{16,}}",
-        "pypi-": rf"(){_START}pypi-(?:AgE{_WORD}{{10,}}|(?={_WORD}*\d){_WORD}{{30,}})",
+        "pypi-": rf"(){_START}pypi-(?:AgE{_WORD}{{10,}}|(?={_WORD}{{0,200}}\d){_WORD}{{30,}})",
         "PRIVATE KEY": r"()-----BEGIN [A-Z ]*PRIVATE KEY-----"
-        r"(?:[\w+/=\s\\:,.-]*?-----END [A-Z ]*PRIVATE KEY-----|[A-Za-z0-9+/=\s\\]*)",
+        r"(?:(?:[\w+/=\s\\:,.]|-(?!-))*-----END [A-Z ]*PRIVATE KEY-----|[A-Za-z0-9+/=\s\\]*)",
     },
     "_": {
         "k_": rf"(){_START}(?:[sr]k_(?:live|test)|gsk)_[A-Za-z0-9]{{16,}}",
@@ -36,11 +38,11 @@ _SHAPES: dict[str, dict[str, str]] = {
     },
     ".": {
         "ya29.": rf"(){_START}ya29\.{_WORD}{{20,}}",
-        "eyJ": rf"(){_START}eyJ{_WORD}{{8,}}\.eyJ{_WORD}{{8,}}\.{_WORD}*",
+        "eyJ": rf"(){_START}eyJ{_WORD}{{8,400}}\.eyJ{_WORD}{{8,}}\.{_WORD}*",
     },
     "@": {"://": r"(://[^/@:\s\"'\\]*:)(?!\$\{|\*+@|\[redacted\])[^/@\s\"'\\]+(?=@)"},
     "=": {
-        "=": r"([?&;](?i:sig|[^=&;?\s\"']*(?:key|token|secret|password|auth|signature|credential)[^=&;\s\"']*)=)"
+        "=": r"([?&;](?i:sig|[^=&;?\s\"']{0,40}(?:key|token|secret|password|auth|signature|credential)[^=&;\s\"']{0,40})=)"
         r"(?!\$\{|\[redacted\])[^&\s\"'#\\<>]{8,}"
     },
 }
@@ -49,7 +51,7 @@ _HEADER_SHAPES: dict[str, str] = {
     "bearer": rf"(\bbearer\s+){_CREDENTIALS}",
     "uthorization": rf"(\bauthorization[\"']?\s*[:=]\s*[\"']?(?:(?:basic|token|digest|bearer)\s+)?){_CREDENTIALS}",
     "api-key": rf"(\bapi-key[\"']?\s*[:=]\s*[\"']?){_CREDENTIALS}",
-    "cookie": r"(\bcookie[\"']?\s*:\s*[\"']?[^=;\s\"']+=)(?!\[redacted\])[^;\s\"'\\]{8,}",
+    "cookie": r"(\bcookie[\"']?\s*:\s*[\"']?[^=;\s\"']{1,100}=)(?!\[redacted\])[^;\s\"'\\]{8,}",
 }
 """The same whatever the case of the letters: names of headers."""
 
