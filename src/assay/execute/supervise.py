@@ -73,6 +73,7 @@ class Worker:
         self._account = account_of(job)
         self._is_settled = False
         self._is_garbled = False
+        self._was_reaper_killed = False
         self._unread: list[bytes] = []
         self._next_look = 0.0
         self._retries_seen = 0
@@ -239,18 +240,27 @@ class Worker:
         if self._process.poll() is None:
             kill_tree(self._process.pid)
             self._process.wait()
+        elif reaper.IS_SUPPORTED:
+            self._was_reaper_killed = not self._pulse.leftovers().has_worker_exited
         return kill_all(self._process.pid, self._mark)
 
     def _about_leftovers(self, outlived: int) -> Iterator[Batch]:
         """`outlived` were found beside those that the reaper has ended."""
         left = self._pulse.leftovers()
         number = self.job.process
-        if self._is_settled and (count := outlived + left.processes):
-            text = f"{count} processes that process {number} had started outlived it and were ended."
+        if self._is_settled and (total := outlived + left.processes):
+            were = "process was" if total == 1 else "processes were"
+            text = f"{total} {were} ended that process {number} had started and that outlived it."
             yield Batch(artifacts=(remark(self.job, "outlived", text),))
         if left.survivors:
-            text = f"{left.survivors} processes that process {number} had started could not be ended."
+            text = f"Processes that process {number} had started could not be ended: {left.survivors}."
             yield Batch(artifacts=(remark(self.job, "survivors", text),))
+        if self._was_reaper_killed and self._pulse.read().stage is not Stage.STARTING:
+            text = (
+                f"The supervisor of process {number} was killed, so programs that detached themselves from that process "
+                "may still run."
+            )
+            yield Batch(artifacts=(remark(self.job, "unsupervised", text),))
 
     def _let_exit(self) -> None:
         try:
