@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import json
 import os
 import stat
@@ -20,6 +21,7 @@ from tests.command import Assay
 from tests.load.faulty import JSON, SSE, Guest, chunk, event, faulty, head, with_length
 
 from assay.execute.cassette.player import Player
+from assay.execute.cassette.proxy import Incoming
 from assay.execute.cassette.redaction import ExchangeRedaction, spread_changes
 from assay.execute.cassette.tape import Exchange, line_of, read_tape
 from assay.execute.cassette.writer import CassetteWriter
@@ -292,6 +294,39 @@ def test_a_prompt_with_a_secret_matches_only_prompts_that_differ_in_it() -> None
     assert player.find("POST", PATH, body(user="The password is other-word, wrong?")) == recorded[1]
     assert player.find("POST", PATH, body(user="The password is other-word, right?")) == recorded[0]
     assert player.find("POST", PATH, body(user="The password is two words, right?")) is None
+
+
+@pytest.mark.parametrize("levels", [150, 500, 5000, 100_000])
+def test_json_of_any_depth_is_recorded_without_secrets(tmp_path: Path, levels: int) -> None:
+    text = "[" * levels + json.dumps(SECRET) + "]" * levels
+    incoming = Incoming("POST", PATH, {"x-api-key": SECRET}, text.encode())
+    with CassetteWriter(tmp_path / "c.jsonl", Redaction()) as writer:
+        writer.learn_request(incoming.headers, incoming.path, incoming.json)
+        writer.add(exchange(incoming.json, text))
+    assert "tR4" not in (tmp_path / "c.jsonl").read_text()
+    assert len(read_tape(tmp_path / "c.jsonl")) == 1
+
+
+def test_an_answer_that_is_no_text_is_replayed_byte_by_byte(assay: Assay) -> None:
+    sound = bytes(range(256)) * 300
+    program = assay.write(
+        "program.py",
+        "import os, hashlib, urllib.request\n"
+        "asked = urllib.request.Request(os.environ['OPENAI_BASE_URL'] + '/audio/speech', b'{\"input\": \"hi\"}')\n"
+        "print(hashlib.sha256(urllib.request.urlopen(asked).read()).hexdigest())\n",
+    )
+    command = ["--", sys.executable, str(program)]
+    with faulty(lambda guest: guest.say(with_length(sound, b"content-type: audio/mpeg\r\n"))) as server:
+        recorded = assay("record", "--upstream", server.url, *command)
+    replayed = assay("replay", *command)
+    assert recorded.out == replayed.out == hashlib.sha256(sound).hexdigest() + "\n", replayed.err
+
+
+def test_a_secret_in_an_answer_that_is_no_text_is_removed() -> None:
+    pieces = ((0.0, "\x00\xffID3 Zq8/tR"), (1.0, "4+wL1xP7vN\xfe"))
+    one = Exchange("POST", PATH, body(api_key=SECRET), 200, {}, pieces, is_binary=True)
+    redaction = ExchangeRedaction(Redaction([SECRET]))
+    assert redaction.redact(one).pieces == ((0.0, "\x00\xffID3 "), (1.0, "[redacted]\xfe"))
 
 
 PROGRAM = """

@@ -21,9 +21,12 @@ def exchange(prompt: str = "hi", answer: str = "ho", **keys: object) -> Exchange
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     odd = exchange("a\u2028b\u0085", "ünï\u2028\n😀")
     cut = Exchange("GET", "/v1/models", None, 500, {}, (), is_cut=True)
+    half = exchange("half a character: \ud83d", "ok")
+    pieces = ((0.1, "\x00\xff\xd8"), (0.2, "\xfe"))
+    audio = Exchange("POST", "/v1/audio/speech", {"input": "hi"}, 200, {}, pieces, is_binary=True)
     path = tmp_path / "c.jsonl"
-    path.write_text("".join(line_of(one) for one in (odd, cut)), encoding="utf-8")
-    assert read_tape(path) == [odd, cut]
+    path.write_text("".join(line_of(one) for one in (odd, cut, half, audio)), encoding="utf-8")
+    assert read_tape(path) == [odd, cut, half, audio]
 
 
 def test_every_damaged_line_is_named(assay_inline: AssayInline) -> None:
@@ -35,7 +38,7 @@ def test_every_damaged_line_is_named(assay_inline: AssayInline) -> None:
     refusal = assay_inline("replay", "--cassette", "c.jsonl", "--", "true").refusal
     told = [line.removeprefix("Error: ").partition(": ")[0] for line in refusal.splitlines()]
     assert told == [f"c.jsonl:{number}" for number in (2, 3, 4, 5, 6, 8, 9)]
-    assert "version 9, this program reads 1" in refusal
+    assert "version 9, this program reads 1 and 2" in refusal
     assert "it has no 'response'" in refusal
     assert "is not UTF-8" in refusal
 

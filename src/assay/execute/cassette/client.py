@@ -115,9 +115,9 @@ class Replayed(Stream):
         return self._arrived
 
     async def pieces(self) -> AsyncIterator[Piece]:
-        for at, text in self._recorded.pieces[len(self._arrived) :]:
+        for at, data in self._recorded.sent_pieces[len(self._arrived) :]:
             await until(self.started + at * self._pace)
-            self._arrived.append(Piece(text.encode(), perf_counter()))
+            self._arrived.append(Piece(data, perf_counter()))
             yield self._arrived[-1]
         if self._recorded.is_cut:
             raise Disconnected("The connection ended before the answer did, as it was recorded.")

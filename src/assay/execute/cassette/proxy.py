@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from assay.execute.cassette.player import Player
-from assay.execute.cassette.tape import KEPT_HEADERS, Exchange
+from assay.execute.cassette.tape import KEPT_HEADERS, Exchange, parse_json
 from assay.execute.cassette.writer import CassetteWriter
 from assay.execute.http import HttpClient, HttpError
 
@@ -59,7 +59,7 @@ class Incoming:
     @property
     def json(self) -> Any:
         try:
-            return json.loads(self.body) if self.body else None
+            return parse_json(self.body) if self.body else None
         except ValueError:
             return self.body.decode("utf-8", "replace")
 
@@ -207,15 +207,29 @@ class Recorder:
                 self._write(incoming, taken)
 
     def _write(self, incoming: Incoming, taken: _Taken) -> None:
+        is_binary = _is_binary(taken)
+        pieces = _texts(taken.pieces)
+        if is_binary:
+            pieces = tuple((at, data.decode("latin-1")) for at, data in taken.pieces)
         exchange = Exchange(
-            incoming.method, incoming.path, incoming.json, taken.status, taken.headers, _texts(taken.pieces),
-            taken.is_cut,
+            incoming.method, incoming.path, incoming.json, taken.status, taken.headers, pieces, taken.is_cut,
+            is_binary,
         )  # fmt: skip
         self._cassette.add(exchange)
         self.recorded += 1
 
     async def close(self) -> None:
         await self._client.close()
+
+
+def _is_binary(taken: _Taken) -> bool:
+    """Whether the answer is no text; one that was cut off may end within a character."""
+    data = b"".join(data for _, data in taken.pieces)
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return not (taken.is_cut and error.end == len(data))
+    return False
 
 
 def _texts(pieces: list[tuple[float, bytes]]) -> tuple[tuple[float, str], ...]:
@@ -258,9 +272,9 @@ class Replayer:
             return
         started = perf_counter()
         outgoing.begin(found.status, headers_at(self._pace, found))
-        for at, text in found.pieces:
+        for at, data in found.sent_pieces:
             await until(started + at * self._pace)
-            await outgoing.piece(text.encode())
+            await outgoing.piece(data)
         self.replayed += 1
         if found.is_cut:
             raise ConnectionError

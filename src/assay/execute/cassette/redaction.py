@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from assay.execute.cassette.tape import Exchange
+from assay.execute.cassette.tape import Exchange, parse_json
 from assay.model.redaction import SHORTEST_SECRET, Redaction
 from assay.model.secret import REDACTED, SECRET_FIELD, SECRET_IN_QUERY, is_secret
 
@@ -65,7 +65,9 @@ class ExchangeRedaction:
             path=self.redact_path(exchange.path),
             body=self.redact_body(exchange.body),
             headers=self._redact_data(dict(exchange.headers)),
-            pieces=self._redact_pieces(exchange.pieces),
+            pieces=self._redact_binary(exchange.pieces)
+            if exchange.is_binary
+            else self._redact_pieces(exchange.pieces),
         )
 
     def redact_path(self, path: str) -> str:
@@ -92,6 +94,14 @@ class ExchangeRedaction:
         cleaned = "".join(new for _, new in changes)
         final = self._redact_text(cleaned)
         spread = spread_changes(texts, changes if final == cleaned else [(whole, final)])
+        return tuple((at, text) for (at, _), text in zip(pieces, spread, strict=True))
+
+    def _redact_binary(self, pieces: Sequence[tuple[float, str]]) -> tuple[tuple[float, str], ...]:
+        """Only known values, of which there are none by chance: whatever has the shape of a key may be a picture."""
+        texts = [text for _, text in pieces]
+        whole = "".join(texts)
+        cleaned = self._known.redact_values(self._sent.redact_values(whole))
+        spread = spread_changes(texts, [(whole, cleaned)])
         return tuple((at, text) for (at, _), text in zip(pieces, spread, strict=True))
 
     def _redact_answer(self, whole: str) -> list[tuple[str, str]]:
@@ -226,8 +236,8 @@ def _parse(text: str) -> Any:
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except ValueError:
         return None
 
 

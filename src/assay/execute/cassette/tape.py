@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +15,9 @@ from assay.errors import AssayError
 from assay.files import UnreadableFile, read_bytes
 
 VERSION = 1
+VERSION_WITH_BINARY = 2
+"""Of lines that hold an answer in base64, which programs that read only version 1 have to refuse."""
+_HALF = re.compile("[\ud800-\udfff]")
 KEPT_HEADERS = ("content-type", "retry-after", "x-assay-simulated")
 
 
@@ -32,10 +37,17 @@ class Exchange:
     pieces: tuple[tuple[float, str], ...]
     is_cut: bool = False
     """Whether the provider hung up before the answer was over."""
+    is_binary: bool = False
+    """Whether the answer is not text, as audio: each character of its pieces is one byte then."""
 
     @property
     def prompt(self) -> str:
         return prompt_of(self.body)
+
+    @property
+    def sent_pieces(self) -> list[tuple[float, bytes]]:
+        """The pieces as the provider sent them."""
+        return [(at, text.encode("latin-1" if self.is_binary else "utf-8")) for at, text in self.pieces]
 
 
 def prompt_of(body: Any) -> str:
@@ -56,17 +68,23 @@ def _content(message: Any) -> str:
 
 def line_of(exchange: Exchange) -> str:
     """A line of a cassette; the exchange has to be redacted already."""
+    pieces = [(round(at, 6), text) for at, text in exchange.pieces]
+    if exchange.is_binary:
+        pieces = [(at, base64.b64encode(text.encode("latin-1")).decode()) for at, text in pieces]
     document = {
-        "assay_cassette": VERSION,
+        "assay_cassette": VERSION_WITH_BINARY if exchange.is_binary else VERSION,
         "request": {"method": exchange.method, "path": exchange.path, "body": exchange.body},
         "response": {
             "status": exchange.status,
             "headers": dict(exchange.headers),
-            "pieces": [(round(at, 6), text) for at, text in exchange.pieces],
+            **({"encoding": "base64"} if exchange.is_binary else {}),
+            "pieces": pieces,
             **({"cut": True} if exchange.is_cut else {}),
         },
     }
-    return json.dumps(document, ensure_ascii=False) + "\n"
+    line = json.dumps(document, ensure_ascii=False)
+    # JSON can name half a character, which no file can hold as it is.
+    return (json.dumps(document) if _HALF.search(line) else line) + "\n"
 
 
 def read_tape(path: Path) -> list[Exchange]:
@@ -119,6 +137,17 @@ _DEEPEST = 200
 """Levels of a request's body; more cannot be compared without running out of stack."""
 
 
+def parse_json(text: str | bytes) -> Any:
+    """The document; ValueError where it is none, or so deep that a cassette cannot hold it."""
+    try:
+        document = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if _depth(document) > _DEEPEST:
+        raise ValueError(f"nested deeper than {_DEEPEST} levels")
+    return document
+
+
 def _depth(value: Any) -> int:
     deepest, level = 0, [value]
     while level and deepest <= _DEEPEST:
@@ -134,14 +163,19 @@ def _depth(value: Any) -> int:
 
 def _exchange(line: str) -> Exchange:
     document = json.loads(line)
-    if document["assay_cassette"] != VERSION:
-        raise ValueError(f"version {document['assay_cassette']}, this program reads {VERSION}")
+    if document["assay_cassette"] not in (VERSION, VERSION_WITH_BINARY):
+        raise ValueError(
+            f"version {document['assay_cassette']}, this program reads {VERSION} and {VERSION_WITH_BINARY}"
+        )
     request, response = document["request"], document["response"]
     if not isinstance(request["method"], str) or not isinstance(request["path"], str):
         raise ValueError("'method' and 'path' must be text")
     if _depth(request["body"]) > _DEEPEST:
         raise ValueError(f"its body is nested deeper than {_DEEPEST} levels")
     pieces = tuple((float(at), str(text)) for at, text in response["pieces"])
+    is_binary = response.get("encoding") == "base64"
+    if is_binary:
+        pieces = tuple((at, base64.b64decode(text, validate=True).decode("latin-1")) for at, text in pieces)
     return Exchange(
         request["method"],
         request["path"],
@@ -150,4 +184,5 @@ def _exchange(line: str) -> Exchange:
         dict(response["headers"]),
         pieces,
         bool(response.get("cut", False)),
+        is_binary,
     )
