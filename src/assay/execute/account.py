@@ -16,6 +16,10 @@ class Account(Protocol):
 
     def take(self, execution: Execution) -> None: ...
 
+    def is_asked(self, execution: Execution) -> bool:
+        """Whether the job has this execution, and it was not done before."""
+        ...
+
     def is_closed(self) -> bool:
         """Whether nothing is due any more."""
         ...
@@ -47,6 +51,12 @@ def account_of(job: Job) -> Account:
     return ByRepetition(job) if job.agent is None else ByCase(job)
 
 
+def _is_planned(job: Job, execution: Execution, number: int) -> bool:
+    if (execution.trial, execution.process) != (job.trial, job.process):
+        return False
+    return any(s.phase == execution.phase and s.first <= number < s.end for s in job.stretches)
+
+
 class ByRepetition:
     """Executions of a process follow each other, so a count for each phase is enough."""
 
@@ -56,6 +66,10 @@ class ByRepetition:
 
     def take(self, execution: Execution) -> None:
         self._done[execution.phase] = execution.repetition + 1
+
+    def is_asked(self, execution: Execution) -> bool:
+        is_new = execution.repetition >= self._done.get(execution.phase, 0)
+        return is_new and _is_planned(self._job, execution, execution.repetition)
 
     def is_closed(self) -> bool:
         return first_due(left(self._job.stretches, self._done)) is None
@@ -112,11 +126,18 @@ class ByCase:
         """A warm-up ended its process; it would do the same to the next."""
 
     def take(self, execution: Execution) -> None:
+        self._done[execution.phase].add(self._number(execution))
+
+    def is_asked(self, execution: Execution) -> bool:
+        if execution.case not in self._places:
+            return False
+        number = self._number(execution)
+        return number not in self._done[execution.phase] and _is_planned(self._job, execution, number)
+
+    def _number(self, execution: Execution) -> int:
         if execution.phase is Phase.PROFILED:
-            number = execution.repetition
-        else:
-            number = execution.repetition * len(self._job.cases) + self._places[execution.case]
-        self._done[execution.phase].add(number)
+            return execution.repetition
+        return execution.repetition * len(self._job.cases) + self._places[execution.case]
 
     def is_closed(self) -> bool:
         return next(self._due(), None) is None

@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import inspect
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time, thread_time
+from time import time as now
 from typing import Any
 
 from assay.execute.agents import Stable
@@ -137,11 +137,11 @@ class Asker:
         Executions at a time share them, so that both are unknown; but each thread has a CPU clock of its own.
         """
         if self.uses_threads:
-            return time.thread_time, None
+            return thread_time, None
         if self.is_async and self._job.concurrency > 1:
             return None, None
         is_local = getattr(self.agent, "is_local", False)
-        cpu = getattr(self.agent, "cpu_seconds", time.process_time if is_local else None)
+        cpu = getattr(self.agent, "cpu_seconds", process_time if is_local else None)
         if not self._job.wants_memory:
             return cpu, None
         return cpu, getattr(self.agent, "peak_bytes", Peak(os.getpid()).taken if is_local else None)
@@ -184,7 +184,7 @@ class Asker:
         converse = self._converse_on_loop if self.is_async else self._converse
         for phase, number in numbers:
             case, repetition = self._job.case_at(phase, number)
-            started, talk = time.time(), Talk(repetition=repetition)
+            started, talk = now(), Talk(repetition=repetition)
             pulse.begin(phase, number)
             try:
                 with self._watched(phase, repetition, talk) if self._instruments.any else _UNWATCHED:
@@ -211,7 +211,7 @@ class Asker:
         thread = CallingThread() if self.uses_threads else None
         for phase, number in numbers:
             case, repetition = self._job.case_at(phase, number)
-            started, talk, printed = time.time(), Talk(repetition=repetition), Printed()
+            started, talk, printed = now(), Talk(repetition=repetition), Printed()
             capture_prints(printed)
             try:
                 await self._converse_in_time(case, talk, thread)

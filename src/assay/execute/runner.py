@@ -17,6 +17,7 @@ from assay.execute.attempt import attempt
 from assay.execute.interruption import UserInterrupt
 from assay.execute.jobs import Assignment, jobs
 from assay.execute.patience import Patience, patience_for
+from assay.execute.result_check import check_figures
 from assay.execute.spending import Spending
 from assay.model import Artifact, Batch, Execution
 from assay.model.execution import JobUsage
@@ -79,7 +80,7 @@ def carry_out(
     suites = {trial.index for trial in assignment.plan.trials if trial.agent_use is not None}
     pending, patience = _Pending(), _TrialPatience(ended, suites)
     try:
-        for batch in executor.map(attempt, jobs(assignment, ended), stop):
+        for batch in map(check_figures, executor.map(attempt, jobs(assignment, ended), stop)):
             pending.add(batch)
             if spending is not None:
                 spending.add(batch.executions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -22,9 +23,9 @@ from assay.execute.pulse import CANCEL, MANY, Beat, Pulse, Stage, memory_file, s
 from assay.execute.subject import INTERRUPTED
 from assay.execute.teardown import can_run_alone, cleanup_job, has_teardown, teardown_job
 from assay.execute.tree import MARK, descendants_rss, kill_all, kill_descendants, kill_tree, tree_rss
-from assay.execute.wire import Garbled, decode_batches, encode_job
+from assay.execute.wire import Garbled, decode_batches, encode_order
 from assay.execute.worker import MODULE_FOLDERS
-from assay.model import Batch, Job, Status
+from assay.model import Batch, Execution, Job, Status
 from assay.units import size
 
 _log = logging.getLogger(__name__)
@@ -75,6 +76,8 @@ class Worker:
         self._is_garbled = False
         self._was_reaper_killed = False
         self._unread: list[bytes] = []
+        self._secret = secrets.token_hex(8)
+        """Begins every line of the worker: what the code under test writes into the pipe is no result."""
         self._next_look = 0.0
         self._retries_seen = 0
         self._memory_limit = job.limits.memory_bytes or most_of_the_memory()
@@ -83,7 +86,7 @@ class Worker:
             self._opened = opened.pop_all()
 
     def _start(self, attempt: str, opened: contextlib.ExitStack) -> int:
-        pulse_fd, job_fd = shared_memory(), memory_file(encode_job(self.job))
+        pulse_fd, job_fd = shared_memory(), memory_file(encode_order(self.job, self._secret))
         with _closing(pulse_fd, job_fd):
             self._pulse = Pulse(pulse_fd)
             opened.callback(self._pulse.close)
@@ -126,13 +129,38 @@ class Worker:
         return read
 
     def listen(self) -> list[Batch]:
-        """All batches that have arrived, without waiting."""
-        batches = self._understood(self._lines())
-        for batch in batches:
-            self._is_settled = self._is_settled or bool(batch.settled)
-            for execution in batch.executions:
-                self._account.take(execution)
+        """All batches that have arrived, without waiting; after a line that the worker cannot have written, none."""
+        lines = self._lines()
+        batches: list[Batch] = []
+        if not self._is_garbled:
+            decoded, is_intact = self._decode(lines)
+            batches = [batch for found in decoded for batch in self._accepted(found)]
+            if not is_intact:
+                self._refuse("the experiment wrote into the pipe for results")
         return [*batches, *self._judge_retries()]
+
+    def _accepted(self, batch: Batch) -> Iterator[Batch]:
+        """The batch, as far as it is about this job: an execution that nobody asked for, or a second time, ends the worker."""
+        if self._is_garbled:
+            return
+        asked: list[Execution] = []
+        for execution in batch.executions:
+            if not self._account.is_asked(execution):
+                self._refuse("the process reported an execution that it was not asked for")
+                yield Batch(tuple(asked))
+                return
+            self._account.take(execution)
+            asked.append(execution)
+        trials = {*batch.stopped, *batch.versions, *batch.usage, *(trial for trial, _ in batch.settled)}
+        if trials - {self.job.trial}:
+            self._refuse("the process reported results of another trial")
+            return
+        self._is_settled = self._is_settled or bool(batch.settled)
+        yield batch
+
+    def _refuse(self, why: str) -> None:
+        self._is_garbled = True
+        self._end(Status.CRASHED, why)
 
     def _judge_retries(self) -> Iterator[Batch]:
         seen = self._pulse.judge_retries()
@@ -160,25 +188,18 @@ class Worker:
                 return lines
         return []
 
-    def _understood(self, lines: list[bytes]) -> list[Batch]:
-        """Up to the first line that the worker cannot have written; nothing that comes after it is believed."""
-        if self._is_garbled:
-            return []
+    def _decode(self, lines: list[bytes]) -> tuple[list[Batch], bool]:
+        """The batches up to the first line that the worker cannot have written, and whether there is no such line."""
         try:
-            return decode_batches(lines)
+            return decode_batches(lines, self._secret), True
         except Garbled:
-            return self._until_garbled(lines)
-
-    def _until_garbled(self, lines: list[bytes]) -> list[Batch]:
-        batches: list[Batch] = []
+            batches: list[Batch] = []
         for line in lines:
             try:
-                batches += decode_batches([line])
+                batches += decode_batches([line], self._secret)
             except Garbled:
-                self._is_garbled = True
                 break
-        self._end(Status.CRASHED, "the experiment wrote into the pipe for results")
-        return batches
+        return batches, False
 
     def keep_within_limits(self) -> None:
         """Kill the execution under way if it takes too long or too much memory; keep a flood of output small."""

@@ -50,6 +50,16 @@ def encode_job(job: Job) -> bytes:
     return _dumps(job).encode()
 
 
+def encode_order(job: Job, secret: str) -> bytes:
+    """What a worker reads at its start: the secret that its results begin with, and its job."""
+    return secret.encode() + b"\n" + encode_job(job)
+
+
+def decode_order(content: bytes) -> tuple[Job, str]:
+    secret, _, line = content.partition(b"\n")
+    return decode_job(line), secret.decode()
+
+
 def decode_job(line: bytes) -> Job:
     fields = json.loads(line)
     until = fields["iterations"].pop("until")
@@ -78,12 +88,12 @@ def _turn(fields: dict[str, Any]) -> Turn:
     return Turn(**{**fields, "scorers": tuple(ScorerUse(**use) for use in fields["scorers"])})
 
 
-def encode_batch(batch: Batch) -> bytes:
-    """One line for each execution, and one for the rest if there is any."""
-    written = "".join([f"{_dumps(_row(execution))}\n" for execution in batch.executions])
+def encode_batch(batch: Batch, secret: str = "") -> bytes:
+    """One line for each execution, and one for the rest if there is any; each begins with the secret of the worker."""
+    written = "".join([f"{secret}{_dumps(_row(execution))}\n" for execution in batch.executions])
     rest = (batch.artifacts, batch.stopped, batch.settled, batch.costs, batch.unmeasured, batch.versions)
     if any(rest) or batch.usage:
-        written += f"{_dumps(_rest(batch))}\n"
+        written += f"{secret}{_dumps(_rest(batch))}\n"
     return written.encode()
 
 
@@ -104,8 +114,13 @@ def _rest(batch: Batch) -> dict[str, Any]:
     }
 
 
-def decode_batches(lines: Sequence[bytes]) -> list[Batch]:
+def decode_batches(lines: Sequence[bytes], secret: str = "") -> list[Batch]:
     """All lines in one go, which is several times faster; executions that follow each other share a batch."""
+    if secret:
+        mark = secret.encode()
+        if not all(line.startswith(mark) for line in lines):
+            raise Garbled("a line without the secret of the worker")
+        lines = [line[len(mark) :] for line in lines]
     try:
         messages = json.loads(b"[" + b",".join(lines) + b"]")
         if len(messages) != len(lines):

@@ -19,7 +19,7 @@ from types import FrameType
 from assay.execute.interruption import Cancelled
 from assay.execute.log import Log
 from assay.execute.pulse import CANCEL, Pulse, Stage
-from assay.execute.wire import decode_job, encode_batch
+from assay.execute.wire import decode_order, encode_batch
 from assay.model import Batch, Job
 
 HIGH = 900
@@ -36,7 +36,7 @@ def main() -> None:
     signal.signal(CANCEL, cancellation)
     os.register_at_fork(after_in_child=partial(_become_a_stranger, pulse, results, log_fd))
     _prepare()
-    job = decode_job(_standard_input())
+    job, secret = decode_order(_standard_input())
     if job.checkout is not None:
         from assay.execute.checkout import enter_checkout
 
@@ -46,12 +46,12 @@ def main() -> None:
     batches = attempt(job, pulse, partial(_printed, Log(log_fd)))
     try:
         for batch in batches:
-            _write(results, encode_batch(batch), pulse)
+            _write(results, encode_batch(batch, secret), pulse)
             if cancellation.is_requested:
                 break
         batches.close()
         if job.checkout is not None and (strays := _strays(job)) is not None:
-            _write(results, encode_batch(strays), pulse)
+            _write(results, encode_batch(strays, secret), pulse)
     except Cancelled:
         pass
     except BaseException:
