@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
 
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # Control characters but tab and line feed: they move the cursor or start commands.
@@ -37,3 +39,29 @@ def _picture(found: re.Match[str]) -> str:
     if code < 0x20:
         return chr(_PICTURES + code)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def shell_command(command: str, *operands: str, options: Sequence[str] = ()) -> str:
+    """A command of ours to copy into a shell: names are quoted, and one that begins with a dash is no option.
+
+    >>> shell_command("run", "my suite.yaml", options=["--agent", "$(id)"])
+    "assay run 'my suite.yaml' --agent '$(id)'"
+    >>> shell_command("run", "-rf", options=["--dry-run"])
+    'assay run --dry-run -- -rf'
+    """
+    quoted, chosen = [quote_word(word) for word in operands], [quote_word(word) for word in options]
+    if any(word.startswith("-") for word in operands):
+        return " ".join(["assay", command, *chosen, "--", *quoted])
+    return " ".join(["assay", command, *quoted, *chosen])
+
+
+def quote_word(word: str) -> str:
+    r"""One word of a shell command; control characters as the escapes that bash, zsh and ksh read.
+
+    >>> quote_word("plain"), quote_word("it's"), quote_word("a\x1bb")
+    ('plain', '\'it\'"\'"\'s\'', "$'a\\x1bb'")
+    """
+    if not _HIDDEN.search(word):
+        return shlex.quote(word)
+    escaped = word.replace("\\", "\\\\").replace("'", "\\'").encode("utf-8", "surrogatepass")
+    return "$'" + "".join(chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}" for byte in escaped) + "'"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +80,41 @@ def test_a_chart_library_that_hangs_costs_the_charts_only(
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1"])
 def test_a_text_that_spreadsheets_would_compute_stays_text(text: str) -> None:
     assert cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize(
+    "name", ["two words", "$(touch pwned)", "it's", '"; rm x #', "-rf", "a\x1bb", "back\\slash`id`"]
+)
+def test_suggested_commands_can_be_pasted_whatever_a_name_holds(assay_inline: AssayInline, name: str) -> None:
+    suite = {
+        "suite": name,
+        "agents": [
+            {"name": name, "type": "stub", "answer": "4"},
+            {"name": "other", "type": "stub", "answer": "5"},
+        ],
+        "benchmarks": [{"id": "b", "scorer": "exact", "cases": [{"input": "2+2", "expected": "4"}]}],
+    }
+    file = f"{name}.json".replace("/", "")
+    assay_inline.write(file, json.dumps(suite))
+
+    assay_inline("run", "--isolation", "inline", "--repetitions", "1", "--quiet", "--", file)
+    said = (
+        assay_inline("validate", "--", file).err
+        + assay_inline("leaderboard").err
+        + assay_inline("matrix").err
+    )
+
+    commands = [
+        part.strip() for line in said.splitlines() for part in line.removeprefix("Next: ").split(" · ")
+    ]
+    words = [_read_by_shell(command) for command in commands if command.startswith("assay ")]
+    assert any(file in command for command in words)
+    assert any(name in command for command in words)
+    assert not (assay_inline.folder / "pwned").exists()
+
+
+def _read_by_shell(command: str) -> list[str]:
+    """The words that bash makes of a command."""
+    script = f"set -- {command}; printf '%s\\0' \"$@\""
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, timeout=20)
+    return done.stdout.split("\0")

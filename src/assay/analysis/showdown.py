@@ -15,6 +15,7 @@ from assay.model import Comparison, Report, Run, TrialReport, Verdict
 from assay.model.rating import DIMENSIONS
 from assay.model.showdown import Showdown
 from assay.model.standing import Contender
+from assay.text import shell_command
 from assay.units import and_list, count, counted
 
 _NAMED = 3
@@ -176,7 +177,7 @@ def _advice(found: Showdown, runs: Mapping[str, Run], comparisons: Sequence[Comp
         named = ", ".join(case for _, case in lost[:_NAMED]) + (" …" if len(lost) > _NAMED else "")
         cases = "case" if len(lost) == 1 else f"{len(lost)} cases"
         yield (
-            f"Look at the {cases} that '{found.b}' lost ({named}): assay show {runs[trial].id} --case {first}"
+            f"Look at the {cases} that '{found.b}' lost ({named}): {shell_command('show', runs[trial].id, options=['--case', first])}"
         )
 
 

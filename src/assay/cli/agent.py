@@ -8,6 +8,7 @@ import click
 
 from assay.cli.output import echo
 from assay.cli.session import Session, common
+from assay.text import shell_command
 
 
 @click.group()
@@ -32,7 +33,7 @@ def add(session: Session, file: Path) -> None:
         session.emit({"registered": list(found)})
     else:
         session.say(f"Registered {', '.join(found)}.")
-        session.next(f"assay run SUITE --agent {next(iter(found))}")
+        session.next(shell_command("run", "SUITE", options=["--agent", next(iter(found))]))
 
 
 @agent.command("list")

@@ -6,6 +6,7 @@ import click
 
 from assay.cli.output import echo
 from assay.cli.session import Session, common
+from assay.text import shell_command
 
 
 @click.group()
@@ -34,7 +35,7 @@ def set_(session: Session, name: str, ref: str) -> None:
         session.emit({"baseline": name, "run_id": found.id, "rated_again": 0})
     else:
         session.say(f"@{name} is now {found.id} ({found.name}).")
-        session.next(f"assay compare @{name} last")
+        session.next(shell_command("compare", f"@{name}", "last"))
 
 
 @baseline.command()

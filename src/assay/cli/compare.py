@@ -14,6 +14,7 @@ import click
 from assay.cli.pages import format_names, page_options, write
 from assay.cli.session import Session, common
 from assay.cli.shares import share_of
+from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.pipeline.comparing import Compared
@@ -167,7 +168,7 @@ def _compare_all(session: Session, request: CompareRequest) -> int:
     from assay.report.board import print_all_pairs
 
     print_all_pairs(made, sides, chosen, session.console())
-    session.next(f"assay compare {sides[0]} {sides[1]}", "assay leaderboard")
+    session.next(shell_command("compare", *map(str, sides[:2])), "assay leaderboard")
     return 0
 
 
@@ -190,7 +191,7 @@ def _compare_over_time(session: Session, request: CompareRequest) -> int:
         from assay.report.console_showdown import print_courses
 
         print_courses(found, sides, session.console())
-        session.next(f"assay compare {sides[0]} {sides[-1]}")
+        session.next(shell_command("compare", str(sides[0]), str(sides[-1])))
     return 1 if request.fails_on_worse and any(one.verdict is Verdict.WORSE for one in found) else 0
 
 

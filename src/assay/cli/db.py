@@ -9,6 +9,7 @@ import click
 
 from assay.cli.output import echo
 from assay.cli.session import Session, common
+from assay.text import shell_command
 from assay.units import count, counted, size
 
 
@@ -101,4 +102,4 @@ def export(session: Session, file: Path, ref: str | None) -> None:
     else:
         session.say(f"Wrote {written}.")
         if written.suffix in DATABASES:
-            session.next(f"assay runs list --db sqlite:///{written}")
+            session.next(shell_command("runs list", options=["--db", f"sqlite:///{written}"]))

@@ -17,6 +17,7 @@ from assay.cli.output import echo
 from assay.cli.session import Session, common
 from assay.errors import SeriesError
 from assay.files import UnreadableFile, read_bytes
+from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.stats.changepoint import ChangePoint, Drift, History
@@ -54,7 +55,7 @@ def detect(session: Session, file: str, lines: bool) -> int:
     from assay.report.history import print_history
 
     print_history(values, found, session.console())
-    as_json = [] if file == _STDIN else [f"assay detect {file} --json"]
+    as_json = [] if file == _STDIN else [shell_command("detect", file, options=["--json"])]
     session.next(*as_json, "assay regressions AGENT")
     return 0
 

@@ -10,6 +10,7 @@ import click
 
 from assay.cli.session import Session, common
 from assay.cli.shares import share_of
+from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.analysis.gate import Tolerances
@@ -178,11 +179,11 @@ def _next_commands(found: Gate, ref: str) -> list[str]:
     """Of what is in the store: a result file can be compared, and neither shown nor be a baseline by name."""
     files = [Path(found.baseline).is_file(), Path(ref).suffix == ".json"]
     sides = [found.baseline if files[0] else found.a.run.id, ref if files[1] else found.b.run.id]
-    compare, show = f"assay compare {sides[0]} {sides[1]}", f"assay show {found.b.run.id}"
+    compare, show = shell_command("compare", *map(str, sides[:2])), f"assay show {found.b.run.id}"
     if any(files):
         return [compare]
     judged = found.rerun.judged if found.rerun is not None else found.b.run.id
-    keep = f"assay baseline set {found.baseline} {judged}"
+    keep = shell_command("baseline set", found.baseline, judged)
     if found.is_no_worse:
         return [keep, show]
     if found.rerun is not None:
@@ -190,7 +191,7 @@ def _next_commands(found: Gate, ref: str) -> list[str]:
     return (
         [compare, show]
         if found.passed
-        else [compare, *(f"assay regressions {name}" for name in _guilty(found))]
+        else [compare, *(shell_command("regressions", name) for name in _guilty(found))]
     )
 
 

@@ -10,6 +10,7 @@ import click
 
 from assay.cli.pages import format_names, page_options, write
 from assay.cli.session import Session, common
+from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.model import Leaderboard
@@ -71,6 +72,8 @@ def _name_next(session: Session, boards: list[Leaderboard]) -> None:
         :2
     ]  # points of a sweep are no agents to be named
     if len(best) == 2:
-        session.next(f"assay compare {' '.join(best)}", "assay matrix --head-to-head")
+        session.next(shell_command("compare", *best), "assay matrix --head-to-head")
     else:
-        session.next(f"assay run {quote(boards[0].suite)} --agent A --agent B", "assay matrix")
+        session.next(
+            shell_command("run", boards[0].suite, options=["--agent", "A", "--agent", "B"]), "assay matrix"
+        )

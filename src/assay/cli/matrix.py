@@ -8,6 +8,7 @@ import click
 
 from assay.cli.pages import format_names, page_options, write
 from assay.cli.session import Session, common
+from assay.text import shell_command
 
 
 @click.command()
@@ -45,4 +46,6 @@ def matrix(
             console.print()
             print_head_to_head(one, console)
     more = [] if head_to_head else ["assay matrix --head-to-head"]
-    session.next(*more, f"assay leaderboard --suite {made[0].suite} --metric accuracy")
+    session.next(
+        *more, shell_command("leaderboard", options=["--suite", made[0].suite, "--metric", "accuracy"])
+    )

@@ -8,6 +8,7 @@ import click
 
 from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
+from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.model.precision import NoiseFloor
@@ -83,7 +84,7 @@ def noise(
     from assay.report.precision import print_noise
 
     print_noise(report, floors, session.console())
-    session.next(f"assay power {target} --effect 5%", f"assay show {done.id}")
+    session.next(shell_command("power", target, options=["--effect", "5%"]), f"assay show {done.id}")
     return 0 if floors else 1
 
 

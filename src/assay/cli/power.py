@@ -12,6 +12,7 @@ import click
 
 from assay.cli.session import Session, common
 from assay.cli.shares import share_of
+from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.analysis.need import Progress
@@ -95,11 +96,16 @@ def _runnable(store: Store, target: str) -> str:
 def _next(target: str, need: Need) -> tuple[str, ...]:
     if need.unit == "process":
         return (
-            f"assay noise {target}" if need.units is None else f"assay run {target} --processes {need.units}",
+            shell_command("noise", target)
+            if need.units is None
+            else shell_command("run", target, options=["--processes", str(need.units)]),
         )
     if need.more_repetitions is not None:
-        return (f"assay run {target} --repetitions {need.more_repetitions}", f"assay noise {target}")
-    return (f"assay suite check {target}", f"assay noise {target}")
+        return (
+            shell_command("run", target, options=["--repetitions", str(need.more_repetitions)]),
+            shell_command("noise", target),
+        )
+    return (shell_command("suite check", target), shell_command("noise", target))
 
 
 def document(target: str, needs: list[Need]) -> dict[str, Any]:

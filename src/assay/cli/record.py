@@ -11,6 +11,7 @@ import click
 
 from assay.cli.output import echo
 from assay.cli.session import Session, common
+from assay.text import quote_word
 from assay.units import counted
 
 _COMMAND = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -71,7 +72,7 @@ def record(
         )
     if made.recorded:
         session.say(f"{counted(made.recorded, 'call')} recorded in {cassette}.")
-        session.next(f"assay replay --cassette {cassette} -- {shlex.join(command)}")
+        session.next(f"assay replay --cassette {quote_word(str(cassette))} -- {shlex.join(command)}")
     else:
         session.say(f"0 calls recorded; {cassette} is as it was.")
         session.next(f"assay record --upstream URL -- {shlex.join(command)}")
@@ -115,7 +116,7 @@ def replay(session: Session, cassette: Path, match: str, delays: str, command: t
         )
     else:
         session.say(f"{counted(replayer.replayed, 'call')} answered from {cassette}.")
-        again = f"--cassette {cassette} -- {shlex.join(command)}"
+        again = f"--cassette {quote_word(str(cassette))} -- {shlex.join(command)}"
         session.next(
             f"assay record --append {again}" if player.misses else f"assay replay --delays original {again}"
         )

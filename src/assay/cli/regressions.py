@@ -10,6 +10,7 @@ import click
 
 from assay.cli.session import Session, common
 from assay.cli.shares import share_of
+from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.model.regression import MetricHistory, Pattern, Regression, RegressionReport, Shift
@@ -85,7 +86,7 @@ def _mark(session: Session, agent: str, ref: str, state: str, note: str | None) 
         return
     told = f"{marked.benchmark} · {marked.metric.name} between {marked.before} and {marked.after}"
     session.say(f"{marked.id} ({told}) is now {state.replace('_', ' ')}.")
-    session.next(f"assay regressions {agent}")
+    session.next(shell_command("regressions", agent))
 
 
 def _print(session: Session, found: RegressionReport, with_closed: bool) -> None:
@@ -94,10 +95,10 @@ def _print(session: Session, found: RegressionReport, with_closed: bool) -> None
     print_regressions(found, session.console(), with_closed=with_closed)
     first = next((one for one in found.regressions if one.counts), None)
     if first is not None:
-        mark = f"assay regressions {found.agent} --mark {first.id} investigating"
+        mark = shell_command("regressions", found.agent, options=["--mark", str(first.id), "investigating"])
         session.next(mark, *_comparison(found, first))
     else:
-        session.next("assay runs list", f"assay regressions {found.agent} --all")
+        session.next("assay runs list", shell_command("regressions", found.agent, options=["--all"]))
 
 
 def _comparison(found: RegressionReport, one: Regression) -> list[str]:
@@ -105,7 +106,7 @@ def _comparison(found: RegressionReport, one: Regression) -> list[str]:
     points = (point for past in found.histories if past.benchmark == one.benchmark for point in past.points)
     runs = {point.version: point.run_id for point in points}
     ends = [runs[version] for version in (one.before, one.after) if version in runs]
-    return [f"assay compare {ends[0]} {ends[1]}"] if len(ends) == 2 else []
+    return [shell_command("compare", *map(str, ends))] if len(ends) == 2 else []
 
 
 def document(found: RegressionReport) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import click
 
 from assay.cli.output import echo
 from assay.cli.session import Session, common
+from assay.text import quote_word
 
 
 @click.command()
@@ -55,4 +56,4 @@ def report(
     for written in files:
         echo(str(written))
     pages = [written for written in files if written.suffix == ".html"]
-    session.next(f"open {pages[0]} in a browser" if pages else f"assay show {found.run.id}")
+    session.next(f"open {quote_word(str(pages[0]))} in a browser" if pages else f"assay show {found.run.id}")

@@ -7,6 +7,7 @@ import sys
 import click
 
 from assay.cli.session import Session, common
+from assay.text import shell_command
 
 
 @click.group()
@@ -87,4 +88,4 @@ def tag(session: Session, ref: str, tags: tuple[str, ...], remove: bool) -> None
         session.emit({"run_id": found.id, "tags": list(now)})
     else:
         session.say(f"{found.id}: {', '.join(now) or 'no tags'}")
-        session.next(f"assay runs list --tag {tags[0]}")
+        session.next(shell_command("runs list", options=["--tag", tags[0]]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 import click
 
 from assay.cli.session import Session, common
+from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.model import Report
@@ -61,4 +61,4 @@ def _show_case(session: Session, report: Report, case: str) -> None:
     else:
         print_case(report, case, session.console())
         suite = report.run.suite.name if report.run.suite else "SUITE"
-        session.next(f"assay show {report.run.id}", f"assay run {suite} --case {shlex.quote(case)}")
+        session.next(f"assay show {report.run.id}", shell_command("run", suite, options=["--case", case]))

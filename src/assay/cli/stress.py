@@ -11,6 +11,7 @@ import click
 
 from assay.cli.load import load_options
 from assay.cli.session import Session, common
+from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.execute.load.tally import Pulse
@@ -128,7 +129,7 @@ def _finish(session: Session, done: Stressed) -> int:
     session.next(
         f"assay report {done.run_id} --format html",
         f"assay show {done.run_id}",
-        f"assay load {finding.target} --find-capacity",
+        shell_command("load", finding.target, options=["--find-capacity"]),
     )
     if done.is_interrupted:
         return interrupted_exit_code()

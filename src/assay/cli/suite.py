@@ -11,6 +11,7 @@ import click
 from assay.cli.output import echo, styled
 from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
+from assay.text import shell_command
 from assay.units import count, counted
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ def add(session: Session, target: str) -> None:
         session.emit({"suite": found.name, "version": found.version, "hash": found.hash})
     else:
         session.say(f"Registered {found.name} {found.version} ({found.hash}).")
-        session.next(f"assay suite check {target}", f"assay run {target} --agent NAME")
+        session.next(
+            shell_command("suite check", str(target)),
+            shell_command("run", str(target), options=["--agent", "NAME"]),
+        )
 
 
 @suite.command()
@@ -65,7 +69,7 @@ def show(session: Session, target: str) -> None:
         session.emit(suite_document(read.suite))
         return
     print_suite(read.suite, session.console())
-    session.next(f"assay suite check {target}", f"assay run {target}")
+    session.next(shell_command("suite check", str(target)), shell_command("run", str(target)))
 
 
 @suite.command("list")
@@ -131,7 +135,7 @@ def check(session: Session, target: str) -> int:
     sound = "is sound: the right answers get 1.0, empty ones 0.0" if health.is_sound else "is not sound"
     unchecked = f", {health.unchecked} not checked" if health.unchecked else ""
     echo(f"{health.suite} {sound} ({health.cases} cases{unchecked}).")
-    session.next(f"assay run {target} --agent NAME")
+    session.next(shell_command("run", str(target), options=["--agent", "NAME"]))
     return 0 if health.is_sound else 1
 
 
@@ -161,7 +165,10 @@ def reference(session: Session, target: str, ref: str | None) -> None:
     if change:
         _print_change(session, change)
     session.console().print(reference_table(shown))
-    session.next(f"assay leaderboard --suite {found.name}", f"assay suite reference {target} --set RUN")
+    session.next(
+        shell_command("leaderboard", options=["--suite", found.name]),
+        shell_command("suite reference", str(target), options=["--set", "RUN"]),
+    )
 
 
 def _definition(session: Session, store: Store, target: str) -> Suite:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from assay.cli.session import Session, common
+from assay.text import shell_command
 
 
 @click.command()
@@ -72,7 +73,7 @@ def team(session: Session, spec: str, dry_run: bool, permits: int | None, **opti
             asked = Request(spec, {**changes(whole), **({"permits": permits} if permits else {})})
             plan = running.prepare(asked, session.settings, store)
         if any(trial.experiment != "team" for trial in plan.trials):
-            raise PlanError(f"'{spec}' is not a team. Run it: assay run {spec}")
+            raise PlanError(f"'{spec}' is not a team. Run it: {shell_command('run', str(spec))}")
         formats = chosen_formats(options)
         if dry_run:
             return preview(session, plan, store)

@@ -10,6 +10,7 @@ import click
 from assay.cli.output import echo
 from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
+from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.errors import Mistake
@@ -46,7 +47,7 @@ def validate(session: Session, files: tuple[str, ...]) -> int:
         session.say(f"{len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'}.")
         session.next("assay list experiments --params", "assay schema spec")
         return 2
-    session.next(f"assay run {files[0]}", f"assay run {files[0]} --dry-run")
+    session.next(shell_command("run", files[0]), shell_command("run", files[0], options=["--dry-run"]))
     return 0
 
 

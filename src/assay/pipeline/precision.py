@@ -19,6 +19,7 @@ from assay.pipeline.tolerating import NOISE_TAG, history_floors, known_floors, s
 from assay.plan.target import Request, find_suite
 from assay.spec.settings import Settings
 from assay.store.store import Store
+from assay.text import shell_command
 
 
 def repeated(request: Request, rounds: int, settings: Settings, store: Store) -> Plan:
@@ -115,7 +116,7 @@ def _of_run(store: Store, settings: Settings, target: str) -> Report:
         named = next((run.id for run in store.runs() if run.name == name), None)
         if named is None:
             raise PlanError(
-                f"Nothing is stored of '{target}', so what it varies by is not known. Run it first: assay run {target}"
+                f"Nothing is stored of '{target}', so what it varies by is not known. Run it first: {shell_command('run', str(target))}"
             ) from None
         return report_of(store, named)
 

@@ -38,6 +38,7 @@ from assay.spec.schema import UntilDecidedSection
 from assay.spec.settings import Settings
 from assay.spec.shipped import shipped_specs, shipped_suites, shipped_teams
 from assay.spec.suite import ReadSuite, SuiteFile, SuiteSpec, suite_of
+from assay.text import shell_command
 
 _log = logging.getLogger(__name__)
 
@@ -472,7 +473,7 @@ def _refuse_repeated(names: Sequence[str]) -> None:
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise PlanError(
             f"Agent '{repeated}' is named more than once. Name it once; "
-            f"to compare it with itself: assay noise SUITE --agent {repeated}"
+            f"to compare it with itself: {shell_command('noise', 'SUITE', options=['--agent', repeated])}"
         )
 
 

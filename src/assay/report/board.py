@@ -14,6 +14,7 @@ from assay.report.leads import board_sentence
 from assay.report.references import used_references
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
 from assay.report.sides import print_sides
+from assay.text import shell_command
 from assay.units import and_list
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _references(board: Leaderboard) -> Iterator[str]:
                 sources.setdefault(str(reference), {})[QUANTITIES[name]] = None
     if sources:
         listed = "; ".join(f"{', '.join(names)}: {source}" for source, names in sources.items())
-        yield f"Relative to a reference ({listed}); see assay suite reference {board.suite}"
+        yield f"Relative to a reference ({listed}); see {shell_command('suite reference', board.suite)}"
 
 
 def _print_rows(

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from assay.errors import RunNotFound, no_such
 from assay.model.run import RERUN_TAG
 from assay.store.tables import baselines, runs, tags
+from assay.text import shell_command
 
 _SHORTEST_PREFIX = 2
 _LISTED = 5
@@ -65,5 +66,7 @@ def _baseline(connection: sa.Connection, name: str) -> str:
     run_id: str | None = connection.scalar(sa.select(baselines.c.run_id).where(baselines.c.name == name))
     if run_id is None:
         known = connection.scalars(sa.select(baselines.c.name))
-        raise RunNotFound(f"{no_such(name, 'baselines', known)} Make one: assay baseline set {name} RUN")
+        raise RunNotFound(
+            f"{no_such(name, 'baselines', known)} Make one: {shell_command('baseline set', name, 'RUN')}"
+        )
     return run_id

@@ -73,6 +73,7 @@ from assay.store.tables import (
     tags,
     trials,
 )
+from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.model.rating import Judging, RatingScope, Reference
@@ -580,7 +581,7 @@ class Store:
             if names:
                 raise StoreError(
                     f"Run '{run_id}' is the baseline '{names[0]}'. Give that name to another run first: "
-                    f"assay baseline set {names[0]} RUN"
+                    f"{shell_command('baseline set', names[0], 'RUN')}"
                 )
             pruning.delete_run(connection, run_id)
         self._ledgers.pop(run_id, None)
