@@ -164,7 +164,8 @@ class _Taken:
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
     pieces: list[tuple[float, bytes]] = field(default_factory=list)
-    is_cut: bool = False
+    is_cut: bool = True
+    """Until its end has come: the provider or the program may hang up before that."""
 
     def begin(self, status: int, headers: Mapping[str, str]) -> None:
         self.status = status
@@ -193,13 +194,13 @@ class Recorder:
                 async for piece in answer.pieces():
                     taken.pieces.append((piece.at - taken.since, piece.data))
                     await outgoing.piece(piece.data)
+                taken.is_cut = False
                 await outgoing.end()
         except HttpError as error:
             if not taken.status:
                 self.unreachable.append(str(error))
                 await outgoing.fail(502, f"The provider could not be reached: {error}", "proxy_error")
                 return
-            taken.is_cut = True
             raise ConnectionError from error
         finally:
             # Also what the program did not wait for, or what broke off: it would be missed in a replay.

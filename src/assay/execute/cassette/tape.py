@@ -36,7 +36,7 @@ class Exchange:
     headers: Mapping[str, str]
     pieces: tuple[tuple[float, str], ...]
     is_cut: bool = False
-    """Whether the provider hung up before the answer was over."""
+    """Whether the provider or the program hung up before the answer was over."""
     is_binary: bool = False
     """Whether the answer is not text, as audio: each character of its pieces is one byte then."""
 
