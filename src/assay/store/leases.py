@@ -14,6 +14,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from time import monotonic
 from typing import Any
 
@@ -21,7 +22,7 @@ import sqlalchemy as sa
 
 from assay.errors import LeaseLost, RunInUse
 from assay.model.owner import Owner
-from assay.store import plain, processes
+from assay.store import plain, processes, refs
 from assay.store.tables import leases, runs
 
 LEASE_SECONDS = 60.0
@@ -101,32 +102,38 @@ def renew(
     connection: sa.Connection, lease: Lease, *, batches: int = 0, unless_released: bool = False
 ) -> None:
     """Before anything else in a transaction of the owner; another's lease ends the transaction."""
-    now = _now(connection)
-    own = [leases.c.run_id == lease.run_id, leases.c.token == lease.token]
+    statement = _renewal(connection.dialect.name, batches, unless_released)
+    held: dict[str, object] = {"held_run": lease.run_id, "held_token": lease.token}
     if batches:
-        # A transaction whose acknowledgement was lost may have counted this batch, or be about to.
-        own.append(leases.c.batches == lease.batches)
-    if unless_released:
-        own.append(leases.c.expires > 0)
-    renewed = connection.execute(
-        leases.update()
-        .where(*own)
-        .values(renewed=now, expires=now + LEASE_SECONDS, batches=leases.c.batches + batches)
-    )
+        held["held_batches"] = lease.batches
+    renewed = connection.execute(statement, held)
     if renewed.rowcount == 1:
         lease.renewed = monotonic()
         return
     if batches and stored_batches(connection, lease) == lease.batches + batches:
         raise AlreadyStored
     if connection.scalar(sa.select(runs.c.id).where(runs.c.id == lease.run_id)) is None:
-        from assay.store.refs import no_run
-
-        raise no_run(lease.run_id)
+        raise refs.no_run(lease.run_id)
     lease.is_lost = True
     raise LeaseLost(
         f"Run '{lease.run_id}' was taken over by {_current_holder(connection, lease.run_id)}. "
         "This process stopped; what it had stored by then is kept."
     )
+
+
+@cache
+def _renewal(dialect: str, batches: int, unless_released: bool) -> sa.Update:
+    """Built once: every batch needs it."""
+    now = sa.literal_column(_CLOCKS[dialect], sa.Double)
+    own = [leases.c.run_id == sa.bindparam("held_run"), leases.c.token == sa.bindparam("held_token")]
+    changed: dict[str, Any] = {"renewed": now, "expires": now + LEASE_SECONDS}
+    if batches:
+        # A transaction whose acknowledgement was lost may have counted this batch, or be about to.
+        own.append(leases.c.batches == sa.bindparam("held_batches"))
+        changed["batches"] = leases.c.batches + batches
+    if unless_released:
+        own.append(leases.c.expires > 0)
+    return leases.update().where(*own).values(changed)
 
 
 def release(connection: sa.Connection, lease: Lease) -> None:
