@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,10 @@ from tests.execute.carrying import eventually
 from tests.services import Postgres
 from tests.store.examples import ENVIRONMENT, NOON, batch, execution, plan_of
 
-from assay.errors import StoreAway, StoreFull
-from assay.model import Artifact, Batch, RunState, Status
+from assay.errors import PlanError, StoreAway, StoreFull
+from assay.model import Artifact, Batch, Plan, RunState, Status
 from assay.model.execution import JobUsage
+from assay.pipeline.running import resume
 from assay.store import leases, outbox
 from assay.store.processes import current_owner
 from assay.store.store import Store
@@ -48,9 +50,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def begin(url: str, seconds: float = 60) -> Store:
+def begin(url: str, seconds: float = 60, plan: Plan | None = None) -> Store:
     store = Store.open(url, retry_seconds=seconds)
-    store.begin(plan_of(), ENVIRONMENT, "r1", NOON, current_owner())
+    store.begin(plan or plan_of(), ENVIRONMENT, "r1", NOON, current_owner())
     return store
 
 
@@ -136,9 +138,9 @@ def test_results_that_could_not_be_stored_are_stored_by_whoever_resumes(
         assert_stored_once(again, url, 4)
 
 
-def spill(url: str, made: Batch) -> None:
+def spill(url: str, made: Batch, plan: Plan | None = None) -> None:
     """Leaves a run with a batch that is only in its file."""
-    with begin(url) as store:
+    with begin(url, plan=plan) as store:
         outbox_of_a_full_disk = outbox.Outbox(store._leases["r1"], _refuse, str(Path.cwd()))
         with pytest.raises(StoreFull, match=r"unsaved-r1\.jsonl"):
             outbox_of_a_full_disk.put(made)
@@ -178,6 +180,19 @@ def test_a_file_that_was_cut_short_gives_its_whole_lines(url: str, folder: Path)
     with Store.open(url) as store:
         run = store.reopen("r1", current_owner())
         assert store.counts(run.trials[0].id) == {"ok": 1}
+
+
+def test_a_stress_test_cannot_be_resumed_but_its_results_are_taken_from_the_file(
+    url: str, folder: Path
+) -> None:
+    plan = plan_of()
+    stress = replace(plan, trials=tuple(replace(trial, experiment="stress") for trial in plan.trials))
+    spill(url, batch([execution(0)]), stress)
+    with Store.open(url) as store:
+        with pytest.raises(PlanError, match="cannot be resumed"):
+            resume("r1", store)
+        run = store.run("r1")
+        assert (run.state, store.counts(run.trials[0].id)) == (RunState.INTERRUPTED, {"ok": 1})
 
 
 def test_a_locked_file_is_waited_for(tmp_path: Path, folder: Path) -> None:

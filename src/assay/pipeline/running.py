@@ -304,6 +304,10 @@ def _refuse_stress(run: Run, store: Store) -> None:
 
     if not any(stored.trial.experiment == STRESS for stored in run.trials):
         return
+    if run.state is RunState.RUNNING:
+        # Its process has ended: results that it could not store are stored now.
+        store.reopen(run.id, current_owner())
+        store.finish(run.id, RunState.INTERRUPTED, datetime.now(UTC))
     done = {trial for trial, _, _ in store.progress(run.id)}
     missing = [stored.trial.name for stored in run.trials if stored.trial.index not in done]
     asked = " ".join(
