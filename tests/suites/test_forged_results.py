@@ -67,3 +67,33 @@ def test_an_agent_that_replaces_the_clock_is_timed_by_the_real_one(assay_inline:
     for one in Stored(assay_inline.folder).measured:
         assert 0.0005 < one.measurements["seconds"] < 10
         assert one.started > 1e9
+
+
+MALFORMED = """
+import math
+from assay.model import Answer, Span, ToolCall, Usage
+
+class Silent:
+    def __repr__(self): raise KeyboardInterrupt
+    __str__ = __repr__
+
+ANSWERS = [
+    dict(spans=(1,)), dict(spans=(Span("s", "llm", math.nan, 1.0),)), dict(spans=(Span("s", "llm", 0.0, -1.0),)),
+    dict(tool_calls=("search",)), dict(tool_calls=(ToolCall("t", [1]),)), dict(model=Silent()), dict(log=5),
+    dict(usd=math.nan), dict(usd=-1.0), dict(usage=Usage(math.nan, 1)), dict(usage=Usage(-1, 1)),
+    dict(first_token_seconds=-4.0),
+]
+
+def malformed(text):
+    return Answer(text, **ANSWERS[int(text) // 2]) if int(text) % 2 else text
+"""
+
+
+def test_an_answer_with_parts_that_cannot_be_is_the_agents_mistake(assay_inline: AssayInline) -> None:
+    assay_inline.write("agents.py", MALFORMED)
+    assay_inline.write("s.yaml", suite(numbers(24), [python_agent("malformed")]))
+    assert assay_inline("run", "s.yaml", "-q", "--isolation", "inline").code == 0
+    found = Stored(assay_inline.folder).status()
+    assert {name: found[name] for name in found if int(name[1:]) % 2} == {
+        f"c{number}": "invalid_output" for number in range(1, 24, 2)
+    }

@@ -31,6 +31,7 @@ from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.interruption import BY_USER, run_coroutine
 from assay.execute.judge_retries import report_retries_of
 from assay.execute.judging import Panel, score_detail, score_measurements
+from assay.execute.outcome import shown, type_name
 from assay.execute.patience import DEFAULT_SECONDS
 from assay.execute.peak import Peak
 from assay.execute.price import Cost, Price
@@ -51,6 +52,7 @@ from assay.model import (
     Phase,
     Request,
     Score,
+    Span,
     Status,
     ToolCall,
     Usage,
@@ -446,13 +448,15 @@ _NOBODY_SAID = Usage()
 def valid(answer: Any) -> Answer:
     """The answer, if it is one; InvalidAnswer where it cannot be true."""
     if not isinstance(answer, Answer):
-        raise InvalidAnswer(f"the agent returned {type(answer).__name__}, not an answer")
+        raise InvalidAnswer(f"the agent returned {type_name(answer)}, not an answer")
     if answer.usage != _NOBODY_SAID:
         _check_usage(answer.usage)
     if answer.usd is not None and not 0 <= answer.usd <= MOST_USD:
         raise InvalidAnswer(f"usage says the cost is {answer.usd!r} usd, which cannot be")
     if answer.durations:
         _check_durations(answer.durations)
+    if answer.spans or answer.tool_calls or answer.model or answer.log:
+        _check_parts(answer)
     text = answer.output
     is_plain = text.__class__ is str and len(text) < 10_000 and text.isascii() and "\0" not in text
     return answer if is_plain else _plain_answer(answer)
@@ -463,6 +467,23 @@ def _check_usage(usage: Usage) -> None:
         value = getattr(usage, name)
         if value is not None and not (type(value) is int and 0 <= value <= MOST_TOKENS):
             raise InvalidAnswer(f"usage says {name} is {value!r}, which cannot be")
+
+
+def _check_parts(answer: Answer) -> None:
+    """An agent may fill an Answer with anything; what cannot be stored is its mistake."""
+    for name, text in (("model", answer.model), ("log", answer.log)):
+        if text is not None and type(text) is not str:
+            raise InvalidAnswer(f"the {name} must be text, not {type_name(text)}")
+    for span in answer.spans:
+        if not isinstance(span, Span) or not _is_time(span.start) or not _is_time(span.seconds):
+            raise InvalidAnswer(f"a span needs a name, a kind, start and seconds: {shown(span)}")
+    for call in answer.tool_calls:
+        if not isinstance(call, ToolCall) or not isinstance(call.arguments, Mapping):
+            raise InvalidAnswer(f"a tool call needs a name and arguments by name: {shown(call)}")
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, (int, float)) and 0 <= value <= MOST_SECONDS
 
 
 def _check_durations(durations: Mapping[str, float]) -> None:
