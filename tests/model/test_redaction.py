@@ -173,6 +173,7 @@ def test_the_origin_of_a_known_secret_can_be_told() -> None:
         ["./agent", "--api-key", "clear-text-1"],
         ["./agent", "--api-key=clear-text-1"],
         ["env", "MY_KEY=clear-text-1", "./agent"],
+        ["assay", "--set", "gpt.api_key=clear-text-1"],
         ["curl", "-H", "Authorization: Bearer clear-text-1"],
         ["./agent", SHAPED[0]],
     ],

@@ -13,6 +13,7 @@ import base64
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -255,9 +256,10 @@ _WORKING_FOLDERS = ("PWD", "OLDPWD")
 
 @cache
 def known_secrets() -> Redaction:
-    """The redaction of this process, which knows the secrets of its environment."""
+    """The redaction of this process, which knows the secrets of its environment and its command line."""
     known = Redaction()
     known.learn_environment(os.environ)
+    known.learn_command(sys.argv)
     return known
 
 

@@ -76,7 +76,7 @@ def _in(value: object, place: Place, *, is_sent: bool) -> Iterator[Place]:
             yield place
 
 
-_ASSIGNMENT = re.compile(r"-{0,2}([A-Za-z_][\w-]*)=(.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"-{0,2}([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
 _HEADER = re.compile(r"([A-Za-z][A-Za-z-]*):\s*(\S.*)")
 
 
@@ -88,16 +88,21 @@ def secrets_in_command(words: Sequence[object]) -> Iterator[tuple[int, str]]:
     """
     option = ""
     for index, word in enumerate(map(str, words)):
-        if option and not word.startswith("--"):
-            name, value = option, word
-        elif found := _ASSIGNMENT.fullmatch(word) or _HEADER.fullmatch(word):
-            name, value = found[1], found[2]
-        else:
-            name, value = "", ""
-        is_sent = name.isupper() or (":" in word and "=" not in word and not option)
-        if name and is_secret(name.rpartition(".")[2], is_sent=is_sent) and _is_plain(value, name):
-            yield index, value
+        for name, value, is_sent in _named_values(option, word):
+            if is_secret(name, is_sent=is_sent) and _is_plain(value, name):
+                yield index, value
+                break
         option = word.lstrip("-") if word.startswith("-") and "=" not in word else ""
+
+
+def _named_values(option: str, word: str) -> Iterator[tuple[str, str, bool]]:
+    """What a word of a command may be the value of, by the option before it or by the word itself."""
+    if option and not word.startswith("-"):
+        yield option, word, False
+    if found := _ASSIGNMENT.fullmatch(word):
+        yield found[1], found[2], found[1].isupper()
+    if found := _HEADER.fullmatch(word):
+        yield found[1], found[2], option in ("H", "header")
 
 
 def in_query(url: str) -> list[str]:

@@ -723,7 +723,8 @@ def _learn_secrets(planned: Iterable[Trial], suite: Suite | None) -> None:
     for trial in planned:
         known.learn_variables([trial.params, trial.agent_use.options if trial.agent_use else {}], os.environ)
     for benchmark in suite.benchmarks if suite else ():
-        known.learn_variables([use.options for use in benchmark.scorers], os.environ)
+        of_turns = (use for case in benchmark.cases for turn in case.turns for use in turn.scorers)
+        known.learn_variables([use.options for use in (*benchmark.scorers, *of_turns)], os.environ)
 
 
 def _size(connection: sa.Connection) -> int:

@@ -44,6 +44,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from assay.model import Answer, Request, Span, ToolCall, Usage
+from assay.model.redaction import redact
 from assay.plugin.agent import AgentError, InvalidAnswer
 
 ANSWER_KEYS = frozenset(
@@ -102,7 +103,8 @@ def decoded(line: bytes) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        around = line[max(0, error.start - 20) : error.start + 20]
+        # Redacted before it is cut: nobody recognises half of a secret.
+        around: bytes = redact(line[: error.start])[-20:] + line[error.start : error.start + 1]
         raise InvalidAnswer(f"byte {error.start} of the answer is not UTF-8: {around!r}") from None
 
 
