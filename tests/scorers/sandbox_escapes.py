@@ -125,7 +125,7 @@ CLAIMS = (
     _claim("the frames of an error of a callback read", "def apply(f):\n    try:\n        f()\n    except Exception as error:\n        step = error.__traceback__\n        while step:\n            if 'EXPECTED' in step.tb_frame.f_globals: return step.tb_frame.f_globals['EXPECTED']\n            step = step.tb_next\n", "EXPECTED = 8\ndef fail(): raise ValueError\nassert apply(fail) == EXPECTED\n"),
     _claim("a result without end", "def items():\n    found = []\n    found.append(found)\n    return found", "assert items() == [1, 2]\n"),
     _claim("a result of a hundred thousand levels", "def items():\n    found = []\n    for _ in range(100_000): found = [found]\n    return found", "assert items() == [1, 2]\n"),
-    _claim("a result of 200 MB", "def add(a, b): return 'x' * (200 << 20)"),
+    _claim("a result of 40 MB", "def add(a, b): return 'x' * (40 << 20)"),
     _claim("a limit raised", "import resource\nresource.setrlimit(resource.RLIMIT_AS, (-1, -1))\nblock = bytearray(3 << 30)\ndef add(a, b): return a + b if len(block) else 0"),
 )  # fmt: skip
 
