@@ -43,11 +43,12 @@ def prepare(seed: int, size: Size) -> Iterator[Sequence[Fault]]:
 
 
 def _lose_database(seed: str, server: Any, folder: Path) -> Outcome:
-    """All connections of the server end, as when it is restarted: the run goes on by itself."""
+    """All connections of the server end while agents work, as when it is restarted: the run goes on by itself."""
     chance, work = random.Random(f"{seed} losses"), Workload(folder, Postgresql(server.empty()))
     process = work.project.start(*work.resume())
+    eventually(lambda: work.calls() or process.poll() is not None, 60)
     for _ in range(chance.randint(1, 4)):
-        time.sleep(chance.uniform(0.2, 1.0))
+        time.sleep(chance.uniform(0, 0.5))
         server.hang_up()
     done = finish(process)
     problem = done.problem(0)

@@ -82,7 +82,7 @@ def prepare(seed: int, size: Size) -> Iterator[Sequence[Fault]]:
             raise RuntimeError(f"the sample could not be made: {problem}")
         pairs = list(product(SHELLS, COMMANDS))
         if size is Size.QUICK:
-            pairs = [(name, words) for name in SHELLS for words in chance.sample(COMMANDS, 2)]
+            pairs = [(name, words) for name in SHELLS for words in chance.sample(COMMANDS, 1)]
         elif size is Size.SMALLEST:
             pairs = [(name, chance.choice(COMMANDS)) for name in list(SHELLS)[:9]]
         yield [

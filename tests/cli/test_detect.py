@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 from typing import Any
@@ -239,3 +240,8 @@ def test_a_reader_that_goes_away_is_no_error(assay: Assay, options: str) -> None
 
     assert done.stdout.splitlines()[-1] == "0"
     assert "Traceback" not in done.stderr
+
+
+def test_lines_of_a_pipe_that_nobody_writes_to_are_not_waited_for(assay_inline: AssayInline) -> None:
+    os.mkfifo(assay_inline.folder / "pipe")
+    assert "'pipe' is a pipe that nobody writes to" in assay_inline("detect", "pipe", "--lines").refusal

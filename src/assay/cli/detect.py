@@ -178,11 +178,17 @@ def _lines(file: str) -> Iterator[bytes]:
         yield from sys.stdin.buffer
         return
     try:
+        if Path(file).is_fifo():
+            # Opened as a file it would hold us for ever where nobody writes to it.
+            yield from read_bytes(Path(file)).splitlines(keepends=True)
+            return
         with Path(file).open("rb") as opened:
             while line := opened.readline(_LONGEST_LINE + 1):
                 if len(line) > _LONGEST_LINE:
                     raise SeriesError(f"'{file}' has a line of more than {_LONGEST_LINE:,} bytes.")
                 yield line
+    except UnreadableFile as error:
+        raise SeriesError(f"{error} Give a file of numbers, or - for standard input.") from None
     except OSError as error:
         raise SeriesError(
             f"'{file}' cannot be read: {error.strerror}. Give a file of numbers, or - for standard input."
