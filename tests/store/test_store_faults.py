@@ -257,3 +257,16 @@ def test_a_deleted_run_is_not_written_into_the_one_that_came_after(store: Store,
         with pytest.raises(RunNotFound, match="There is no run 'r1'"):
             store.add("r1", batch([execution(1)]))
         assert other.counts(later.trials[0].id) == {}
+
+
+def test_a_schema_whose_names_are_no_text_is_one_message(tmp_path: Path) -> None:
+    file = tmp_path / "damaged.db"
+    connection = sqlite3.connect(file)
+    connection.executescript(
+        "CREATE TABLE t (a); PRAGMA writable_schema = ON;"
+        "UPDATE sqlite_schema SET name = CAST(x'C22041' AS TEXT), sql = 'CREATE NONSENSE';"
+    )
+    connection.close()
+
+    with pytest.raises(StoreError, match="is damaged"):
+        Store.open(f"sqlite:///{file}")

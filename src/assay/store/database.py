@@ -66,7 +66,10 @@ def _sqlite(address: Address, foreign_keys: bool) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # SQLAlchemy begins transactions, see below, not the driver
-        connection.execute("PRAGMA synchronous = NORMAL")
+        try:
+            connection.execute("PRAGMA synchronous = NORMAL")
+        except UnicodeDecodeError as error:  # SQLite's own message quotes the damaged bytes of the schema.
+            raise faults.damaged(error, address) from None
         if is_read_only:
             connection.execute("PRAGMA query_only = ON")
         connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
