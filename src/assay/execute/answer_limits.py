@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from assay.execute.outcome import MAX_OUTPUT_CHARACTERS, copy_whole, plain, writable
+from assay.execute.outcome import MAX_OUTPUT_CHARACTERS, Outcome, copy_whole, plain, writable
 from assay.model import Execution
 
 JUDGED_CHARACTERS = 10_000_000
@@ -57,6 +57,20 @@ def _whole_or_plain(value: object) -> Any:
         return whole(value)
     except TooLong:
         return plain(value)
+
+
+def limit_returned(outcome: Outcome) -> None:
+    """What an experiment returned beside numbers; most of it is a few short texts, which are not looked at further."""
+    returned = outcome.output or {}
+    if len(returned) <= ITEMS and all(
+        isinstance(v, str) and len(v) < NAME_CHARACTERS for v in returned.values()
+    ):
+        return
+    noted: dict[str, int] = {}
+    limited = shorten(returned, noted, "output", RETURNED_CHARACTERS)
+    if noted:
+        outcome.output = {SHORTENED: limited}
+        outcome.detail = {**(outcome.detail or {}), SHORTENED: noted}
 
 
 def shorten_list(values: list[Any], shortened: dict[str, int], name: str) -> list[Any]:

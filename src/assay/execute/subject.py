@@ -12,7 +12,14 @@ from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import AssayError
-from assay.execute.answer_limits import SHORTENED, TooLong, limit_execution, shorten, whole
+from assay.execute.answer_limits import (
+    SHORTENED,
+    TooLong,
+    limit_execution,
+    limit_returned,
+    shorten,
+    whole,
+)
 from assay.execute.clock import Timed, autoranged, time_await, time_call
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.interruption import BY_USER, UserInterrupt, run_coroutine
@@ -54,6 +61,8 @@ class Subject:
         )
         self._prepare = _prepare_of(self._experiment)
         self._read: Callable[[Any], Outcome] = getattr(self._experiment, "read", sorted_out)
+        # Experiments with a `read` of their own return what an analysis knows how to read.
+        self._returns_anything = self._read is sorted_out or hasattr(self._experiment, "call")
         self._runner: asyncio.Runner | None = None
         self._is_async = inspect.iscoroutinefunction(getattr(self._call, "func", self._call))
         self._ceilings = _ceilings(job.limits)
@@ -100,6 +109,8 @@ class Subject:
                 outcome.measurements.update(watching.stop(states, self.files))
         except InstrumentFailed as failure:
             status, outcome, error = Status.HARNESS_ERROR, Outcome(), str(failure)
+        if outcome.output and self._panel is None and self._returns_anything:
+            limit_returned(outcome)
         if self._job.isolation is Isolation.COLD and status is Status.OK:
             outcome.measurements["import_seconds"] = self._import_seconds
             outcome.measurements["setup_seconds"] = self._setup_seconds
