@@ -152,3 +152,9 @@ def test_an_odd_url_is_one_message(url: str, tmp_path: Path, monkeypatch: pytest
         Store.open(url)
     assert str(caught.value).isprintable()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_name_is_told_by_a_list_of_runs(whole: Path, tmp_path: Path) -> None:
+    file = planted(whole, tmp_path, "UPDATE runs SET name = ?", value=BAD_TEXT)
+    with Store.open(f"sqlite:///{file}") as store, pytest.raises(StoreError, match="is damaged"):
+        store.runs()

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from assay.model import DIMENSIONS, RunState
 from assay.store.reading import IS_OK_MEASURED, read_tags
 from assay.store.refs import newest_first
+from assay.store.rows import check_kinds
 from assay.store.tables import agents, executions, runs, suites, tags, trials
 
 
@@ -85,6 +86,7 @@ def _summaries() -> sa.Select[tuple[object, ...]]:
 
 
 def _summary(connection: sa.Connection, row: sa.Row[tuple[object, ...]]) -> RunSummary:
+    check_kinds(dict(**row._mapping), {"name": str, "label": str})
     fields = {
         **row._mapping,
         "state": RunState(row.state),

@@ -55,7 +55,7 @@ def plan_row(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _check(row: Row, kinds: Mapping[str, type]) -> None:
+def check_kinds(row: Row, kinds: Mapping[str, type]) -> None:
     """SQLite holds any type in any column; what is not what was written there would fail far from here."""
     for name, kind in kinds.items():
         if not isinstance(row[name], kind):
@@ -70,7 +70,7 @@ _TRIAL_KINDS = {"name": str, "benchmark": str, "experiment": str, "params": dict
 
 
 def run_from(row: Row, trials: Sequence[StoredTrial], tags: Sequence[str]) -> Run:
-    _check(row, _RUN_KINDS)
+    check_kinds(row, _RUN_KINDS)
     return Run(
         id=row["id"],
         name=row["name"],
@@ -134,7 +134,7 @@ def trial_row(trial: Trial, run_id: str, agent_id: int, benchmark_hash: str) -> 
 
 
 def trial_from(row: Row) -> StoredTrial:
-    _check(row, _TRIAL_KINDS)
+    check_kinds(row, _TRIAL_KINDS)
     trial = Trial(
         index=row["position"],
         name=row["name"],
