@@ -124,3 +124,15 @@ def test_a_cassette_line_of_another_shape_is_named(assay_inline: AssayInline, ch
     assay_inline.write("tape.jsonl", json.dumps(line) + "\n")
 
     assert "tape.jsonl:1: " in assay_inline("replay", "--cassette", "tape.jsonl", "--", "true").refusal
+
+
+def test_what_is_suggested_after_comparing_files_can_be_done(assay_inline: AssayInline) -> None:
+    """A run that stands in a file only cannot be shown from the database."""
+    flat = {"name": "x", "metrics": {}, "iteration_metrics": [{"duration_ms": 1 + n / 9} for n in range(8)]}
+    assay_inline.write("flat.json", json.dumps(flat))
+
+    said = assay_inline("compare", "flat.json", "flat.json").err
+
+    assert "assay compare flat.json flat.json --format html" in said
+    assert "assay report" not in said
+    assert assay_inline("compare", "flat.json", "flat.json", "--format", "html").code == 0

@@ -125,10 +125,19 @@ def _compare_two(session: Session, request: CompareRequest) -> int:
 
         # Who asks for single metrics is not shown the ratings, which rest on all of them.
         print_comparison(found, request.sides, session.console(), has_ratings=not request.metrics)
-        show, keep = f"assay show {found.b.run.id}", f"assay baseline set main {found.b.run.id}"
-        then = show if got_worse or _may_be_worse(found) else keep
-        session.next(f"assay report {found.b.run.id} --format html", then)
+        session.next(*_next_commands(found, request.sides, got_worse))
     return 1 if request.fails_on_worse and got_worse else 0
+
+
+def _next_commands(found: Compared, sides: Sequence[str], got_worse: bool) -> list[str]:
+    """A run of a result file is not in the store, so nothing but a page of the comparison can be made of it."""
+    if Path(sides[-1]).suffix == ".json":
+        return [shell_command("compare", *sides, options=["--format", "html"])]
+    show, keep = f"assay show {found.b.run.id}", f"assay baseline set main {found.b.run.id}"
+    return [
+        f"assay report {found.b.run.id} --format html",
+        show if got_worse or _may_be_worse(found) else keep,
+    ]
 
 
 def _may_be_worse(found: Compared) -> bool:
