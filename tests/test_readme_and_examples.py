@@ -127,7 +127,13 @@ def test_the_demo_prints_at_most_80_lines_and_answers_its_questions(tmp_path: Pa
     # `make` adds a line when it installs, and a slow machine a few lines of progress.
     assert len(done.stdout.splitlines()) <= 76
     answers = re.split(r"^\d\. .*\?.*$", done.stdout, flags=re.MULTILINE)[1:]
-    verdicts = r"exact leads", r"exact leads; .*", r"Prefer 'exact'", r"report/report\.html"
+    # On a busy machine three rounds may be too few to tell the two by speed, which overall includes.
+    verdicts = (
+        r"exact leads",
+        r"exact leads; .*|exact and greedy are tied",
+        r"Prefer 'exact'",
+        r"report/report\.html",
+    )
     for answer, verdict in zip(answers, verdicts, strict=True):
         assert re.search(verdict, answer), answer
     assert (tmp_path / "demo" / "report" / "report.html").exists()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
-from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import repeat
-from time import monotonic, perf_counter_ns
+from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 TARGET_NS = 1_000_000
@@ -14,20 +13,6 @@ TARGET_NS = 1_000_000
 
 MAX_LOOPS = 10_000_000
 QUICK_SECONDS = 0.1
-
-
-class SteadyClock:
-    """Dates whose differences are durations: the system clock is read once, then the monotonic clock counts.
-
-    A system clock that is set while a run goes on changes neither the length of the run nor the order of its events.
-    """
-
-    def __init__(self, start: datetime | None = None) -> None:
-        self._start = start or datetime.now(UTC)
-        self._begun = monotonic()
-
-    def now(self) -> datetime:
-        return self._start + timedelta(seconds=monotonic() - self._begun)
 
 
 class Timed(NamedTuple):

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.analysis.load import judged
-from assay.execute.clock import SteadyClock
 from assay.execute.environment import environment
 from assay.execute.load.asking import LoadOptions, Prepared
 from assay.execute.load.capacity import Search, breach
 from assay.execute.runner import interruptible
+from assay.execute.steady_clock import SteadyClock
 from assay.model import Artifact, Batch, RunState
 from assay.model.load import Capacity, Load, LoadResult, Step
 from assay.pipeline.loading import execution_of, finished_at_all_events, plan_load

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from assay.analysis.load import judged
 from assay.errors import StoreError
-from assay.execute.clock import SteadyClock
 from assay.execute.environment import environment
 from assay.execute.load.agents import prepared_for
 from assay.execute.load.asking import Data, LoadOptions, Prepared
 from assay.execute.load.engine import Watch, WatchChunk
 from assay.execute.load.record import Chunk
 from assay.execute.runner import Interrupt, interruptible
+from assay.execute.steady_clock import SteadyClock
 from assay.model import Batch, Execution, Phase, Plan, RunState, Status
 from assay.model.load import LoadResult
 from assay.pipeline.ownership import current_owner, keep_lease

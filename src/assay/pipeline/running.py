@@ -22,12 +22,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from assay.errors import AssayError, Mistake, PlanError
-from assay.execute.clock import SteadyClock
 from assay.execute.environment import environment, facts_after
 from assay.execute.jobs import Assignment
 from assay.execute.noise import PaceSampler
 from assay.execute.runner import Interrupt, carry_out, interruptible
 from assay.execute.spending import Spending
+from assay.execute.steady_clock import SteadyClock
 from assay.model import (
     AgentUse,
     Artifact,

@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from assay.analysis.stress import score_of, stress_finding
-from assay.execute.clock import SteadyClock
 from assay.execute.environment import environment
 from assay.execute.load.asking import LoadOptions
 from assay.execute.runner import interruptible
+from assay.execute.steady_clock import SteadyClock
 from assay.execute.stress.bench import Interrupted, Look, StressBench, within
 from assay.execute.stress.calm import calm_load, comfortable, derived_objective, discomfort, latency_of
 from assay.execute.stress.resources import Gauge, listening_on, started_by_us, with_children

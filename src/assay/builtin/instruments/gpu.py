@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from assay.builtin.instruments.options import at_least, whole
 from assay.builtin.instruments.sampling import Row, Sampler, json_lines
-from assay.execute.clock import SteadyClock
+from assay.execute.steady_clock import SteadyClock
 from assay.model import Better, Metric
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import File, NotMeasurable, Reading

@@ -13,7 +13,7 @@ import psutil
 
 from assay.builtin.instruments.options import at_least, whole
 from assay.builtin.instruments.sampling import Row, Sampler, json_lines
-from assay.execute.clock import SteadyClock
+from assay.execute.steady_clock import SteadyClock
 from assay.model import Better, Metric
 from assay.plugin.experiment import ExperimentContext
 from assay.plugin.instrument import File, Reading
