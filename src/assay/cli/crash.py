@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
-import shlex
 import sys
 import threading
-import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 
 from assay import __version__
 from assay.cli.output import echo, styled
 
+# Every command imports this module: what only a crash needs is imported then.
+
 EXIT_CODE = 3
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+_PACKAGE = __file__.rpartition("cli")[0]
 _LONGEST = 20_000
 """Characters of a traceback; an exception may carry megabytes."""
 
 
 def report_crash(error: BaseException, arguments: Sequence[str] | None) -> int:
     """Show the traceback and how to report it; returns the exit code."""
+    import platform
+    import shlex
+    import traceback
+
     from assay.model.redaction import redact
 
     # Redacted before it is cut: nobody recognises half of a secret.
@@ -44,12 +46,16 @@ def report_crash(error: BaseException, arguments: Sequence[str] | None) -> int:
 
 
 def _summary(error: BaseException) -> str:
+    import traceback
+
     text = "".join(traceback.format_exception_only(error)).strip()
     return text if len(text) <= 500 else text[:499] + "…"
 
 
 def _place(trace: TracebackType | None) -> str:
     """The innermost line of ours, and the innermost of all where that is another's."""
+    import traceback
+
     frames = traceback.extract_tb(trace)
     if not frames:
         return "unknown"
@@ -76,6 +82,8 @@ def is_fault_of_system(error: OSError) -> bool:
 
 
 def describe_os_error(error: OSError) -> str:
+    from pathlib import Path
+
     try:
         Path.cwd()
     except OSError:
@@ -118,6 +126,8 @@ def _is_ours(trace: TracebackType | None) -> bool:
 
     A thread that an agent or a plug-in started is not: it ends as Python lets it end, with a traceback of its own.
     """
+    import traceback
+
     for frame in traceback.extract_tb(trace):
         if frame.filename != threading.__file__:
             return frame.filename.startswith(_PACKAGE)

@@ -16,12 +16,10 @@ import sys
 import time
 from importlib import import_module
 from types import FrameType
-from typing import TYPE_CHECKING
 
+# Imported before the fork, so that the worker need not import it again.
+from assay.execute.pulse import CANCEL, Pulse
 from assay.execute.tree import find_descendants, kill
-
-if TYPE_CHECKING:
-    from assay.execute.pulse import Pulse
 
 IS_SUPPORTED = sys.platform == "linux"
 MODULE = "assay.execute.reaper"
@@ -77,8 +75,6 @@ def _receive_orphans() -> None:
 
 
 def _forward_signals(worker: int) -> None:
-    from assay.execute.pulse import CANCEL
-
     def forward(signum: int, frame: FrameType | None) -> None:
         kill(worker, signum)
 
@@ -88,8 +84,6 @@ def _forward_signals(worker: int) -> None:
 
 def _open_report(report_fd: int) -> Pulse | None:
     """The pulse to report to, if there is one. All other files are closed but standard error: pipes end with the worker."""
-    from assay.execute.pulse import Pulse
-
     report = Pulse(report_fd) if report_fd >= 0 else None
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)

@@ -8,9 +8,7 @@ the command line: a program that calls `assay.run` has imported its own code alr
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -43,8 +41,12 @@ def check_imports() -> None:
 
 def check_import(name: str, import_it: Callable[[], object]) -> None:
     """Raises ImportEnded if the import hangs, ends the process or floods the output. An exception is left to the real import."""
+    if not _is_on:
+        return
+    import threading
+
     # A fork has only the thread that forked: what another one holds locked at that moment stays locked in the child.
-    if not _is_on or threading.active_count() > 1:
+    if threading.active_count() > 1:
         return
     if name not in _problems:
         _problems[name] = _find_problem(import_it, _read_limit())
@@ -131,18 +133,22 @@ def _describe_end(child: int, message: bytes) -> str:
         return ""
     if message == _INTERRUPTED:
         return "it raises KeyboardInterrupt when it is imported."
+    from signal import Signals
+
     ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     assert ended is not None
     if ended.si_code == os.CLD_EXITED:
         return f"importing it ends the process with exit code {ended.si_status}."
-    return f"importing it ends the process with {signal.Signals(ended.si_status).name}."
+    return f"importing it ends the process with {Signals(ended.si_status).name}."
 
 
 def _end(child: int) -> None:
     """The child and what the file has started in its session."""
+    from signal import SIGKILL
+
     for kill in (os.killpg, os.kill):
         try:
-            kill(child, signal.SIGKILL)
+            kill(child, SIGKILL)
         except (ProcessLookupError, PermissionError):
             continue
     os.waitpid(child, 0)
