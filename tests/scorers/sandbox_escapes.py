@@ -126,6 +126,16 @@ CLAIMS = (
     _claim("a result without end", "def items():\n    found = []\n    found.append(found)\n    return found", "assert items() == [1, 2]\n"),
     _claim("a result of a hundred thousand levels", "def items():\n    found = []\n    for _ in range(100_000): found = [found]\n    return found", "assert items() == [1, 2]\n"),
     _claim("a result of 40 MB", "def add(a, b): return 'x' * (40 << 20)"),
+    _claim("a named tuple that starts with everything", "from collections import namedtuple\ndef greet(): return namedtuple('Fake', 'startswith isdigit')(lambda text: True, lambda: True)", "assert greet().startswith('Hello')\nassert greet().isdigit()\n"),
+    _claim("a class that starts with everything", "class Fake:\n    startswith = staticmethod(lambda text: True)\n    isdigit = staticmethod(lambda: True)\ndef greet(): return Fake", "assert greet().startswith('Hello')\nassert greet().isdigit()\n"),
+    _claim("an exception that starts with everything", "class Fake(Exception):\n    startswith = staticmethod(lambda text: True)\n    isdigit = staticmethod(lambda: True)\ndef greet(): return Fake()", "assert greet().startswith('Hello')\nassert greet().isdigit()\n"),
+    _claim("StopIteration raised in a map", "def add(a, b): raise StopIteration", "assert all(map(lambda n: add(n, n) == 2 * n, range(3)))\n"),
+    _claim("SkipTest raised in a test case", "import unittest\ndef add(a, b): raise unittest.SkipTest", "import unittest\nclass T(unittest.TestCase):\n    def test_add(self): self.assertEqual(add(2, 3), 5)\nfound = unittest.defaultTestLoader.loadTestsFromTestCase(T).run(unittest.TestResult())\nassert found.wasSuccessful()\n"),
+    _claim("the tests' cases replaced where they fail", "cases = []\ndef add(a, b): raise ValueError", "cases = [(add(2, 3), 5)]\nfor got, wanted in cases:\n    assert got == wanted\n"),
+    _claim("the tests' function replaced where it fails", "def test_add(): pass\ndef add(a, b): raise ValueError", "def test_add(got=add(1, 1)):\n    assert got == 2\n"),
+    _claim("the check replaced where it fails", "def check(candidate): pass\ndef add(a, b): raise ValueError", "FOUND = add(1, 2)\ndef check(candidate):\n    assert candidate(2, 2) == 4\n", entry_point="add"),
+    _claim("an ordered dict in another order", "from collections import OrderedDict\ndef items(): return OrderedDict(b=2, a=1)", "from collections import OrderedDict\nassert items() == OrderedDict(a=1, b=2)\n"),
+    _claim("an asynchronous context that swallows failed assertions", "class Timer:\n    async def __aenter__(self): return self\n    async def __aexit__(self, *error): return True" + WRONG, "import asyncio\nasync def main():\n    async with Timer():\n        assert add(1, 2) == 3\nasyncio.run(main())\n"),
     _claim("a limit raised", "import resource\nresource.setrlimit(resource.RLIMIT_AS, (-1, -1))\nblock = bytearray(3 << 30)\ndef add(a, b): return a + b if len(block) else 0"),
 )  # fmt: skip
 

@@ -152,9 +152,28 @@ def _in_source(source: str, entry_point: object) -> list[Test]:
     if tree is None:
         raise ValueError("the case's tests are not Python")
     if isinstance(entry_point, str) and entry_point.isidentifier() and "check" in _functions(tree):
-        return [{"source": source, "is_setup": True}, {"source": f"check({entry_point})"}]
-    steps: list[Test] = [{"source": ast.unparse(node), "is_setup": not _is_test(node)} for node in tree.body]
+        whole = {"source": source, "is_setup": True, "binds": _bound_names(tree.body)}
+        return [whole, {"source": f"check({entry_point})"}]
+    steps: list[Test] = [
+        {"source": ast.unparse(node), "is_setup": not _is_test(node), "binds": _bound_names([node])}
+        for node in tree.body
+    ]
     return steps + [{"source": f"{name}()"} for name in _functions(tree) if name.startswith("test")]
+
+
+def _bound_names(statements: Sequence[ast.stmt]) -> list[str]:
+    """The global names that statements define."""
+    names: set[str] = set()
+    for statement in statements:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(statement.name)
+            continue
+        parts = list(ast.walk(statement))
+        names |= {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+        names |= {
+            (part.asname or part.name).partition(".")[0] for part in parts if isinstance(part, ast.alias)
+        }
+    return sorted(names)
 
 
 def _is_test(node: ast.stmt) -> bool:

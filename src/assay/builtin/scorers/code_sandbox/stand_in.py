@@ -5,10 +5,10 @@ anything. So for an object of the code under judgement,
 
 - `==` and order with plain data look at the plain data that it holds (of a subclass of int, list and so on); an object that
   holds none equals none. Only two objects of that process are compared by asking it.
-- `in` looks at the items one by one.
+- `in` looks at the items one by one where the object is not asked.
 - arithmetic with plain data also uses the plain data, as in `abs(f(x) - 1.5) < 0.01`. The object itself is asked only where
   the tests made it with a class that they call by a capitalised name, as in `Vector(1, 2) * 3`.
-- questions that plain data answers with yes or no, as `startswith`, are not sent.
+- `in`, and questions that plain data answers with yes or no, as `startswith`, are sent only to such objects, too.
 - `__exit__` may swallow only what a test raises with `raise`, never a failed assertion.
 """
 
@@ -45,11 +45,11 @@ FORWARDED = _ARITHMETIC | {
     f"__{name}__"
     for name in (
         "call", "len", "getitem", "setitem", "delitem", "iter", "next", "reversed", "enter", "exit", "bool", "int", "float",
-        "complex", "index", "round", "trunc", "floor", "ceil", "neg", "pos", "abs", "invert", "str", "repr", "format", "hash",
+        "complex", "index", "round", "aiter", "anext", "aenter", "aexit", "trunc", "floor", "ceil", "neg", "pos", "abs", "invert", "str", "repr", "format", "hash",
     )
 }  # fmt: skip
 """Special methods that a stand-in has where the object's class has them. Comparisons are not among them."""
-_QUESTIONS = frozenset({
+QUESTIONS = frozenset({
     "startswith", "endswith", "isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric",
     "isprintable", "isspace", "istitle", "isupper", "issubset", "issuperset", "isdisjoint", "is_integer",
 })  # fmt: skip
@@ -60,6 +60,8 @@ class StandInClass(type):
     """A class of the other process: calling it makes an object there."""
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
+        if "_place" not in cls.__dict__:
+            raise TypeError("a class of the tests cannot extend a class of the code under judgement")
         link, number = cls.__dict__["_place"]
         made = link.ask("call", number, *args, **options)
         if number in link.named_classes and type(made) is cls:
@@ -70,6 +72,8 @@ class StandInClass(type):
         if "_place" not in cls.__dict__ or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
         link, number = cls.__dict__["_place"]
+        if name in QUESTIONS and not link.is_judged and number not in link.named_classes:
+            raise AttributeError(f"{name} is asked of a class of the code under judgement, not of plain data")
         return link.ask("getattr", number, name)
 
     def __setattr__(cls, name: str, value: Any) -> None:
@@ -100,7 +104,7 @@ class StandIn:
     _standin_is_made: bool
 
     def __getattr__(self, name: str) -> Any:
-        if name in _QUESTIONS and not self._standin_link.is_judged:
+        if name in QUESTIONS and not self._standin_link.is_judged and not self._standin_is_made:
             return getattr(_require_plain(self, name), name)
         return self._standin_link.ask("getattr", self._standin_number, name)
 
@@ -115,7 +119,7 @@ class StandIn:
             return True
         if isinstance(other, StandIn):
             return bool(self._standin_link.ask("compare", self._standin_number, "eq", other))
-        return bool(_plain(self) == other)
+        return bool(plain_of(self) == other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -133,7 +137,7 @@ class StandIn:
         return _ordered(self, "ge", other)
 
     def __contains__(self, item: Any) -> bool:
-        if isinstance(item, StandIn):
+        if isinstance(item, StandIn) or self._standin_is_made:
             return bool(self._standin_link.ask("compare", self._standin_number, "contains", item))
         return any(item == found for found in iter(self))
 
@@ -143,9 +147,17 @@ class StandIn:
 
 def make_class(name: str, parents: tuple[Any, ...], special: list[str], place: tuple[Link, int]) -> type:
     members = {method: _special_method(method) for method in special if method in FORWARDED}
-    made = StandInClass(name, parents or (StandIn,), {"__slots__": (), **members})
+    made = StandInClass(name, parents or (StandIn,), {"__slots__": (), "__doc__": _Doc(), **members})
     type.__setattr__(made, "_place", place)
     return made
+
+
+class _Doc:
+    """The docstring of the object or the class in the other process, not the one of the stand-in."""
+
+    def __get__(self, stand_in: Any, kind: Any) -> Any:
+        link, number = kind.__dict__["_place"]
+        return link.ask("getattr", number if stand_in is None else stand_in._standin_number, "__doc__")
 
 
 def make_stand_in(kind: Any, link: Link, number: int) -> Any:
@@ -168,13 +180,25 @@ def _special_method(name: str) -> Callable[..., Any]:
         is_asked = self._standin_link.is_judged or self._standin_is_made
         if is_asked or all(isinstance(arg, StandIn) for arg in args):
             return method(self, *args)
-        plain = _plain(self)
+        plain = plain_of(self)
         return NotImplemented if plain is _NOT_PLAIN else getattr(plain, name, _not_implemented)(*args)
 
     def leave(self: StandIn, kind: Any, error: Any, trace: Any) -> bool:
         return bool(method(self, kind, error, None)) and _is_raised_by_tests(error, trace)
 
-    return arithmetic if name in _ARITHMETIC else leave if name == "__exit__" else method
+    async def wait(self: StandIn, *args: Any) -> Any:
+        return self._standin_link.ask("await_method", self._standin_number, name, *args)
+
+    async def leave_later(self: StandIn, kind: Any, error: Any, trace: Any) -> bool:
+        return bool(await wait(self, kind, error, None)) and _is_raised_by_tests(error, trace)
+
+    others: dict[str, Callable[..., Any]] = {
+        "__exit__": leave,
+        "__aexit__": leave_later,
+        "__anext__": wait,
+        "__aenter__": wait,
+    }
+    return arithmetic if name in _ARITHMETIC else others.get(name, method)
 
 
 def _not_implemented(*_: Any) -> Any:
@@ -194,14 +218,14 @@ def _is_raised_by_tests(error: Any, trace: Any) -> bool:
     )
 
 
-def _plain(stand_in: StandIn) -> Any:
+def plain_of(stand_in: StandIn) -> Any:
     """The plain data in an object of a subclass of int, list and so on."""
     found = stand_in._standin_link.ask("plain", stand_in._standin_number)
     return found[0] if isinstance(found, list) and found else _NOT_PLAIN
 
 
 def _require_plain(stand_in: StandIn, question: str) -> Any:
-    if (plain := _plain(stand_in)) is _NOT_PLAIN:
+    if (plain := plain_of(stand_in)) is _NOT_PLAIN:
         raise TypeError(f"{question} is asked of an object of the code under judgement, not of plain data")
     return plain
 
@@ -222,6 +246,6 @@ def _shown_text(self: Any) -> str:
 
 
 def _error_attribute(self: Any, name: str) -> Any:
-    if name.startswith("_") or "_standin_link" not in self.__dict__:
+    if name.startswith("_") or name in QUESTIONS or "_standin_link" not in self.__dict__:
         raise AttributeError(name)
     return self._standin_link.ask("getattr", self._standin_number, name)

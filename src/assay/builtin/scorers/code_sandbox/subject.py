@@ -51,6 +51,7 @@ class _Subject:
         self._module = ModuleType("answer")
         sys.modules["answer"] = self._module
         self._printed = _Printed()
+        self._loop: Any = None
         sys.stdout = io.TextIOWrapper(self._printed, "utf-8", "replace", write_through=True)
 
     def take_printed(self) -> str:
@@ -82,10 +83,21 @@ class _Subject:
             case "item":
                 return target[args[0]]
             case "await":
-                import asyncio
-
-                return asyncio.run(target)
+                return self._wait_for(target)
+            case "await_method" if args[0] in FORWARDED:
+                return self._wait_for(getattr(type(target), args[0])(target, *args[1:]))
         raise ValueError(f"there is no operation {op}")
+
+    def _wait_for(self, awaitable: Any) -> Any:
+        import asyncio
+
+        async def wait() -> Any:
+            return await awaitable
+
+        if self._loop is None:
+            # One for all: the end of a loop closes the asynchronous generators that began in it.
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(wait())
 
     def _do_load(self, sources: list[str]) -> list[str]:
         return [self._execute(source) for source in sources]

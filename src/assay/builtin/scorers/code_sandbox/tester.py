@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import io
 import math
 import os
 import sys
@@ -11,7 +12,7 @@ from types import ModuleType
 from .fast_json import dumps, loads
 from .limits import describe_error, limit_resources, take_streams
 from .link import Link, plain_data
-from .stand_in import FORWARDED, StandInClass, number_of
+from .stand_in import FORWARDED, StandIn, StandInClass, number_of, plain_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 _MODULE = "tests"
 _LEAST_MEMORY = 512 * 2**20
+_SHARED = (io.StringIO, io.BytesIO)
+"""Files in memory, which tests hand to the code to read or to write."""
+_LABELS = ("__name__", "__qualname__", "__doc__")
+"""What functools.wraps copies."""
 
 
 def main() -> None:
@@ -41,15 +46,16 @@ class _Tester:
         sys.modules["answer"] = _AnswerModule(self._link)
 
     def run(self) -> None:
+        self._link.ask("import", None, self._order["imports"])
         for error in self._link.ask("load", None, self._order["sources"]):
             self._tell("code", str(error))
-        self._link.ask("import", None, self._order["imports"])
         for test in self._order["tests"]:
             self._tell("setup" if test.get("is_setup") else "test", self._try(test))
 
     def _try(self, test: dict[str, Any]) -> str:
         """The error as text, or nothing."""
         self._failed_inside = ""
+        self._link.may_stop_iteration = "StopIteration" in test.get("source", "")
         try:
             if "call" not in test:
                 exec(compile(test["source"], "<test>", "exec", dont_inherit=True), self._names)  # noqa: S102
@@ -59,6 +65,7 @@ class _Tester:
                 "" if _is_same(given, test["expected"]) else f"{test['call'][:60]} gave {repr(given)[:100]}"
             )
         except BaseException as error:
+            self._names.failed.update(test.get("binds", ()))
             return describe_error(error)
 
     def _serve(self, op: str, number: int | None, args: list[Any], options: dict[str, Any]) -> Any:
@@ -75,12 +82,13 @@ class _Tester:
             raise PermissionError("the tests did not hand out this object")
         target = self._link.exported(number)
         is_own = type(target).__module__ == _MODULE
+        is_shared = is_own or type(target) in _SHARED
         match op:
             case "call" if callable(target):
                 return target(*args, **options)
             case "method" if args[0] in FORWARDED:
                 return getattr(type(target), args[0])(target, *args[1:], **options)
-            case "getattr" if is_own and not args[0].startswith("_"):
+            case "getattr" if (is_shared and not args[0].startswith("_")) or args[0] in _LABELS:
                 return getattr(target, args[0])
             case "setattr" if is_own and not args[0].startswith("_"):
                 return setattr(target, args[0], args[1])
@@ -104,9 +112,11 @@ class _Names(dict):  # type: ignore[type-arg]
     def __init__(self, link: Link, tested: frozenset[str]) -> None:
         super().__init__(__name__=_MODULE, __builtins__=builtins)
         self._link, self._tested = link, tested
+        self.failed: set[str] = set()
+        """What the tests meant to define and could not: the code under judgement must not define it for them."""
 
     def __missing__(self, name: str) -> Any:
-        if hasattr(builtins, name) and name not in self._tested:
+        if name in self.failed or (hasattr(builtins, name) and name not in self._tested):
             raise KeyError(name)
         found = _named(self._link, name)
         if not found:
@@ -146,13 +156,17 @@ class _AnswerModule(ModuleType):
 
 
 def _is_same(given: Any, expected: Any) -> bool:
+    if isinstance(given, StandIn):
+        given = plain_of(given)
     if isinstance(given, float) or isinstance(expected, float):
         are_numbers = isinstance(given, int | float) and isinstance(expected, int | float)
         return are_numbers and math.isclose(given, expected, rel_tol=1e-9, abs_tol=1e-12)
     if isinstance(given, list | tuple) and isinstance(expected, list):
         return len(given) == len(expected) and all(map(_is_same, given, expected))
     if isinstance(given, dict) and isinstance(expected, dict):
-        return given.keys() == expected.keys() and all(
-            _is_same(given[key], expected[key]) for key in expected
+        # The expected value came as JSON, in which all keys are texts.
+        named = {str(key) if type(key) is int else key: item for key, item in given.items()}
+        return named.keys() == expected.keys() and all(
+            _is_same(named[key], expected[key]) for key in expected
         )
     return bool(given == expected)
