@@ -129,11 +129,14 @@ def _inline(text: str) -> str:
 
 
 def _machines(tallies: Sequence[Tally]) -> str:
-    seconds = sum(tally.seconds for tally in tallies)
+    """Where it ran, and how busy the machine was: minutes on one that does other work say little."""
+    minutes = sum(tally.seconds for tally in tallies) / 60
+    loads = sorted(tally.machine["load"] for tally in tallies)
     states = dict.fromkeys(
         (t.machine["class"], t.machine["python"], t.date, f"seed {t.seed}") for t in tallies
     )
-    return f"{'; '.join(', '.join(state) for state in states)}. It took {seconds / 60:.1f} minutes.\n"
+    places = "; ".join(", ".join(state) for state in states)
+    return f"{places}. It took {minutes:.1f} minutes, with a load of {loads[0]:.1f} to {loads[-1]:.1f} when parts began.\n"
 
 
 if __name__ == "__main__":
