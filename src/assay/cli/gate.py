@@ -155,7 +155,7 @@ def tolerances_of(widths: tuple[str, ...]) -> Tolerances:
 
 def _write(path: Path, text: str) -> None:
     from assay.errors import ReportError
-    from assay.plugin.files import make_folder, write_private
+    from assay.plugin.private_files import make_folder, write_private
 
     try:
         make_folder(path.parent)

@@ -55,7 +55,7 @@ class Redaction:
         """Each secret with the name of the variable or header that it comes from, or an empty name."""
         self._forms: dict[str, str] = {}
         """Each secret in every encoding, and the secret."""
-        self._patterns: _Patterns | None = None
+        self._patterns: _ValuePatterns | None = None
         for secret in secrets:
             self.learn(secret)
 
@@ -194,9 +194,9 @@ class Redaction:
         return mapping if is_same else cleaned
 
     @property
-    def _values(self) -> _Patterns:
+    def _values(self) -> _ValuePatterns:
         if self._patterns is None:
-            self._patterns = _Patterns(self._origins, self._forms)
+            self._patterns = _ValuePatterns(self._origins, self._forms)
         return self._patterns
 
     def _redact_parts(self, text: str) -> str:
@@ -224,7 +224,7 @@ class Redaction:
         return text
 
 
-class _Patterns:
+class _ValuePatterns:
     """Finds all secrets at once."""
 
     def __init__(self, secrets: Iterable[str], forms: Iterable[str]) -> None:

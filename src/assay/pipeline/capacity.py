@@ -17,10 +17,11 @@ from assay.execute.runner import interruptible
 from assay.execute.steady_clock import SteadyClock
 from assay.model import Artifact, Batch, RunState
 from assay.model.load import Capacity, Load, LoadResult, Step
-from assay.pipeline.loading import execution_of, finished_at_all_events, plan_load
-from assay.pipeline.ownership import current_owner
+from assay.pipeline.loading import execution_of, plan_load
+from assay.pipeline.ownership import own_run
 from assay.report.capacity import FILE, capacity_document
 from assay.spec.settings import Settings
+from assay.store.processes import current_owner
 from assay.store.store import Store
 
 STEP_SECONDS = 4.0
@@ -47,7 +48,7 @@ def find_capacity(
     clock = SteadyClock()
     begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), clock.now(), current_owner())
     done = 0
-    with interruptible() as interrupt, finished_at_all_events(store, begun.id, interrupt, clock):
+    with interruptible() as interrupt, own_run(store, begun.id, interrupt, clock):
 
         def probe(load: Load) -> LoadResult:
             nonlocal done

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
 
 from assay.analysis.load import judged
-from assay.errors import StoreError
 from assay.execute.environment import environment
 from assay.execute.load.agents import prepared_for
 from assay.execute.load.asking import Data, LoadOptions, Prepared
 from assay.execute.load.engine import Watch, WatchChunk
 from assay.execute.load.record import Chunk
-from assay.execute.runner import Interrupt, interruptible
+from assay.execute.runner import interruptible
 from assay.execute.steady_clock import SteadyClock
 from assay.model import Batch, Execution, Phase, Plan, RunState, Status
 from assay.model.load import LoadResult
-from assay.pipeline.ownership import current_owner, keep_lease
+from assay.pipeline.ownership import own_run
 from assay.plan.load import find_agent, read_dataset
 from assay.plan.target import Registry, Request, plan_target
 from assay.report.load import load_document, load_metrics
 from assay.spec.settings import Settings
+from assay.store.processes import current_owner
 from assay.store.store import Store
 
 
@@ -70,7 +69,7 @@ def run_load(
     begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), clock.now(), current_owner())
     results: list[LoadResult] = []
     loads = [replace(asked.load, concurrency=level) for level in levels] or [asked.load]
-    with interruptible() as interrupt, finished_at_all_events(store, begun.id, interrupt, clock):
+    with interruptible() as interrupt, own_run(store, begun.id, interrupt, clock):
         for repetition, (trial, load) in product(range(repetitions), enumerate(loads)):
             started = time.time()
             keep = None if watch_chunk is None else partial(_numbered, watch_chunk, len(results))
@@ -83,23 +82,6 @@ def run_load(
         state = _state(results, interrupt)
         store.finish(begun.id, state, clock.now())
     return Loaded(begun.id, tuple(results), interrupt())
-
-
-@contextlib.contextmanager
-def finished_at_all_events(
-    store: Store, run: str, interrupt: Interrupt, clock: SteadyClock
-) -> Iterator[None]:
-    """This process owns the run; a load that breaks off by an error is not left as one that still runs."""
-    with keep_lease(store, run, interrupt):
-        try:
-            yield
-        except StoreError:
-            raise  # it cannot be stored either that the run has ended
-        except BaseException as error:
-            store.stop_retrying()
-            state = RunState.INTERRUPTED if isinstance(error, KeyboardInterrupt) else RunState.FAILED
-            store.finish(run, state, clock.now())
-            raise
 
 
 def _numbered(watch_chunk: WatchChunk, number: int, chunk: Chunk) -> None:

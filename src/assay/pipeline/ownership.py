@@ -7,15 +7,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
-from assay.errors import AssayError
+from assay.errors import AssayError, StoreError
 from assay.execute.runner import Interrupt
+from assay.execute.steady_clock import SteadyClock
+from assay.model import RunState
 from assay.store.leases import RENEW_SECONDS
-from assay.store.processes import current_owner
 from assay.store.store import Store
 
-__all__ = ["current_owner", "keep_lease"]
-
 _log = logging.getLogger(__name__)
+
+
+@contextmanager
+def own_run(
+    store: Store, run_id: str, interrupt: Interrupt, clock: SteadyClock, *, is_resumable: bool = False
+) -> Iterator[None]:
+    """This process owns the run while this is entered; a run that is broken off is not left as one that still goes on.
+
+    After an error, a resumable run keeps its state: resuming it does what is missing.
+    """
+    with keep_lease(store, run_id, interrupt):
+        try:
+            yield
+        except BaseException as error:
+            is_by_user = isinstance(error, KeyboardInterrupt)
+            # Where the store failed, it cannot be stored either that the run has ended.
+            if is_by_user or not (is_resumable or isinstance(error, StoreError)):
+                store.stop_retrying()
+                state = RunState.INTERRUPTED if is_by_user else RunState.FAILED
+                store.finish(run_id, state, clock.now())
+            raise
 
 
 @contextmanager

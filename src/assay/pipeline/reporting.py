@@ -24,7 +24,7 @@ from assay.model import (
 from assay.model.rating import RATED_BY, ScorerFailure
 from assay.pipeline.rating import benchmark_of, rated_table, ratings_of, read_current_ratings
 from assay.plugin import lookup
-from assay.plugin.files import make_folder
+from assay.plugin.private_files import make_folder
 from assay.report.document import seed_result
 from assay.store.store import Store
 

@@ -25,7 +25,7 @@ from assay.errors import AssayError, Mistake, PlanError
 from assay.execute.environment import environment, facts_after
 from assay.execute.jobs import Assignment
 from assay.execute.noise import PaceSampler
-from assay.execute.runner import Interrupt, carry_out, interruptible
+from assay.execute.runner import carry_out, interruptible
 from assay.execute.spending import Spending
 from assay.execute.steady_clock import SteadyClock
 from assay.model import (
@@ -47,7 +47,7 @@ from assay.model.plan import RECORDED
 from assay.model.redaction import known_secrets, redact
 from assay.model.run import RERUN_TAG
 from assay.model.suite import SUITE_ITERATIONS
-from assay.pipeline.ownership import current_owner, keep_lease
+from assay.pipeline.ownership import own_run
 from assay.pipeline.sandboxes import record_sandbox
 from assay.plan.codebase import forget_commits
 from assay.plan.load import find_agent
@@ -61,10 +61,11 @@ from assay.plan.target import (
     plan_target,
 )
 from assay.plugin import lookup
-from assay.plugin.files import make_folder
+from assay.plugin.private_files import make_folder
 from assay.report.names import trial_folder
 from assay.spec.agents import read_agents
 from assay.spec.settings import Settings
+from assay.store.processes import current_owner
 from assay.store.store import Store
 
 if TYPE_CHECKING:
@@ -346,7 +347,11 @@ def _carried_out(
     start = perf_counter()
     executor = PaceSampler(lookup.find("executors", plan.executor)(plan.parallelism))
     places = _Folders(begun, plan)
-    with interruptible() as interrupt, _owned(store, begun.id, interrupt, clock), places as folders:
+    with (
+        interruptible() as interrupt,
+        own_run(store, begun.id, interrupt, clock, is_resumable=True),
+        places as folders,
+    ):
         deciding = _deciding(begun, plan, store)
         done = store.done(begun.id) if plan.suite else {}
         assignment = Assignment(plan, begun.id, folders, progress, done, places.temporary)
@@ -414,18 +419,6 @@ def _rate(store: Store, begun: Run, suite: Suite, state: RunState) -> None:
     if state is RunState.COMPLETED:
         establish_references(store, begun.id, datetime.now(UTC))
     rate_trials(store, begun, suite)
-
-
-@contextmanager
-def _owned(store: Store, run: str, interrupt: Interrupt, clock: SteadyClock) -> Iterator[None]:
-    """This process owns the run; if its user does not wait for the end, the run is stored as interrupted."""
-    with keep_lease(store, run, interrupt):
-        try:
-            yield
-        except KeyboardInterrupt:
-            store.stop_retrying()
-            store.finish(run, RunState.INTERRUPTED, clock.now())
-            raise
 
 
 def _deciding(begun: Run, plan: Plan, store: Store) -> Deciding | None:

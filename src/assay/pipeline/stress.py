@@ -35,8 +35,8 @@ from assay.model import (
 )
 from assay.model.load import LoadResult
 from assay.model.stress import STRESS, ScenarioFinding, StressFinding
-from assay.pipeline.loading import data_of, finished_at_all_events, prepare_load
-from assay.pipeline.ownership import current_owner
+from assay.pipeline.loading import data_of, prepare_load
+from assay.pipeline.ownership import own_run
 from assay.plan.load import find_agent
 from assay.plugin import lookup
 from assay.plugin.scenario import Scenario
@@ -44,6 +44,7 @@ from assay.report.document import plain
 from assay.report.stress import stress_metrics
 from assay.spec.loading import objectives_of
 from assay.spec.settings import Settings
+from assay.store.processes import current_owner
 from assay.store.store import Store
 from assay.units import significant
 
@@ -132,7 +133,7 @@ def run_stress(
         plan = plan_stress(options, chosen, subject.use)
         begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), clock.now(), current_owner())
         found: list[ScenarioFinding] = []
-        with finished_at_all_events(store, begun.id, interrupt, clock):
+        with own_run(store, begun.id, interrupt, clock):
             for number, scenario in enumerate(chosen):
                 started = time.time()
                 try:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.plugin.files import write_private
+from assay.plugin.private_files import write_private
 
 _LONGEST = 60.0
 """Seconds for one chart, the start of the child included; a large chart takes two."""

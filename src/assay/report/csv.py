@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assay.model import Execution, Phase, Report, TrialReport
-from assay.plugin.files import open_private
+from assay.plugin.private_files import open_private
 from assay.report.cases import outcome_of
 from assay.report.contests import pass_mark_of
 

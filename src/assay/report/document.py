@@ -28,7 +28,7 @@ from assay.model import (
 )
 from assay.model.redaction import redact
 from assay.model.standing import Lead
-from assay.plugin.files import make_folder, write_private
+from assay.plugin.private_files import make_folder, write_private
 from assay.report.contests import benchmark_of, cost_sources
 from assay.report.figures import doubts_of, question_text, ruling_verdict
 from assay.report.leads import lead_sentence

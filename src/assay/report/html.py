@@ -17,7 +17,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Estimate, Kind, Report, TrialReport
-from assay.plugin.files import write_private
+from assay.plugin.private_files import write_private
 from assay.report import contests, figures, leads
 from assay.report import load as loading
 from assay.report import profiles as profiling

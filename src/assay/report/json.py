@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from assay.model import Report
-from assay.plugin.files import open_private
+from assay.plugin.private_files import open_private
 from assay.report.document import write_document
 
 

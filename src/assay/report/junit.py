@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from assay.model import Report, Status, TrialReport
-from assay.plugin.files import open_private
+from assay.plugin.private_files import open_private
 from assay.report.cases import CaseTally, tallies
 from assay.report.contests import OUTCOMES, pass_mark_of, rating_text
 from assay.report.figures import (

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from assay.errors import MissingExtra, ReportError
-from assay.plugin.files import make_folder, open_private
+from assay.plugin.private_files import make_folder, open_private
 
 _COLUMNS = {
     "number": "number",

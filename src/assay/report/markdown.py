@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from assay.model import AxisEffect, Doubt, Estimate, Execution, Report, TrialReport
-from assay.plugin.files import write_private
+from assay.plugin.private_files import write_private
 from assay.report.capacity import capacity_notes, capacity_text, stored_capacity
 from assay.report.contests import contests, title_with_id
 from assay.report.figures import (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from assay.errors import ReportError
 from assay.model import Doubt, Rating
-from assay.plugin.files import make_folder, write_private
+from assay.plugin.private_files import make_folder, write_private
 from assay.report.contests import rating_text
 from assay.report.marking import table, text
 from assay.report.warnings import rank_warnings, split_warnings

@@ -14,7 +14,7 @@ from typing import Any
 from assay.errors import ReportError
 from assay.model import Report
 from assay.model.team import Round, Stint, TeamFinding, Teammate
-from assay.plugin.files import make_folder, write_private
+from assay.plugin.private_files import make_folder, write_private
 from assay.report.document import plain, strict_json
 from assay.report.markdown_teams import team_section
 from assay.report.marking import table, text

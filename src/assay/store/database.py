@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.errors import MissingExtra, StoreError
-from assay.plugin.files import create_private, make_folder
+from assay.plugin.private_files import create_private, make_folder
 from assay.store import faults, plain, readonly
 from assay.store.address import Address
 

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from assay.errors import MissingExtra
 from assay.model import Execution, Run, StoredTrial
-from assay.plugin.files import open_private
+from assay.plugin.private_files import open_private
 from assay.store import reading, tables
 
 _ROWS_AT_ONCE = 10_000

@@ -21,6 +21,7 @@ from typing import Any
 from assay.model import Artifact, Batch, Execution, Phase, Status
 from assay.model.execution import JobUsage
 from assay.model.redaction import known_secrets
+from assay.plugin.private_files import PRIVATE_FILE, PRIVATE_FOLDER
 from assay.store import plain
 
 
@@ -37,9 +38,9 @@ def _temporary(user: int) -> Path:
 
 def append(file: Path, lines: Iterable[str]) -> None:
     """Adds lines to a file that nobody else may read; they are on the disk when this returns."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-    with os.fdopen(os.open(file, flags, 0o600), "a", encoding="utf-8") as written:
+    with os.fdopen(os.open(file, flags, PRIVATE_FILE), "a", encoding="utf-8") as written:
         written.writelines(f"{line}\n" for line in lines)
         written.flush()
         os.fsync(written.fileno())

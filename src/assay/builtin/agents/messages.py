@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from assay.files import UnreadableFile, read_bytes
 from assay.model import Request
 from assay.model.conversation import as_text, is_conversation
 from assay.plugin.agent import AgentError
@@ -30,12 +31,8 @@ def chat_messages(request: Request, system: str | None) -> list[Message]:
 def _attached(name: str, path: Path) -> str:
     """Text files go into the message, as people paste them."""
     try:
-        content = path.read_bytes()
-        text = content.decode()
-    except OSError as error:
-        raise AgentError(f"the file '{name}' cannot be read: {error.strerror}") from None
+        return f"File {name}:\n{read_bytes(path, _MOST_BYTES).decode()}"
+    except UnreadableFile as error:
+        raise AgentError(f"the file '{name}' {error.problem.removesuffix('.')}") from None
     except UnicodeDecodeError:
         raise AgentError(f"the file '{name}' is not text, and this agent can send nothing else") from None
-    if len(content) > _MOST_BYTES:
-        raise AgentError(f"the file '{name}' has more than {_MOST_BYTES:,} bytes, too many for a message")
-    return f"File {name}:\n{text}"

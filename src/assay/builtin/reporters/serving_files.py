@@ -17,7 +17,7 @@ from assay.builtin.reporters.serving_pages import comparison_page, run_page
 from assay.builtin.reporters.serving_sides import Pair, Round, Side, pairs, rounds
 from assay.errors import ReportError
 from assay.model import Execution, Report
-from assay.plugin.files import make_folder, write_private
+from assay.plugin.private_files import make_folder, write_private
 from assay.report.document import plain, strict_json
 from assay.report.names import safe_name
 

@@ -137,7 +137,7 @@ def searchable_text(exchange: Exchange) -> str:
     return "\n".join([exchange.path, request, *exchange.headers.values(), whole, _said(_parts(whole))])
 
 
-def _said(parts: Sequence[_Part]) -> str:
+def _said(parts: Sequence[_AnswerPart]) -> str:
     """All strings of an answer, those at one place of a stream put together."""
     documents = [part.document for part in parts]
     streamed = _streamed_strings(parts, documents)
@@ -154,9 +154,9 @@ def _names(document: Any) -> Iterator[str]:
             yield from _names(item)
 
 
-def _parts(answer: str) -> list[_Part]:
+def _parts(answer: str) -> list[_AnswerPart]:
     document = _parse(answer)
-    return [*_stream_lines(answer)] if document is None else [_Part("", document, "", answer)]
+    return [*_stream_lines(answer)] if document is None else [_AnswerPart("", document, "", answer)]
 
 
 def _is_form(body: str) -> bool:
@@ -202,7 +202,7 @@ def _common_ends(old: str, new: str) -> tuple[int, int]:
 
 
 @dataclass(slots=True)
-class _Part:
+class _AnswerPart:
     """A document in an answer, with the text around it."""
 
     before: str
@@ -220,7 +220,7 @@ class _Part:
         return f"{self.before}{json.dumps(document, ensure_ascii=False, separators=separators)}{self.after}"
 
 
-def _stream_lines(text: str) -> Iterator[_Part]:
+def _stream_lines(text: str) -> Iterator[_AnswerPart]:
     """The lines of server-sent events or of JSON lines; one that holds no JSON object is text."""
     for line in filter(None, _LINE_END.split(text)):
         content = line.rstrip("\r\n")
@@ -228,7 +228,7 @@ def _stream_lines(text: str) -> Iterator[_Part]:
         content = content.removeprefix(before)
         document = _parse(content)
         after = line[len(before) + len(content) :]
-        yield _Part(before, content if document is None else document, after, line)
+        yield _AnswerPart(before, content if document is None else document, after, line)
 
 
 def _parse(text: str) -> Any:
@@ -259,7 +259,7 @@ class _Leaf:
             self.holder["bytes"] = None
 
 
-def _streamed_strings(parts: Sequence[_Part], documents: list[Any]) -> list[list[_Leaf]]:
+def _streamed_strings(parts: Sequence[_AnswerPart], documents: list[Any]) -> list[list[_Leaf]]:
     """Strings at the same place of successive documents, or of successive items of a list: parts of one text, maybe."""
     found: dict[tuple[Any, ...], list[_Leaf]] = {}
     for n, (part, document) in enumerate(zip(parts, documents, strict=True)):

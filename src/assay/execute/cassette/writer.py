@@ -10,6 +10,7 @@ from typing import IO, Any, Self
 from assay.execute.cassette.redaction import ExchangeRedaction, searchable_text
 from assay.execute.cassette.tape import CassetteError, Exchange, line_of, read_tape
 from assay.model.redaction import Redaction
+from assay.plugin.private_files import open_private
 
 
 class CassetteWriter:
@@ -66,7 +67,7 @@ class CassetteWriter:
             return
         copy = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            with open(copy, "w", encoding="utf-8", opener=_open_private) as file:
+            with open_private(copy) as file:
                 file.writelines(map(line_of, redacted))
             copy.chmod(self._path.stat().st_mode & 0o777)
             copy.replace(self._path)
@@ -77,8 +78,4 @@ class CassetteWriter:
         self._texts = [searchable_text(exchange) for exchange in redacted]
 
     def _open(self) -> IO[str]:
-        return open(self._path, "a", encoding="utf-8", opener=_open_private)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+        return open_private(self._path, "a")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from assay.model.redaction import known_secrets
-from assay.plugin.files import create_private, make_folder, open_private, write_private
+from assay.plugin.private_files import create_private, make_folder, open_private, write_private
 
 
 @pytest.fixture(autouse=True)
