@@ -12,6 +12,7 @@ from tests.execute.conftest import Carry
 import assay
 from assay.execute.told import told
 from assay.model import Isolation
+from assay.model.redaction import Redaction
 
 HARNESS = Path(assay.__file__).parent
 
@@ -37,6 +38,16 @@ def test_only_the_last_frames_are_kept() -> None:
 
     assert "json/decoder.py" in told(caught.value)
     assert len(told(caught.value).splitlines()) < 25
+
+
+def test_half_a_secret_is_not_kept_where_a_long_error_is_cut() -> None:
+    text = "x" * 3_990 + "hunter2-is-my-password" + "y" * 3_990
+    with pytest.raises(ValueError) as caught:
+        raise ValueError(text)
+
+    kept = Redaction(["hunter2-is-my-password"]).redact_text(told(caught.value))
+    assert "hunter2" not in kept
+    assert "password" not in kept
 
 
 def test_an_error_that_cannot_be_shown_is_told_all_the_same() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import string
 from time import process_time
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -46,7 +47,13 @@ ORDINARY = [
     "postgresql://me:***@host/db",
     "xoxo, max_tokens=4096; AKIAIOSFODNN7EXAMPLE",
     "npm_config_registry and hf_hub and -----BEGIN CERTIFICATE-----",
+    "https://example.com/?author=shakespeare&keywords=benchmark+agents&token_type=informal-article",
+    "a = 1;password_hash=sha256(x) and f(b&key_length=12345678)",
+    "headers = {'Authorization': request.headers.authorization, 'api-key': settings.api_key_of_provider}",
+    "authorization = authorizationService.getCurrent1(); api-key: your-api-key-goes-here",
 ]
+
+UNESCAPED = frozenset(string.ascii_letters + string.digits + "_.-")
 
 plain_data = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -101,12 +108,23 @@ def test_no_form_of_a_known_secret_is_left(secret: str, before: str, after: str)
         json.dumps(json.dumps(secret))[3:-3],
         html.escape(secret),
         secret.encode().hex(),
+        secret.encode().hex().upper(),
+        quote(quote(secret, safe=""), safe=""),
+        repr(secret.encode())[2:-1],
+        "".join(sign if sign in UNESCAPED else f"&#{ord(sign)};" for sign in secret),
         f"Bearer {secret}",
     ]
     for form in forms:
         assert form not in redact(f"{before}|{form}|{after}").replace(REDACTED, "")
     around = f"{before}{secret}{after}".encode("utf-8", "replace")
     assert redact(base64.b64encode(around).decode()).count(REDACTED) >= 1
+
+
+@pytest.mark.parametrize(
+    "sign", ["\\u002B", "\\u002b", "\\\\u002B", "&#43;", "&#x2B;", "&amp;#43;", "%2B", "%2b", "%252B"]
+)
+def test_signs_of_a_secret_may_be_written_in_any_way(sign: str) -> None:
+    assert Redaction(["hunter2+more"]).redact_text(f"a hunter2{sign}more b") == f"a {REDACTED} b"
 
 
 @given(value=plain_data, known=st.lists(secrets, max_size=3))

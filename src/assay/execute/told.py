@@ -24,7 +24,10 @@ def told(error: BaseException) -> str:
     except BaseException:
         # An exception is the subject's code too: its text, notes and causes may raise in turn.
         lines = traceback.format_tb(trace, limit=-_FRAMES)
-    return f"{summary(error)}\n{''.join(lines)[-_CHARACTERS:]}"
+    trace_text = "".join(lines)
+    # The sign of a cut: a secret may be cut as well, and what is left of it is removed there.
+    cut = "…" if len(trace_text) > _CHARACTERS else ""
+    return f"{summary(error)}\n{cut}{trace_text[-_CHARACTERS:]}"
 
 
 def summary(error: BaseException) -> str:
@@ -38,7 +41,8 @@ def summary(error: BaseException) -> str:
 def message_of(error: BaseException) -> str:
     """What the error says, whatever its `__str__` does; never raises, and has a bound."""
     try:
-        text = str.__str__(str(error))[:_CHARACTERS]
+        whole = str.__str__(str(error))
+        text = whole if len(whole) <= _CHARACTERS else f"{whole[:_CHARACTERS]}…"
     except BaseException:
         text = shown(error)
     return writable(text)

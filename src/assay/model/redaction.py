@@ -308,6 +308,7 @@ def _encodings(secret: str) -> set[str]:
         *(re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), text) for text in quoted),
         *_in_base64(raw),
         raw.hex(),
+        raw.hex().upper(),
     }
 
 
@@ -324,21 +325,23 @@ def _escaped(secret: str) -> str:
 
 
 def _escaped_character(character: str) -> str:
-    if character == "\\":
-        return r"\\{1,16}"
-    if character in "\"'/":
-        return rf"\\{{0,16}}{character}"
-    if character.isascii() and character.isprintable():
+    """Any sign may be escaped: JSON of .NET holds `\\u002B` for a plus, pages `&#43;`, a URL in a URL `%252B`."""
+    if character.isascii() and (character.isalnum() or character in "_.-"):
         return re.escape(character)
-    units = character.encode("utf-16-be", "surrogatepass").hex()
+    code, units = ord(character), character.encode("utf-16-be", "surrogatepass").hex()
+    raw = character.encode("utf-8", "surrogatepass")
     written = [
-        re.escape(character),
+        r"\\{1,16}" if character == "\\" else r"\\{0,16}" + re.escape(character),
         "".join(rf"\\{{1,16}}u{units[at : at + 4]}" for at in range(0, len(units), 4)),
-        rf"\\{{1,16}}x{ord(character):02x}",
-        rf"\\{{1,16}}U{ord(character):08x}",
-        *([rf"\\{{1,16}}{_ESCAPED[character]}"] if character in _ESCAPED else []),
+        rf"\\{{1,16}}(?:x{code:02x}|U{code:08x})",
+        "".join(f"%(?:25){{0,3}}{byte:02x}" for byte in raw),
+        f"&(?:amp;){{0,3}}#(?:x{code:x}|{code});",
     ]
-    return f"(?:{'|'.join(written)})"
+    if len(raw) > 1:
+        written.append("".join(rf"\\{{1,16}}x{byte:02x}" for byte in raw))
+    if character in _ESCAPED:
+        written.append(rf"\\{{1,16}}{_ESCAPED[character]}")
+    return f"(?i:{'|'.join(written)})"
 
 
 def _in_base64(secret: bytes) -> Iterator[str]:

@@ -11,8 +11,15 @@ REDACTED = "[redacted]"
 _START = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt]))"
 """Not within a longer word; a line end may be escaped."""
 _WORD = r"[A-Za-z0-9_-]"
-_CREDENTIALS = r"(?:(?=[^\s\"',;\\<>]{0,200}\d)[A-Za-z0-9._~+/=-]{8,}|[A-Za-z0-9._~+/=-]{20,})"
-"""The value of an authorization: `Bearer authentication` is none."""
+_CREDENTIALS = (
+    r"(?:(?=[^\s\"',;\\<>]{0,200}\d)[A-Za-z0-9._~+/=-]{8,}+(?![(\[])|[A-Za-z0-9+/=]{20,}+(?![(\[._-]))"
+)
+"""The value of an authorization: `Bearer authentication` is none, nor is `request.headers.authorization` in a program."""
+_PARAMETER = (
+    r"sig|(?:[^=&;?\s\"']{0,40}[_.-])?(?:api|app|access|account|auth|client|id|private|refresh|secret|session|shared|subscription)?"
+    r"(?:keys?|token|secret|password|passwd|auth|signature|credentials?)"
+)
+"""Names of secrets in a query: `author`, `keyboard` and `token_type` are none."""
 # Repetitions that may have to be tried again from the next place are bounded: an agent says whatever it likes, and a search
 # must not take longer than its answer.
 _SHAPES: dict[str, dict[str, str]] = {
@@ -42,7 +49,7 @@ _SHAPES: dict[str, dict[str, str]] = {
     },
     "@": {"://": r"(://[^/@:\s\"'\\]*:)(?!\$\{|\*+@|\[redacted\])[^/@\s\"'\\]+(?=@)"},
     "=": {
-        "=": r"([?&;](?i:sig|[^=&;?\s\"']{0,40}(?:key|token|secret|password|auth|signature|credential)[^=&;\s\"']{0,40})=)"
+        "=": rf"([?&;](?i:{_PARAMETER})=)"
         r"(?!\$\{|\[redacted\])[^&\s\"'#\\<>]{8,}"
     },
 }

@@ -33,7 +33,8 @@ def marks_in(output: object, names: Sequence[str], low: float, high: float) -> d
 def reason_in(output: object) -> str:
     for found in _objects(output):
         if isinstance(found.get("reason"), str):
-            return str(found["reason"])[:300]
+            reason = str(found["reason"])
+            return reason if len(reason) <= 300 else f"{reason[:300]}…"
     return ""
 
 
