@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 
 _HIDDEN = re.compile(
@@ -62,6 +61,8 @@ def quote_word(word: str) -> str:
     ('plain', '\'it\'"\'"\'s\'', "$'a\\x1bb'")
     """
     if not _HIDDEN.search(word):
+        import shlex
+
         return shlex.quote(word)
     escaped = word.replace("\\", "\\\\").replace("'", "\\'").encode("utf-8", "surrogatepass")
     return "$'" + "".join(chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}" for byte in escaped) + "'"

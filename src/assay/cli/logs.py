@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from assay.report.screen import make_showable
+from assay.model.redaction import make_showable
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 

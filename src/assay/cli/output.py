@@ -30,7 +30,7 @@ def styled(text: str, **look: Any) -> Styled:
 
 def echo(*parts: str | Styled, err: bool = False) -> None:
     """Write the parts as one line, without secrets and with control characters made visible; a message that cannot be written ends nothing."""
-    from assay.report.screen import make_showable
+    from assay.model.redaction import make_showable
 
     shown = (
         click.style(make_showable(part.text), **part.look)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from assay.execute.outcome import MAX_OUTPUT_CHARACTERS, Outcome, copy_whole, plain, writable
+from assay.execute.outcome import MAX_OUTPUT_CHARACTERS, Outcome, copy_whole, mark_shortened, plain, writable
 from assay.model import Execution
 
 JUDGED_CHARACTERS = 10_000_000
@@ -49,7 +49,7 @@ def shorten(value: object, shortened: dict[str, int], name: str, most: int = STO
     if len(text) <= most:
         return complete
     shortened[name] = len(text)
-    return f"{writable(text[:most])}… (shortened: {most:,} of {len(text):,} characters)"
+    return mark_shortened(writable(text[:most]), len(text))
 
 
 def _whole_or_plain(value: object) -> Any:
@@ -106,7 +106,7 @@ def limit_reason(reason: str) -> str:
 def _limit_text(text: str | None, most: int) -> str | None:
     if text is None or len(text) <= most:
         return text
-    return f"{text[:most]}… (shortened: {most:,} of {len(text):,} characters)"
+    return mark_shortened(text[:most], len(text))
 
 
 def _limit_names(applied: Mapping[str, object] | None) -> Mapping[str, object] | None:

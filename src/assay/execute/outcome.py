@@ -82,7 +82,7 @@ def plain(value: Any, depth: int = MAX_OUTPUT_DEPTH) -> Any:
         text = writable(value[: MAX_OUTPUT_CHARACTERS + 1])
         if len(text) <= MAX_OUTPUT_CHARACTERS:
             return text
-        return f"{text[:MAX_OUTPUT_CHARACTERS]}… (shortened: {MAX_OUTPUT_CHARACTERS:,} of {len(value):,} characters)"
+        return mark_shortened(text[:MAX_OUTPUT_CHARACTERS], len(value))
     if not depth:
         return shown(value)
     if isinstance(value, Mapping):
@@ -110,6 +110,11 @@ def copy_whole(value: Any, most: int) -> Any:
         return plain(part, 0) if not _is_scalar(part) else plain(part)
 
     return copy(value, MAX_OUTPUT_DEPTH)
+
+
+def mark_shortened(beginning: str, size: int) -> str:
+    """With a remark that reports look for where they show less than is stored."""
+    return f"{beginning}… (shortened: {len(beginning):,} of {size:,} characters)"
 
 
 def writable(text: str) -> str:

@@ -9,7 +9,6 @@ Results are redacted when they are kept or shown, never before they are scored.
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
@@ -30,6 +29,7 @@ from assay.model.secret import (
     secrets_in_command,
 )
 from assay.model.secret_shapes import may_have_secret_shape, redact_shapes
+from assay.text import make_visible
 
 SHORTEST_SECRET = 8
 """Values shorter than this are not treated as secrets: `true` or `1234` would be found in every answer."""
@@ -268,6 +268,11 @@ def redact(value: Any) -> Any:
     return known_secrets().redact(value)
 
 
+def make_showable(text: str) -> str:
+    """Without secrets, and with control characters made visible: what every console, log and progress line shows."""
+    return make_visible(redact(text))
+
+
 def _parts(value: str) -> Iterator[str]:
     """The value, the token after `Bearer`, and the secrets within a JSON document such as a service account's."""
     value = value.strip()
@@ -346,6 +351,8 @@ def _escaped_character(character: str) -> str:
 
 def _in_base64(secret: bytes) -> Iterator[str]:
     """Base64 of any text that holds the secret: the characters that do not depend on what stands around it."""
+    import base64
+
     for before, first in ((0, 0), (1, 2), (2, 3)):
         encoded = base64.b64encode(bytes(before) + secret).decode()
         inner = encoded[first : (before + len(secret)) * 8 // 6]

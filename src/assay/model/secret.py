@@ -31,15 +31,12 @@ _OTHER_TOKEN = re.compile(r"(?!(.*[_-])?(stop|eos|bos|pad|unk|sep|cls|mask)[_-])
 _COOKIE = re.compile(r"(^|-)cookie$", re.IGNORECASE)
 _WHERE_IT_IS = re.compile(r"[_-](FILE|PATH|DIR|URL|SOCK)$|^GOOGLE_APPLICATION_CREDENTIALS$", re.IGNORECASE)
 PASSWORD_IN_URL = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")
-_ADDRESS_OR_MODEL = re.compile(
-    r"(^|_)(URL|URI|HOST|HOSTNAME|PORT|ADDR|ADDRESS|ENDPOINT|BASE|PATH|DIR|FOLDER|FILE|HOME|MODEL|VERSION|REGION|USER)$",
-    re.IGNORECASE,
-)
 _FILLED_IN = re.compile(r"\$\{\w+(?::-([^}]*))?\}")
-_STAND_IN = re.compile(
+# As texts, which `re` compiles when they are first used: most commands need neither.
+_ADDRESS_OR_MODEL = r"(^|_)(URL|URI|HOST|HOSTNAME|PORT|ADDR|ADDRESS|ENDPOINT|BASE|PATH|DIR|FOLDER|FILE|HOME|MODEL|VERSION|REGION|USER)$"
+_STAND_IN = (
     r"(sk-)?(test|fake|mock|dummy|sim|example|placeholder|empty|none|null|unused|not-?needed|no-?key|ollama|local|x+)"
-    r"([_-]?(key|token|secret|\d+))*",
-    re.IGNORECASE,
+    r"([_-]?(key|token|secret|\d+))*"
 )
 """What people write for servers that want a key and look at none."""
 SCHEMES = frozenset(("bearer", "basic", "token", "digest"))
@@ -134,12 +131,12 @@ def is_address_or_model(name: str) -> bool:
     >>> is_address_or_model("OPENAI_BASE_URL"), is_address_or_model("MODEL"), is_address_or_model("WEB_TOKEN")
     (True, True, False)
     """
-    return bool(_ADDRESS_OR_MODEL.search(name))
+    return bool(re.search(_ADDRESS_OR_MODEL, name, re.IGNORECASE))
 
 
 def is_stand_in(value: str) -> bool:
     """Whether it is what people write for servers that ask for a key and ignore it."""
-    return bool(_STAND_IN.fullmatch(value))
+    return bool(re.fullmatch(_STAND_IN, value, re.IGNORECASE))
 
 
 def _is_plain(value: object, name: object = "") -> bool:

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Batch, Phase, Plan, Status
-from assay.report.screen import make_showable
+from assay.model.redaction import make_showable
 from assay.units import count, counted, seconds
 
 if TYPE_CHECKING:

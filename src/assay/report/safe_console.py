@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 
-from assay.report.screen import make_showable
+from assay.model.redaction import make_showable
 
 
 class SafeConsole(Console):

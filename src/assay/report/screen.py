@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.model.redaction import redact
-from assay.text import make_visible
+from assay.model.redaction import make_showable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,11 +49,6 @@ def literal(text: str, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(make_showable(text), style)
-
-
-def make_showable(text: str) -> str:
-    """Without secrets, and with control characters made visible: what every console, log and progress line shows."""
-    return make_visible(redact(text))
 
 
 def warn(text: str) -> None:
