@@ -100,8 +100,8 @@ def test_tags_are_added_and_taken_away(project: AssayInline, ids: list[str]) -> 
 
 
 def test_a_run_is_deleted_only_when_that_was_said(project: AssayInline, ids: list[str]) -> None:
-    assert "Say so with --yes." in project("runs", "delete", "last").refusal
-    assert "Say so with --yes." in project("runs", "delete", "last", "--json").refusal
+    assert "Confirm with --yes." in project("runs", "delete", "last").refusal
+    assert "Confirm with --yes." in project("runs", "delete", "last", "--json").refusal
     assert listed(project) == ids[::-1]
 
     assert project("runs", "delete", ids[0], "last", "--yes", "--json").json == {"deleted": [ids[0], ids[2]]}

@@ -136,3 +136,20 @@ def test_a_file_where_the_folder_should_be_is_told(assay_inline: AssayInline) ->
     assay_inline.write("taken", "")
 
     assert "'taken'" in assay_inline("init", "taken").refusal
+
+
+def test_nobody_else_may_enter_the_folder_of_results(assay_inline: AssayInline) -> None:
+    assay_inline("init", "try")
+
+    assert (assay_inline.folder / "try" / ".assay").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_dry_run_of_a_suite_refuses_an_executor_that_does_not_exist(assay_inline: AssayInline) -> None:
+    assay_inline("init", "try")
+
+    done = assay_inline(
+        "run", "arithmetic", "--executor", "mars", "--dry-run", cwd=assay_inline.folder / "try"
+    )
+
+    assert done.code == 2
+    assert "'mars' among the executors" in done.err

@@ -54,7 +54,7 @@ def other(url: str) -> Iterator[Store]:
 def test_a_run_of_another_host_is_refused_until_its_lease_has_expired(store: Store, url: str) -> None:
     begin(store, ELSEWHERE)
     with Store.open(url) as here:
-        with pytest.raises(RunInUse, match=r"build-7 process 4242; its lease ends at 20\d\d-.* UTC"):
+        with pytest.raises(RunInUse, match=r"process 4242 on build-7; its lease ends at 20\d\d-.* UTC"):
             here.reopen("r1", current_owner())
         expire(url)
         assert here.reopen("r1", current_owner()).state is RunState.RUNNING
@@ -220,7 +220,7 @@ def test_of_two_resumes_at_once_one_goes_on_and_the_other_is_refused(resuming: R
     assert sorted(process.returncode for process in both) == [0, 2], errors
     refusal = next(text for text, process in zip(errors, both, strict=True) if process.returncode == 2)
     winner = next(process for process in both if process.returncode == 0)
-    assert f"process {winner.pid}; its lease ends at" in refusal
+    assert f"is being run by process {winner.pid} on " in refusal
     assert "Traceback" not in refusal
     assert resuming.stored() == 40
     # A few more than were missing: the worker of the killed run may have finished what it was at.

@@ -104,7 +104,7 @@ def _print(document: dict[str, Any]) -> None:
         if sandbox["ok"]
         else f"{sandbox['error']}: {sandbox['install']}"
     )
-    _row("sandbox", f"{found} (for the scorer code)", sandbox["ok"])
+    _row("sandbox", f"{found} (for the scorer code and for sandboxed agents)", sandbox["ok"])
     for name, extra in document["extras"].items():
         _row(
             name,

@@ -239,10 +239,11 @@ def init(session: Session, folder: Path, force: bool) -> None:
 def _write(folder: Path) -> None:
     import json
 
+    from assay.plugin.private_files import make_folder
     from assay.spec.schema import SpecFile
 
     files = {**FILES, ".assay/spec.schema.json": json.dumps(SpecFile.model_json_schema(), indent=1)}
     for name, text in files.items():
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         path.write_text(text, encoding="utf-8")

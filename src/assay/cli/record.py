@@ -19,7 +19,11 @@ _COMMAND = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 @click.command(context_settings=_COMMAND)
 @click.option(
-    "--cassette", type=click.Path(path_type=Path), default=Path("cassette.jsonl"), show_default=True
+    "--cassette",
+    type=click.Path(path_type=Path),
+    default=Path("cassette.jsonl"),
+    show_default=True,
+    help="File to record to.",
 )
 @click.option("--upstream", metavar="URL", help="Server to forward calls to; default: from the environment.")
 @click.option("--append", is_flag=True, help="Append to the cassette instead of overwriting it.")
@@ -30,7 +34,7 @@ def record(
 ) -> int:
     """Run CMD and store every call that it makes to OpenAI, Anthropic or Ollama in a cassette, without secrets.
 
-    CMD finds the recording proxy by OPENAI_BASE_URL, ANTHROPIC_BASE_URL and OLLAMA_HOST.
+    Assay sets OPENAI_BASE_URL, ANTHROPIC_BASE_URL and OLLAMA_HOST for CMD to a local recording proxy.
     """
     from assay.errors import AssayError
     from assay.execute.cassette.program import find_program, run_program, upstreams
@@ -81,7 +85,11 @@ def record(
 
 @click.command(context_settings=_COMMAND)
 @click.option(
-    "--cassette", type=click.Path(path_type=Path), default=Path("cassette.jsonl"), show_default=True
+    "--cassette",
+    type=click.Path(path_type=Path),
+    default=Path("cassette.jsonl"),
+    show_default=True,
+    help="File to answer from.",
 )
 @click.option("--match", type=click.Choice(["strict", "lenient"]), default="strict", show_default=True,
               help="Strict: the whole request; lenient: its words.")  # fmt: skip

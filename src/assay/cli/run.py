@@ -48,7 +48,7 @@ FLAGS = {
     "axes",
     metavar="KEY=V1,V2",
     multiple=True,
-    help="An axis: a param and its values; may be repeated.",
+    help="Run with every value of a param; may be repeated.",
 )
 @click.option(
     "--repetitions", type=click.IntRange(min=1), metavar="N", help="Measured executions in each process."
@@ -58,13 +58,22 @@ FLAGS = {
     "--processes",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of an experiment: fresh processes, the unit of comparison.",
+    help="For an experiment: number of fresh processes, the unit of comparison.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of order and experiments.")
 @click.option(
-    "--isolation", type=click.Choice(["process", "cold", "inline"]), help="How far executions are kept apart."
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    metavar="N",
+    help="Seed for the order of executions and for experiments.",
 )
-@click.option("--executor", metavar="NAME", help="Where workers live.")
+@click.option(
+    "--isolation",
+    type=click.Choice(["process", "cold", "inline"]),
+    help="How executions are isolated from each other.",
+)
+@click.option(
+    "--executor", metavar="NAME", help="Executor that starts the workers; see assay list executors."
+)
 @click.option(
     "--load",
     metavar="FILE.py",
@@ -82,37 +91,37 @@ FLAGS = {
     "--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the result and the reports."
 )
 @click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
-@click.option("--label", metavar="TEXT", help="What to call this run in lists and reports.")
+@click.option("--label", metavar="TEXT", help="Title of the run in lists and reports.")
 @click.option(
     "--agent",
     "agents",
     metavar="A",
     multiple=True,
-    help="An agent to put through a suite, or to test with an experiment that takes one; may be repeated.",
+    help="Agent to run on a suite, or to test with an experiment that takes one; may be repeated.",
 )
 @click.option(
     "--concurrency",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of a suite: executions in flight per agent; sync Python functions run in threads.",
+    help="For a suite: executions in flight per agent; sync Python functions run in threads.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
     metavar="N",
-    help="With a suite: only the first N cases of each benchmark.",
+    help="For a suite: only the first N cases of each benchmark.",
 )
 @click.option(
-    "--case", "cases", metavar="ID", multiple=True, help="Of a suite: only this case; may be repeated."
+    "--case", "cases", metavar="ID", multiple=True, help="For a suite: only this case; may be repeated."
 )
 @click.option(
     "--tag",
     "case_tags",
     metavar="T",
     multiple=True,
-    help="Of a suite: only cases with this tag; may be repeated.",
+    help="For a suite: only cases with this tag; may be repeated.",
 )
-@click.option("--failed", metavar="RUN", help="Of a suite: only cases that were not passed in that run.")
+@click.option("--failed", metavar="RUN", help="For a suite: only cases that did not pass in that run.")
 @click.option(
     "--budget-usd",
     type=click.FloatRange(min=0, min_open=True),
@@ -123,7 +132,7 @@ FLAGS = {
     "--budget-tokens",
     type=click.IntRange(min=1),
     metavar="N",
-    help="End the run when it has used so many tokens.",
+    help="End the run when it has used this many tokens.",
 )
 @click.option(
     "--until-decided",
@@ -132,22 +141,26 @@ FLAGS = {
     help="With two agents or trials: end as soon as it is decided which is better by METRIC.",
 )
 @click.option(
-    "--tolerance", metavar="SHARE", help="With --until-decided: differences within it count as none (3%)."
+    "--tolerance",
+    metavar="SHARE",
+    help="With --until-decided: treat differences within this share as none (default: 3%).",
 )
 @click.option(
     "--max-pairs",
     type=click.IntRange(10, 100_000),
     metavar="N",
-    help="With --until-decided: pairs at the most.",
+    help="With --until-decided: maximum number of pairs.",
 )
-@click.option("--resume", "resumed", metavar="RUN", help="Do what is missing of a run that was cut short.")
+@click.option(
+    "--resume", "resumed", metavar="RUN", help="Complete an interrupted run: run only what is missing."
+)
 @click.option(
     "--db-retry",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="Wait this long for a database that cannot be reached; default: db_retry in assay.toml, or 60.",
+    help="How long to keep trying if the database cannot be reached; default: db_retry in assay.toml, or 60.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be run, and stop.")
+@click.option("--dry-run", is_flag=True, help="Print what would run, and exit.")
 @sandbox_option
 @common
 def run(session: Session, target: str | None, resumed: str | None, dry_run: bool, **options: Any) -> int:

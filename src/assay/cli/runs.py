@@ -70,7 +70,7 @@ def delete(session: Session, refs: tuple[str, ...], yes: bool, force: bool) -> N
 
 def _is_meant(session: Session, names: str) -> bool:
     if session.is_json or not sys.stdin.isatty():
-        raise click.UsageError(f"This would delete {names}. Say so with --yes.")
+        raise click.UsageError(f"This would delete {names}. Confirm with --yes.")
     return click.confirm(f"Delete {names}?", err=True)
 
 

@@ -17,7 +17,8 @@ def sandbox_option(command: Command) -> Command:
         type=click.Choice(["auto", "bubblewrap", "none"]),
         expose_value=False,
         callback=_choose,
-        help="Where the scorer `code` runs code. Default: ASSAY_SANDBOX, or auto: bubblewrap, or an error without it.",
+        help="Where the scorer `code` runs code. auto: in bubblewrap, and refuse to run if it is missing; none: unconfined, as you. "
+        "Default: ASSAY_SANDBOX, or auto.",
     )(command)
 
 

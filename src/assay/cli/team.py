@@ -47,7 +47,7 @@ from assay.text import shell_command
 )
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder for the reports.")
 @click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
-@click.option("--dry-run", is_flag=True, help="Say what would be run, and stop.")
+@click.option("--dry-run", is_flag=True, help="Print what would run, and exit.")
 @common
 def team(session: Session, spec: str, dry_run: bool, permits: int | None, **options: Any) -> int:
     """Measure what agents gain and lose by working at the same time.

@@ -166,7 +166,7 @@ def find_sandbox() -> Sandbox:
             noted.add(str(found))
         return found
     raise PlanError(
-        f"Code under judgement runs in a sandbox, and {found}. {_advice()} "
+        f"The scorer code runs code in a sandbox, but {found}. {_advice()} "
         "To run code that you trust without a sandbox: --sandbox none."
     )
 

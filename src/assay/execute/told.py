@@ -33,7 +33,7 @@ def told(error: BaseException) -> str:
 def summary(error: BaseException) -> str:
     """The error in a line."""
     if isinstance(error, SystemExit):
-        return f"SystemExit: the experiment called sys.exit({shown(error.code)})"
+        return f"SystemExit: called sys.exit({shown(error.code)})"
     name, text = type_name(error), message_of(error)
     return f"{name}: {text}" if text else name
 

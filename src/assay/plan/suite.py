@@ -111,6 +111,8 @@ class SuiteOptions:
 
 def expand_suite(suite: Suite, agents: Sequence[AgentUse], options: SuiteOptions) -> Plan:
     """All trials; PlanError when no case is left, or for options that an agent does not have."""
+    # Refused here, so that --dry-run and validate refuse it too.
+    lookup.find("executors", options.executor)
     variants = _variants(agents, options)
     problems = [problem for use, _ in variants for problem in given_problems(use)]
     problems += options.cases.problems(suite)

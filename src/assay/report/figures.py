@@ -170,8 +170,8 @@ def _sandbox_doubts(environment: Environment) -> list[Doubt]:
     if "none" not in str(environment.facts.get("sandbox") or "").split(", "):
         return []
     message = (
-        "Code under judgement ran without a sandbox (--sandbox none): it could read and change whatever this user can, "
-        "and forge its score"
+        "Judged code ran without a sandbox (--sandbox none): it could read and change whatever this user can, "
+        "and forge its score."
     )
     return [Doubt("sandbox", message, "Install bubblewrap and judge the outputs again: assay rescore RUN")]
 

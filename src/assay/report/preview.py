@@ -136,7 +136,7 @@ def print_preview(plan: Plan, forecast: Forecast, console: Console) -> None:
         console.print(f"… and {count(len(groups) - _ROWS)} more")
     most = "at most " if plan.question else ""
     console.print(
-        f"{count(len(plan.trials))} trials, {most}{count(plan.most_executions)} executions, seed {plan.seed}"
+        f"{counted(len(plan.trials), 'trial')}, {most}{counted(plan.most_executions, 'execution')}, seed {plan.seed}"
     )
     console.print(f"Expected: {expected_text(forecast)}", markup=False, highlight=False)
     if plan.question is not None:

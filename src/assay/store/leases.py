@@ -67,7 +67,9 @@ class Holder:
     until: datetime
 
     def __str__(self) -> str:
-        return f"{self.owner}; its lease ends at {self.until:%Y-%m-%d %H:%M:%S} UTC unless it is renewed"
+        return (
+            f"{_name(self.owner)}; its lease ends at {self.until:%Y-%m-%d %H:%M:%S} UTC unless it is renewed"
+        )
 
 
 def grant(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
@@ -165,7 +167,11 @@ def stored_batches(connection: sa.Connection, lease: Lease) -> int | None:
 
 def _current_holder(connection: sa.Connection, run_id: str) -> str:
     row = connection.execute(sa.select(leases).where(leases.c.run_id == run_id)).one_or_none()
-    return "another process" if row is None else str(_owner(row))
+    return "another process" if row is None else _name(_owner(row))
+
+
+def _name(owner: Owner) -> str:
+    return f"process {owner.pid} on {owner.host}"
 
 
 def _held(connection: sa.Connection, lease: Lease, owner: Owner) -> dict[str, Any]:

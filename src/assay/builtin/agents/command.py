@@ -83,7 +83,7 @@ class Command:
         self._readable = [str(self._folder / Path(path).expanduser()) for path in readable]
         for path in self._readable:
             if not Path(path).exists():
-                raise BadAgent(f"'{path}', which it may read, does not exist.")
+                raise BadAgent(f"'{path}' under `readable` does not exist.")
         self._max_bytes = max_bytes
         known_secrets().learn_environment(self._env)
         self._idle: list[Polling] = []
@@ -238,7 +238,7 @@ def _checked_sandbox(sandbox: str, network: str, readable: object) -> Sandbox | 
         return None
     found = probe_bubblewrap()
     if isinstance(found, str):
-        raise BadAgent(f"it asks for a sandbox, and {found}. Install bubblewrap, or leave `sandbox` out.")
+        raise BadAgent(f"it needs a sandbox, but {found}. Install bubblewrap, or leave `sandbox` out.")
     return found
 
 
