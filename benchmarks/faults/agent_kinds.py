@@ -14,8 +14,8 @@ FAILED = frozenset({"failed"})
 CRASHED = frozenset({"crashed"})
 TIMEOUT = frozenset({"timeout"})
 INVALID = frozenset({"invalid_output"})
-WRONG = frozenset({"ok", "invalid_output", "failed", "over_limit", "timeout"})
-"""For odd outputs: kept, and then scored 0, or refused; large ones may take a busy machine longer than the limit."""
+WRONG = frozenset({"ok", "invalid_output", "failed", "over_limit"})
+"""For odd outputs: kept, and then scored 0, or refused."""
 FINE = frozenset({"ok"})
 OWN = frozenset({"ok", "failed", "crashed", "invalid_output", "timeout", "over_limit"})
 """For agents that damage their own process: any end that is put down to the agent."""
@@ -202,8 +202,8 @@ _LINES = {
     "NaN": ("os.write(1, b'{\"id\": \"' + r['id'].encode() + b'\", \"output\": NaN}\\n')", INVALID),
     "deep nesting": ("os.write(1, b'[' * 100_000 + b'\\n')", INVALID),
     "half a line, then an exit": ("os.write(1, b'{\"id\": '); os._exit(0)", FAILED),
-    "50 MB in one line": ("say(id=r['id'], output='x' * 50_000_000)", INVALID | TIMEOUT),
-    "50 MB without a line end": ("os.write(1, b'x' * 50_000_000); time.sleep(600)", INVALID | TIMEOUT),
+    "50 MB in one line": ("say(id=r['id'], output='x' * 50_000_000)", INVALID),
+    "50 MB without a line end": ("os.write(1, b'x' * 50_000_000); time.sleep(600)", INVALID),
     "NUL bytes": ("os.write(1, b'\\x00' * 100 + b'\\n')", INVALID),
     "pieces that are no text": ("say(id=r['id'], delta=[])", INVALID),
     "pieces without end": (
@@ -248,7 +248,7 @@ _ONCE = {
     "SIGSEGV": ("ctypes.CDLL(None).prctl(4, 0); os.kill(os.getpid(), 11)", FAILED),
     "a hang": ("time.sleep(600)", TIMEOUT),
     "a child that keeps the pipe": ("subprocess.Popen(['sleep', '600']); say(output=r['input'])", FINE),
-    "50 MB": ("os.write(1, b'x' * 50_000_000)", INVALID | TIMEOUT),
+    "50 MB": ("os.write(1, b'x' * 50_000_000)", INVALID),
     "half an answer": ('os.write(1, b\'{"output": "ba\')', INVALID),
 }
 _HTTP = {
@@ -261,7 +261,7 @@ _HTTP = {
     "no output": ("body(b'{}')", INVALID | FAILED),
     "NaN": ("body(b'{\"output\": NaN}')", INVALID | FAILED),
     "deep nesting": ("body(b'[' * 100_000)", INVALID | FAILED),
-    "50 MB": ("body(b'{\"output\": \"' + b'x' * 50_000_000 + b'\"}')", INVALID | TIMEOUT | FAILED),
+    "50 MB": ("body(b'{\"output\": \"' + b'x' * 50_000_000 + b'\"}')", INVALID | FAILED),
     "invalid UTF-8": ('body(b\'{"output": "\\xff\\xfe"}\')', WRONG),
     "an error": ('body(b\'{"error": "quota exceeded"}\')', FAILED),
     "usage as a number": ('body(b\'{"output": "x", "usage": 3}\')', INVALID | FAILED),

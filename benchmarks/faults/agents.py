@@ -23,8 +23,10 @@ from faults.campaign import Fault, Outcome, Part, Size
 from faults.project import Done, Hung, Project, eventually
 
 _IN_A_RUN = 12
-_SECONDS = 1.5
-"""The limit of an execution: long enough for an honest one on a busy machine."""
+_SECONDS_OF_HANGS = 1.5
+"""The limit of an execution among agents that may run into it: long enough for an honest one on a busy machine."""
+_SECONDS = 30.0
+"""The limit among all others, whose large answers may take a busy machine seconds."""
 _HEAD = """
 import asyncio, builtins, ctypes, gc, json, os, signal, subprocess, sys, threading, time
 HERE = {folder!r}
@@ -80,11 +82,18 @@ def prepare(seed: int, size: Size) -> Iterator[Sequence[Fault]]:
     with faulty(_answer, path="/") as server:
         faults = []
         for concurrency in (1,) if size is not Size.FULL else (1, 3):
-            for start in range(0, len(every), _IN_A_RUN):
-                batch = every[start : start + _IN_A_RUN]
-                name = f"run {start // _IN_A_RUN} with concurrency {concurrency}"
+            for number, batch in enumerate(_batches(every)):
+                name = f"run {number} with concurrency {concurrency}"
                 faults.append(Fault(name, partial(_check, batch, server.url, concurrency)))
         yield [*faults, *_imports(size)]
+
+
+def _batches(every: Sequence[Kind]) -> Iterator[list[Kind]]:
+    """Agents that share a run: those that may hang apart from the others, whose limit is longer."""
+    for may_hang in (True, False):
+        group = [kind for kind in every if ("timeout" in kind.statuses) is may_hang]
+        for start in range(0, len(group), _IN_A_RUN):
+            yield group[start : start + _IN_A_RUN]
 
 
 _AT_IMPORT = {
@@ -173,7 +182,8 @@ def _run(
     agents = [_definition(project, number, kind, url) for number, kind in enumerate(batch)]
     agents.insert(len(agents) // 2, {"name": "good", "type": "python", "target": "good.py:good"})
     cases = [{"id": word, "input": word, "expected": word} for word in ("before", "bad", "after")]
-    limits = {"seconds": _SECONDS, "memory_mb": 250}
+    may_hang = any("timeout" in kind.statuses for kind in batch)
+    limits = {"seconds": _SECONDS_OF_HANGS if may_hang else _SECONDS, "memory_mb": 250}
     iterations = {"warmup": 0, "measured": 1}
     benchmark = {
         "id": "b",
