@@ -123,6 +123,20 @@ def counted(value: float, thing: str) -> str:
     return f"{count(value)} {thing}" if round(value) == 1 else f"{count(value)} {thing}s"
 
 
+def signal_name(number: int) -> str:
+    """Real-time signals have no name of their own, and a process can end with any number.
+
+    >>> signal_name(9), signal_name(40)
+    ('SIGKILL', 'signal 40')
+    """
+    from signal import Signals
+
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 def and_list(names: Sequence[str], most: int | None = None) -> str:
     """
     >>> and_list([]), and_list(["a"]), and_list(["a", "b", "c"]), and_list(list("abcdef"), most=4)

@@ -162,6 +162,7 @@ DEEDS: dict[str, Callable[[ExperimentContext], Any]] = {
     "os._exit": lambda context: os._exit(3),
     "segfault": _segfault,
     "kill itself": lambda context: os.kill(os.getpid(), signal.SIGKILL),
+    "real-time signal": lambda context: os.kill(os.getpid(), 40),
     "crash from a thread": _crash_from_a_thread,
     "return nan": lambda context: {"x": float("nan")},
     "return inf": lambda context: {"x": float("inf")},

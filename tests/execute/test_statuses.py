@@ -34,6 +34,7 @@ def test_an_experiment_that_does_its_work_is_ok(carry: Carry) -> None:
         ("sys.exit", Status.FAILED, "sys.exit(4)"),
         ("os._exit", Status.CRASHED, "exit code 3"),
         ("segfault", Status.CRASHED, "SIGSEGV"),
+        ("real-time signal", Status.CRASHED, "signal 40"),
         ("kill itself", Status.CRASHED, "SIGKILL"),
         ("return nan", Status.INVALID_OUTPUT, "'x' is nan"),
         ("return inf", Status.INVALID_OUTPUT, "'x' is inf"),

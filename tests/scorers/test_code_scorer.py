@@ -74,6 +74,7 @@ def test_a_case_without_tests_that_can_be_run_is_unscored(tests: object) -> None
         "",
         "I cannot do that.",
         "import os\nos._exit(0)",
+        "import os\nos._exit(250)",
         "raise SystemExit",
         "import sys\nsys.exit(0)",
         "def add(a, b):\n    import os\n    os._exit(0)",

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import secrets
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from assay.execute.tree import MARK, descendants_rss, kill_all, kill_descendants
 from assay.execute.wire import Garbled, decode_batches, encode_order
 from assay.execute.worker import MODULE_FOLDERS
 from assay.model import Batch, Execution, Job, Status
-from assay.units import size
+from assay.units import signal_name, size
 
 _log = logging.getLogger(__name__)
 START_SECONDS = 60.0
@@ -378,7 +377,7 @@ def died_of(code: int, stage: Stage = Stage.EXECUTING) -> str:
     if stage is Stage.SEVERED:
         return "the experiment closed the pipe for results"
     if code < 0:
-        return f"the process died of {signal.Signals(-code).name}"
+        return f"the process died of {signal_name(-code)}"
     return f"the process ended itself with exit code {code}"
 
 

@@ -15,6 +15,7 @@ from importlib import import_module
 from time import monotonic
 
 from assay.errors import LookupFailed
+from assay.units import signal_name
 
 SECONDS = "ASSAY_IMPORT_SECONDS"
 """Environment variable: how long the import of one file may take."""
@@ -133,13 +134,11 @@ def _describe_end(child: int, message: bytes) -> str:
         return ""
     if message == _INTERRUPTED:
         return "it raises KeyboardInterrupt when it is imported."
-    from signal import Signals
-
     ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     assert ended is not None
     if ended.si_code == os.CLD_EXITED:
         return f"importing it ends the process with exit code {ended.si_status}."
-    return f"importing it ends the process with {Signals(ended.si_status).name}."
+    return f"importing it ends the process with {signal_name(ended.si_status)}."
 
 
 def _end(child: int) -> None:

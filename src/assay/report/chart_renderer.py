@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.plugin.private_files import write_private
+from assay.units import signal_name
 
 _LONGEST = 60.0
 """Seconds for one chart, the start of the child included; a large chart takes two."""
@@ -92,7 +92,7 @@ def _watch(child: subprocess.Popen[bytes], wanted: int) -> tuple[int, str]:
         piece = os.read(child.stdout.fileno(), 4096)
         if not piece:
             code = child.wait()
-            ended = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+            ended = f"killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
             return drawn, ended
         drawn += len(piece)
     return drawn, ""

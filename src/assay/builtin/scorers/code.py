@@ -24,6 +24,7 @@ from assay.builtin.scorers.texts import NO_OUTPUT, RIGHT, text_of
 from assay.execute.sandbox import Program, Sandbox, find_sandbox, python_path
 from assay.model import Case
 from assay.plugin.scorer import Judged, Judgement
+from assay.units import signal_name
 
 _MOST_SOURCE = 200_000
 _MOST_REPORT = 1_000_000
@@ -331,7 +332,7 @@ def _cause(process: subprocess.Popen[bytes]) -> str:
         # Bubblewrap reports a signal the way a shell does.
         number = -code if code < 0 else code - 128
         if number > 0:
-            return f"it was ended by {signal.Signals(number).name}"
+            return f"it was ended by {signal_name(number)}"
     return ""
 
 
