@@ -223,6 +223,28 @@ def test_a_trial_with_many_harness_errors_is_incomplete_and_has_no_rank(assay_in
     assert any("hiding on b: incomplete" in text for text in board["warnings"])
 
 
+def test_a_gate_fails_where_a_trial_is_incomplete(assay_inline: AssayInline) -> None:
+    """What is missing might be its failures, also where only the last case was cancelled by the agent itself."""
+    assay_inline.write("agents.py", "def a(text): return text\n")
+    assay_inline.write("suite.yaml", suite(numbers(8), [python_agent("a")]))
+    assert assay_inline("run", "suite.yaml", "--isolation", "inline").code == 0
+    assay_inline("baseline", "set", "main", "last")
+    assay_inline.write(
+        "agents.py",
+        "from assay.execute.interruption import Cancelled\n"
+        "def a(text):\n"
+        "    if text == '7': raise Cancelled\n"
+        "    return text\n",
+    )
+    done = assay_inline("run", "suite.yaml")
+    assert (done.code, assay_inline("show", "--json").json["status"]) == (1, "incomplete")
+    for options in ([], ["--require", "accuracy>=0.9"]):
+        gate = assay_inline("gate", "last", "--metric", "score", *options, "--json", "--junit", "gate.xml")
+        found = json.loads(gate.out)
+        assert (gate.code, found["passed"], len(found["incomplete"])) == (1, False, 1)
+        assert 'type="incomplete"' in (assay_inline.folder / "gate.xml").read_text()
+
+
 def test_giving_up_on_an_agent_leaves_it_without_a_rank(assay_inline: AssayInline) -> None:
     """Otherwise an agent would rank by the cases before the ten in a row at which it failed."""
     assay_inline.write(

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from assay.analysis.estimate import estimate
 from assay.analysis.losses import COMPLETED
 from assay.analysis.tally import case_number
-from assay.model import Better, Comparison, Kind, Metric, Phase, Report, Series, TrialReport
+from assay.model import Better, Comparison, Kind, Metric, Phase, Report, Series, Status, TrialReport
 
 COMPLETION = f"score.{COMPLETED}"
 """Its name while it is compared: as a part of the score it is compared in points, case by case."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutResult:
+    """Measured executions of a trial that say nothing about it."""
+
+    planned: int
+    missing: int
+    """Planned, but never made, or cancelled."""
+    harness_errors: int
+
+    @property
+    def total(self) -> int:
+        return self.missing + self.harness_errors
+
+
+def count_without_result(trial: TrialReport) -> WithoutResult:
+    """A trial that was stopped, that ends by itself or that is recorded planned what it made."""
+    plan, errors = trial.stored.trial, trial.counts.get(Status.HARNESS_ERROR, 0)
+    made = sum(trial.counts.values())
+    if trial.stored.stopped or plan.iterations.until or plan.is_recorded:
+        return WithoutResult(made, 0, errors)
+    missing = max(0, plan.planned_measured - made) + trial.counts.get(Status.CANCELLED, 0)
+    return WithoutResult(plan.planned_measured, missing, errors)
 
 
 def with_completion(a: Report, b: Report, *, always: bool = False) -> tuple[Report, Report]:

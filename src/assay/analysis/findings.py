@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from assay.analysis.budget import budget_doubts
+from assay.analysis.completion import count_without_result
 from assay.analysis.scorer_failures import scorer_doubts
 from assay.analysis.treatment import alike_but_for, identical_arms, settings_not_taken, settings_not_told
 from assay.model import (
@@ -151,17 +152,13 @@ def _about_missing_executions(run: Run, trials: Sequence[TrialReport]) -> Iterat
     if run.state is not RunState.INCOMPLETE:
         return
     for trial in trials:
-        plan = trial.stored.trial
-        made, errors = sum(trial.counts.values()), trial.counts.get("harness_error", 0)
-        is_open = bool(trial.stored.stopped or plan.iterations.until or plan.is_recorded)
-        missing = 0 if is_open else max(0, plan.planned_measured - made)
-        if missing or errors:
-            parts = [(missing, "missing"), (errors, "harness errors")]
+        lacking = count_without_result(trial)
+        if lacking.total:
+            parts = [(lacking.missing, "missing"), (lacking.harness_errors, "harness errors")]
             told = ", ".join(f"{count(number)} {what}" for number, what in parts if number)
-            planned = made if is_open else plan.planned_measured
             yield Doubt(
                 "incomplete",
-                f"{count(missing + errors)} of {count(planned)} planned executions have no result ({told}).",
+                f"{count(lacking.total)} of {count(lacking.planned)} planned executions have no result ({told}).",
                 f"Run them: assay run --resume {run.id}",
                 trial.name,
             )

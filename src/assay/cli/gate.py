@@ -202,5 +202,5 @@ def _guilty(found: Gate) -> list[str]:
     lost = (flips.trial for flips in found.flips if flips.lost)
     unmet = (one.trial for one in found.unmet)
     judged = (one.trial_b for one in found.judged(Verdict.WORSE))
-    worse = {*found.broken, *found.unscored, *judged, *lost, *unmet}
+    worse = {*found.broken, *found.unscored, *found.incomplete, *judged, *lost, *unmet}
     return [trial.stored.trial.agent.name for trial in found.b.trials if trial.name in worse][:1]

@@ -248,6 +248,8 @@ class Gate:
     """Trials that worked in the baseline and have not one ok execution now."""
     unscored: tuple[str, ...] = ()
     """Trials that were scored in the baseline and of which scoring failed on most executions now."""
+    incomplete: tuple[str, ...] = ()
+    """Trials of the run of which too many executions have no result."""
     unjudged: tuple[str, ...] = ()
     """Metrics without a verdict: nobody asked about them, or said whether lower or higher is better."""
     flips: tuple[Flips, ...] = ()
@@ -301,5 +303,5 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        worse = self.broken or self.unscored or self.judged(Verdict.WORSE)
+        worse = self.broken or self.unscored or self.incomplete or self.judged(Verdict.WORSE)
         return not (worse or self.has_lost_too_many or self.unmet)

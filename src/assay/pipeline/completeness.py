@@ -45,7 +45,7 @@ def find_incomplete_trials(store: Store, run: Run, assignment: Assignment, count
     if assignment.plan.question is not None:
         return set()
     until = {trial.index for trial in assignment.plan.trials if trial.iterations.until}
-    made = Counter({index: sum(count.values()) for index, count in counts.items() if index not in until})
+    made = Counter({index: _count_results(count) for index, count in counts.items() if index not in until})
     made.update(
         trial for trial, _, phase in store.progress(run.id) if trial in until and phase == Phase.MEASURED
     )
@@ -59,6 +59,10 @@ def find_incomplete_trials(store: Store, run: Run, assignment: Assignment, count
         for index, count in counts.items()
         if is_incomplete(max(planned[index], sum(count.values())), count.get(Status.HARNESS_ERROR, 0))
     }
+
+
+def _count_results(count: Mapping[str, int]) -> int:
+    return sum(count.values()) - count.get(Status.CANCELLED, 0)
 
 
 def _count_measured(job: Job) -> int:

@@ -17,6 +17,7 @@ from assay.analysis.gate import (
     broken_trials,
     compare_within,
     family_of,
+    incomplete_trials,
     shared_metrics,
     unscored_trials,
 )
@@ -100,6 +101,7 @@ def gate_sides(
         comparisons=comparisons,
         broken=broken,
         unscored=unscored_trials(a, b) if not asked or "score" in asked else (),
+        incomplete=incomplete_trials(b, {second.name for _, second in matching_trials(a, b)}),
         flips=flips,
         unjudged=tuple(name for name in shared if name not in chosen) if not metrics else (),
         doubts=(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from assay.analysis.coverage import about_cases_left_out
+from assay.analysis.gate import incomplete_trials
 from assay.analysis.requirements import check_requirements
 from assay.errors import AssayError, LookupFailed
 from assay.model import Report
@@ -49,7 +50,13 @@ def gate_with_requirements(
 
 
 def _with(gate: Gate, requirements: Sequence[Requirement]) -> Gate:
-    return replace(gate, requirements=check_requirements(requirements, gate.b.trials))
+    if not requirements:
+        return gate
+    return replace(
+        gate,
+        requirements=check_requirements(requirements, gate.b.trials),
+        incomplete=incomplete_trials(gate.b, {trial.name for trial in gate.b.trials}),
+    )
 
 
 def _has_baseline(store: Store, ref: str) -> bool:

@@ -147,6 +147,7 @@ def gate_document(found: Gate) -> dict[str, Any]:
         "counts": {verdict.value: len(found.judged(verdict)) for verdict in Verdict},
         "broken": list(found.broken),
         "unscored": list(found.unscored),
+        "incomplete": list(found.incomplete),
         "flips": [flips_document(flips) for flips in found.flips],
         "lost": found.lost,
         "max_lost": found.max_lost,

@@ -47,6 +47,8 @@ def print_gate(gate: Gate, console: Console) -> None:
         console.print(bullet("✗", broken_text(name), "red"))
     for name in gate.unscored:
         console.print(bullet("✗", unscored_text(name), "red"))
+    for name in gate.incomplete:
+        console.print(bullet("✗", incomplete_text(name), "red"))
     for sign, line in case_lines(gate):
         console.print(bullet(sign, line, "red" if sign == "✗" else "green"))
     changed = [one for verdict in _ORDER for one in gate.judged(verdict) if _has_moved(one)]
@@ -74,6 +76,7 @@ def headline(gate: Gate) -> str:
         parts = [f"{worse} of {number} comparisons got worse"] if worse else []
         parts += [f"{len(gate.broken)} no longer work{'s' * (len(gate.broken) == 1)}"] if gate.broken else []
         parts += [f"scoring failed in {counted(len(gate.unscored), 'trial')}"] if gate.unscored else []
+        parts += [f"{counted(len(gate.incomplete), 'trial')} incomplete"] if gate.incomplete else []
         parts += [_lost_cases(gate)] if gate.has_lost_too_many else []
         parts += [f"{len(gate.unmet)} of {len(gate.requirements)} requirements not met"] if gate.unmet else []
         also = f"; {_lost_cases(gate)}" if gate.lost and not gate.has_lost_too_many else ""
@@ -165,6 +168,10 @@ def broken_text(name: str) -> str:
 
 def unscored_text(name: str) -> str:
     return f"{name}: scored in the baseline; now scoring failed on most executions, so nobody knows whether it got worse"
+
+
+def incomplete_text(name: str) -> str:
+    return f"{name}: too many planned executions have no result, so nobody knows whether it got worse"
 
 
 def open_questions(gate: Gate) -> list[str]:

@@ -9,7 +9,14 @@ from assay.model import Comparison, Verdict
 from assay.model.regression import Gate
 from assay.model.requirement import CheckedRequirement
 from assay.report.change import change_text, sides_name, tolerance_text
-from assay.report.gate import broken_text, case_lines, headline, requirement_text, unscored_text
+from assay.report.gate import (
+    broken_text,
+    case_lines,
+    headline,
+    incomplete_text,
+    requirement_text,
+    unscored_text,
+)
 from assay.units import counted, show
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -19,6 +26,7 @@ def gate_junit(gate: Gate) -> str:
     cases = [
         *(_failure(name, "executions", broken_text(name), "broken") for name in gate.broken),
         *(_failure(name, "scoring", unscored_text(name), "unscored") for name in gate.unscored),
+        *(_failure(name, "completeness", incomplete_text(name), "incomplete") for name in gate.incomplete),
         *(_requirement(one) for one in gate.requirements),
         *_lost_cases(gate),
         *(_case(one) for one in gate.verdicts),
