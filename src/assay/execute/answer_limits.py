@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from assay.execute.outcome import MAX_OUTPUT_CHARACTERS, Outcome, copy_whole, mark_shortened, plain, writable
+from assay.execute.outcome import (
+    MAX_OUTPUT_CHARACTERS,
+    MAX_OUTPUT_DEPTH,
+    Outcome,
+    is_scalar,
+    mark_shortened,
+    plain,
+    writable,
+)
 from assay.model import Execution
 
 JUDGED_CHARACTERS = 10_000_000
@@ -32,31 +40,39 @@ class TooLong(Exception):
     """An answer beyond what is judged."""
 
 
-def whole(value: object) -> Any:
-    """The value as JSON can hold it, complete, as scorers judge it; raises TooLong."""
-    try:
-        return copy_whole(value, JUDGED_CHARACTERS)
-    except OverflowError:
-        raise TooLong(f"the answer is larger than {JUDGED_CHARACTERS:,} characters") from None
+def copy_whole(value: object) -> Any:
+    """The value as JSON can hold it, with nothing left out, as scorers judge it; raises TooLong."""
+    left = JUDGED_CHARACTERS
+
+    def copy(part: Any, depth: int) -> Any:
+        nonlocal left
+        left -= len(part) if isinstance(part, str) else 1
+        if left < 0:
+            raise TooLong(f"the answer is larger than {JUDGED_CHARACTERS:,} characters")
+        if isinstance(part, str):
+            return writable(str.__str__(part))
+        if depth and isinstance(part, Mapping):
+            return {copy(str(key), 0): copy(item, depth - 1) for key, item in part.items()}
+        if depth and isinstance(part, (list, tuple, set, frozenset)):
+            return [copy(item, depth - 1) for item in part]
+        return plain(part) if is_scalar(part) else plain(part, 0)
+
+    return copy(value, MAX_OUTPUT_DEPTH)
 
 
 def shorten(value: object, shortened: dict[str, int], name: str, most: int = STORED_CHARACTERS) -> Any:
     """What is stored of a value; one that is too long becomes the beginning of its text, and `shortened` notes its size."""
     if value is None or (isinstance(value, str) and len(value) <= most):
         return plain(value)
-    complete = _whole_or_plain(value)
+    try:
+        complete = copy_whole(value)
+    except TooLong:
+        complete = plain(value)
     text = complete if isinstance(complete, str) else json.dumps(complete, ensure_ascii=False)
     if len(text) <= most:
         return complete
     shortened[name] = len(text)
     return mark_shortened(writable(text[:most]), len(text))
-
-
-def _whole_or_plain(value: object) -> Any:
-    try:
-        return whole(value)
-    except TooLong:
-        return plain(value)
 
 
 def limit_returned(outcome: Outcome) -> None:

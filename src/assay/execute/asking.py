@@ -19,11 +19,11 @@ from assay.execute.answer_limits import (
     SHORTENED,
     STORED_CHARACTERS,
     TooLong,
+    copy_whole,
     limit_execution,
     limit_name,
     shorten,
     shorten_list,
-    whole,
 )
 from assay.execute.capture import Printed, capture_prints
 from assay.execute.case_limit import limit_case
@@ -495,7 +495,7 @@ def _check_durations(durations: Mapping[str, float]) -> None:
 def _plain_answer(answer: Answer) -> Answer:
     """The output as JSON can hold it: what is judged now and what is judged again later is the same."""
     try:
-        return replace(answer, output=whole(answer.output))
+        return replace(answer, output=copy_whole(answer.output))
     except TooLong as error:
         raise InvalidAnswer(str(error)) from None
 

@@ -63,10 +63,11 @@ def _number(value: Any) -> float | None:
             return float(value)
         except OverflowError:
             return math.inf
-    return _number(value.item()) if _is_scalar(value) else None
+    return _number(value.item()) if is_scalar(value) else None
 
 
-def _is_scalar(value: Any) -> bool:
+def is_scalar(value: Any) -> bool:
+    """Whether it is a number of numpy or the like, which `item` gives as Python's own."""
     return hasattr(value, "dtype") and getattr(value, "ndim", None) == 0 and hasattr(value, "item")
 
 
@@ -89,27 +90,7 @@ def plain(value: Any, depth: int = MAX_OUTPUT_DEPTH) -> Any:
         return {writable(str(key)): plain(item, depth - 1) for key, item in islice(value.items(), 1000)}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item, depth - 1) for item in islice(value, 1000)]
-    return plain(value.item(), depth - 1) if _is_scalar(value) else shown(value)
-
-
-def copy_whole(value: Any, most: int) -> Any:
-    """The value as JSON can hold it, with nothing left out; OverflowError where it has more than `most` characters."""
-    left = most
-
-    def copy(part: Any, depth: int) -> Any:
-        nonlocal left
-        left -= len(part) if isinstance(part, str) else 1
-        if left < 0:
-            raise OverflowError
-        if isinstance(part, str):
-            return writable(str.__str__(part))
-        if depth and isinstance(part, Mapping):
-            return {copy(str(key), 0): copy(item, depth - 1) for key, item in part.items()}
-        if depth and isinstance(part, (list, tuple, set, frozenset)):
-            return [copy(item, depth - 1) for item in part]
-        return plain(part, 0) if not _is_scalar(part) else plain(part)
-
-    return copy(value, MAX_OUTPUT_DEPTH)
+    return plain(value.item(), depth - 1) if is_scalar(value) else shown(value)
 
 
 def mark_shortened(beginning: str, size: int) -> str:

@@ -15,10 +15,10 @@ from assay.errors import AssayError
 from assay.execute.answer_limits import (
     SHORTENED,
     TooLong,
+    copy_whole,
     limit_execution,
     limit_returned,
     shorten,
-    whole,
 )
 from assay.execute.clock import Timed, autoranged, time_await, time_call
 from assay.execute.instruments import Files, InstrumentFailed, Instruments
@@ -184,7 +184,7 @@ class Subject:
 
         judged = result.get("output", result) if isinstance(result, Mapping) else result
         scores: list[Score] = []
-        complete = whole(judged)
+        complete = copy_whole(judged)
         waiting = self._panel.judge(self._job.cases[0], [Answer(complete)], scores)
         if waiting is not None:
             self._stable.settled(waiting)

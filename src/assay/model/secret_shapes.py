@@ -34,7 +34,7 @@ _SHAPES: dict[str, dict[str, str]] = {
     },
     "_": {
         "k_": rf"(){_START}(?:[sr]k_(?:live|test)|gsk)_[A-Za-z0-9]{{16,}}",
-        "gh": rf"(){_START}gh[pousr]_[A-Za-z0-9]{{20,}}",
+        **{f"gh{kind}_": rf"(){_START}gh{kind}_[A-Za-z0-9]{{20,}}" for kind in "pousr"},
         "github_pat_": rf"(){_START}github_pat_[A-Za-z0-9_]{{20,}}",
         "hf_": rf"(){_START}hf_[A-Za-z0-9]{{20,}}",
         "npm_": rf"(){_START}npm_[A-Za-z0-9]{{30,}}",
