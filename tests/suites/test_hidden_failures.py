@@ -171,6 +171,12 @@ def test_an_agent_that_raises_cancelled_error_is_rated_like_one_that_says_it_fai
             == honest["ratings"][dimension]["value"]
             == pytest.approx(2 / 3)
         )
+    assay_inline("report", "--format", "md", "--out", "out")
+    lines = (assay_inline.folder / "out" / "report.md").read_text().splitlines()
+    [warning] = [
+        line for line in lines if line.startswith("> ⚠") and "20 of 60" in line and "more like it" in line
+    ]
+    assert r"value\_error\_async" in warning
 
 
 def test_a_scorer_that_raises_cancelled_error_leaves_one_output_unscored(assay_inline: AssayInline) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from assay.model import AxisEffect, Doubt, Estimate, Execution, Report, TrialReport
@@ -67,7 +68,7 @@ def report_page(report: Report) -> str:
     sections = [
         _head(report),
         _leads(report),
-        _warnings(run_warnings(report)[:_WARNINGS]),
+        _warnings(run_warnings(report)[:_WARNINGS], names_trials=True),
         *(contest_section(report, contest) for contest in contests(report)),
         *team_sections(report.teams),
         stress_section(report.stress) if report.stress is not None else "",
@@ -156,8 +157,10 @@ def _run_line(report: Report) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _warnings(doubts: Sequence[Doubt]) -> str:
-    return "\n".join(f"> ⚠ {text(f'{doubt.message} {doubt.hint}'.strip())}  " for doubt in doubts)
+def _warnings(doubts: Sequence[Doubt], *, names_trials: bool = False) -> str:
+    """Below the heading of a trial its name would only be repeated."""
+    shown = doubts if names_trials else [replace(doubt, trial=None) for doubt in doubts]
+    return "\n".join(f"> ⚠ {text(str(doubt))}  " for doubt in shown)
 
 
 def _summary(report: Report) -> str:
