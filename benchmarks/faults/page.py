@@ -16,9 +16,9 @@ OPENING = """\
 
 # Reliability
 
-The fault campaign breaks on purpose what Assay depends on: processes, signals, agents, servers, files. For every fault the
-right outcome is known beforehand. A fault counts as right only if every check of it held; a check that itself broke counts
-as wrong. What Assay trusts, and what it confines, is described in [Security](security.md).
+The fault campaign deliberately breaks what Assay depends on: processes, agents, servers, files. For every fault the right
+outcome is known beforehand. A fault counts as right only if all of its checks pass; a check that cannot be completed counts as
+wrong. [Security](security.md) describes what Assay trusts and what it confines.
 """
 METHOD = """\
 ## What is tried
@@ -26,13 +26,13 @@ METHOD = """\
 - **kills**: `kill -9` of the runner, its process group, its whole process tree or a worker, at a random moment of start-up,
   work, a write to the store, or a resume, on SQLite and PostgreSQL. The run is then resumed until it is done and compared with
   the plan: *lost* are planned executions that are missing, *doubled* are executions that are stored twice or that were finished
-  and were done again. On PostgreSQL, all connections are also ended while a run goes on. Agents write each call to a ledger
+  and were done again. On PostgreSQL, all connections are also ended during a run. Agents write each call to a ledger
   of their own, which Assay cannot influence.
 - **signals**: INT, TERM, HUP (once and twice) and STOP with CONT. Checked: exit code, teardown, finished work, processes left.
-- **owners**: two `--resume` of one run at the same moment. Exactly one may go on.
+- **owners**: two `--resume` of one run at the same moment. Exactly one may continue.
 - **agents**: agents that misbehave in Python (plain, async, streaming), as a program and behind HTTP. Each must get the status
   that fits, and a well-behaved agent in the same run must stay right.
-- **servers**: servers that break the protocol, over http and https, through `run`, `load` and `record`. An answer is right or
+- **servers**: servers that break the protocol, over http and https, through `run`, `load`, `record` and `replay`. An answer is right or
   counted as a failure, never a wrong answer that counts as right.
 - **files**: mutants of every kind of file that Assay reads, through the commands that read them. Allowed are success and one
   message with exit code 2 (or 1 where a command has found something); a traceback, an internal error (exit code 3) or more
@@ -45,12 +45,12 @@ METHOD = """\
 REPRODUCE = """\
 ## Reproduce
 
-    make faults                # the full campaign: half an hour or more; exit code 1 when anything is wrong
-    make faults QUICK=1        # the quick one: under five minutes on two cores
+    make faults                # the full campaign: half an hour or more; exits with 1 if anything is wrong
+    make faults QUICK=1        # the quick one: under five minutes on two idle cores
     make faults SEED=7         # other moments, other mutants
-    PYTHONPATH=benchmarks python -m faults.run --size quick --only kills    # one part
+    PYTHONPATH=benchmarks .venv/bin/python -m faults.run --size quick --only kills    # one part
 
-What was found is in `benchmarks/results/faults`, one file a part and size, and this page is written from those files alone.
+The results are in `benchmarks/results/faults`, one file per part and size. This page is generated from those files alone.
 """
 
 
@@ -93,9 +93,7 @@ def _verdict(tallies: Sequence[Tally]) -> str:
     planned, lost, doubled = (
         sum(one.counts.get(what, 0) for one in tallies) for what in ("executions planned", "lost", "doubled")
     )
-    kept = (
-        f" Of {planned:,} executions in runs that were killed or fought over: {lost} lost, {doubled} doubled."
-    )
+    kept = f" Of {planned:,} executions in runs that were killed or resumed by several processes at once: {lost} lost, {doubled} doubled."
     return f"**{found}.**{kept if planned else ''}{gaps}\n"
 
 
