@@ -31,7 +31,7 @@ def count_without_result(trial: TrialReport) -> WithoutResult:
     """A trial that was stopped, that ends by itself or that is recorded planned what it made."""
     plan, errors = trial.stored.trial, trial.counts.get(Status.HARNESS_ERROR, 0)
     made = sum(trial.counts.values())
-    if trial.stored.stopped or plan.iterations.until or plan.is_recorded:
+    if trial.stored.stopped or not plan.is_plan_known:
         return WithoutResult(made, 0, errors)
     missing = max(0, plan.planned_measured - made) + trial.counts.get(Status.CANCELLED, 0)
     return WithoutResult(plan.planned_measured, missing, errors)

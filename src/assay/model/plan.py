@@ -179,6 +179,11 @@ class Trial:
         return self.agent_use is not None and self.agent_use.type == RECORDED
 
     @property
+    def is_plan_known(self) -> bool:
+        """Whether its measured executions are known beforehand: not where it ends by itself or its answers were recorded."""
+        return not (self.iterations.until or self.is_recorded)
+
+    @property
     def planned_measured(self) -> int:
         """Measured executions; fewer where it ends early or not every answer was recorded."""
         processes = 1 if self.agent_use is not None else self.processes

@@ -76,9 +76,8 @@ def ratings_of(store: Store, stored: StoredTrial, suite: Suite, table: CaseTable
     expects_scores = benchmark.expects_scores
     ratings = rate(table, benchmark.rubric, benchmark.limits, kept, expects_scores=expects_scores)
     trial = stored.trial
-    is_plan_known = not (trial.iterations.until or trial.is_recorded)
     return replace(
-        with_plan(ratings, trial.planned_measured if is_plan_known else 0),
+        with_plan(ratings, trial.planned_measured if trial.is_plan_known else 0),
         baseline_overall=baseline_score(suite, benchmark.id, trial.agent.name),
     )
 
