@@ -182,7 +182,14 @@ def test_a_recording_in_which_nothing_was_recorded_leaves_the_cassette_as_it_was
     assert tape(assay) == before
     assert "1 call could not be passed on: No connection to 127.0.0.1:1" in done.err
     assert "Say where they go: --upstream URL" in done.err
-    assert "0 calls recorded; cassette.jsonl is as it was." in done.err
+    assert "0 calls recorded; cassette.jsonl was not changed." in done.err
+
+
+def test_an_upstream_that_is_no_address_is_refused_before_the_program_starts(assay: Assay) -> None:
+    done = assay("record", "--upstream", "ftp://x", "--", "touch", "started")
+    assert done.code == 2
+    assert "--upstream: 'ftp://x' is not a URL" in done.err
+    assert not (assay.folder / "started").exists()
 
 
 def test_a_recording_takes_the_place_of_the_one_before(assay: Assay, server: SimServer) -> None:

@@ -43,6 +43,7 @@ def record(
     from assay.model.redaction import known_secrets
 
     find_program(command)
+    destinations = upstreams(os.environ, upstream)
     known_secrets().learn_command(command)
     try:
         writer = CassetteWriter(cassette, known_secrets(), appends=append)
@@ -50,7 +51,7 @@ def record(
         raise AssayError(f"The cassette '{cassette}' cannot be written: {error.strerror}.") from None
 
     async def recorded() -> tuple[int, Recorder]:
-        recorder = Recorder(writer, upstreams(os.environ, upstream))
+        recorder = Recorder(writer, destinations)
         code = await run_program(command, recorder.serve, quiet_output=session.is_json)
         await recorder.close()
         return code, recorder
@@ -78,7 +79,7 @@ def record(
         session.say(f"{counted(made.recorded, 'call')} recorded in {cassette}.")
         session.next(f"assay replay --cassette {quote_word(str(cassette))} -- {shlex.join(command)}")
     else:
-        session.say(f"0 calls recorded; {cassette} is as it was.")
+        session.say(f"0 calls recorded; {cassette} was not changed.")
         session.next(f"assay record --upstream URL -- {shlex.join(command)}")
     return code
 

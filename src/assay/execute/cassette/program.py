@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from assay.errors import AssayError
 from assay.execute.cassette.proxy import OPENAI_PATH, UPSTREAMS, Proxy, Serve
+from assay.execute.http.errors import BadRequest
+from assay.execute.http.request import prepare
 
 PLACEHOLDER_KEY = "sk-replayed-by-assay"
 """For programs that refuse to start without a key which a replay has no use for."""
@@ -31,6 +33,7 @@ def upstreams(environment: Mapping[str, str], given: str | None) -> dict[str, st
     'http://127.0.0.1:9000/v1'
     """
     if given is not None:
+        _check_url(given)
         root = given.rstrip("/").removesuffix(OPENAI_PATH)
         return {**dict.fromkeys(UPSTREAMS, root), "openai": root + OPENAI_PATH}
     ollama = environment.get("OLLAMA_HOST", "")
@@ -40,6 +43,13 @@ def upstreams(environment: Mapping[str, str], given: str | None) -> dict[str, st
         "ollama": ollama if not ollama or "://" in ollama else f"http://{ollama}",
     }
     return {name: (named[name] or default).rstrip("/") for name, default in UPSTREAMS.items()}
+
+
+def _check_url(given: str) -> None:
+    try:
+        prepare("GET", given, {})
+    except BadRequest as error:
+        raise AssayError(f"--upstream: {error}") from None
 
 
 def find_program(command: Sequence[str]) -> None:
