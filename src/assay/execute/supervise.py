@@ -24,7 +24,7 @@ from assay.execute.teardown import can_run_alone, cleanup_job, has_teardown, tea
 from assay.execute.tree import MARK, descendants_rss, kill_all, kill_descendants, kill_tree, tree_rss
 from assay.execute.wire import Garbled, decode_batches, encode_order
 from assay.execute.worker import MODULE_FOLDERS
-from assay.model import Batch, Execution, Job, Status
+from assay.model import Batch, Job, Status
 from assay.units import signal_name, size
 
 _log = logging.getLogger(__name__)
@@ -142,14 +142,12 @@ class Worker:
         """The batch, as far as it is about this job: an execution that nobody asked for, or a second time, ends the worker."""
         if self._is_garbled:
             return
-        asked: list[Execution] = []
-        for execution in batch.executions:
+        for number, execution in enumerate(batch.executions):
             if not self._account.is_asked(execution):
                 self._refuse("the process reported an execution that it was not asked for")
-                yield Batch(tuple(asked))
+                yield Batch(batch.executions[:number])
                 return
             self._account.take(execution)
-            asked.append(execution)
         trials = {*batch.stopped, *batch.versions, *batch.usage, *(trial for trial, _ in batch.settled)}
         if trials - {self.job.trial}:
             self._refuse("the process reported results of another trial")

@@ -110,8 +110,8 @@ def _rows(
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     execution_rows: list[tuple[Any, ...]] = []
     measurement_rows: list[tuple[Any, ...]] = []
-    metrics: dict[tuple[str, ...], tuple[str, ...]] = {}
-    """Names of metrics as executions have them, and as they are stored: an agent may name a metric after a secret."""
+    clean: set[str] = set()
+    """Names of metrics that hold no secret: an agent may name a metric after one."""
     for one in made:
         trial_id = ids[one.trial]
         seq = next_seq[trial_id]
@@ -134,10 +134,14 @@ def _rows(
                 None if one.detail is None else plain.redacted_json(one.detail),
             )
         )
-        named = tuple(one.measurements)
-        if named not in metrics:
-            metrics[named] = tuple(redact(dict.fromkeys(named)))
-        for metric, value in zip(metrics[named], one.measurements.values(), strict=True):
+        measured = one.measurements
+        if not clean.issuperset(measured):
+            names = dict.fromkeys(measured)
+            if (redacted := redact(names)) is names:
+                clean.update(names)
+            else:
+                measured = dict(zip(redacted, measured.values(), strict=True))
+        for metric, value in measured.items():
             measurement_rows.append((trial_id, metric, seq, float(value)))
     return execution_rows, measurement_rows
 
