@@ -227,6 +227,8 @@ def test_a_trial_with_many_harness_errors_is_incomplete_and_has_no_rank(assay_in
     assert [(row["agent"], row["benchmark"]) for row in board["unranked"]] == [("hiding", "b")]
     assert "2 of 8 planned executions have no result" in board["unranked"][0]["reason"]
     assert any("hiding on b: incomplete" in text for text in board["warnings"])
+    compared = assay_inline("compare", "honest", "hiding")
+    assert (compared.code, "'hiding'" in compared.err, "'honest'" in compared.err) == (2, True, False)
 
 
 def test_a_gate_fails_where_a_trial_is_incomplete(assay_inline: AssayInline) -> None:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from assay.model import CaseTable, Phase, RunState, Status, Trial
 from assay.store.bulk import fetch_rows
 from assay.store.reading import align
-from assay.store.tables import agents, environments, executions, measurements, runs, trials
+from assay.store.tables import agents, environments, executions, measurements, ratings, runs, trials
 
 _AT_ONCE = 50
 """Trials read in one query: one query each would take longer to write than to answer."""
@@ -62,12 +62,20 @@ def read_agent_trials(connection: sa.Connection, agent: str) -> list[AgentTrial]
         .join(runs, runs.c.id == trials.c.run_id)
         .join(agents, agents.c.id == trials.c.agent_id)
         .join(environments, environments.c.id == runs.c.environment_id)
-        .where(agents.c.name == agent, runs.c.state.in_(_CARRIED_OUT))
+        .where(
+            agents.c.name == agent, sa.or_(runs.c.state.in_(_CARRIED_OUT), _is_complete_in_incomplete_run())
+        )
         .where(trials.c.started.is_not(None), sa.or_(trials.c.stopped.is_(None), _is_out_of_order()))
         .order_by(runs.c.started, runs.c.id, trials.c.position)
     )
     found = connection.execute(query).mappings()
     return [AgentTrial(**{**row, "cases": tuple(row["cases"])}) for row in found]
+
+
+def _is_complete_in_incomplete_run() -> sa.ColumnElement[bool]:
+    """One agent whose results are missing does not spoil those of the others: what has a rank can be compared."""
+    is_ranked = sa.exists().where(ratings.c.trial_id == trials.c.id, ratings.c.ok > 0)
+    return sa.and_(runs.c.state == RunState.INCOMPLETE.value, is_ranked)
 
 
 def _is_out_of_order() -> sa.ColumnElement[bool]:
