@@ -251,6 +251,9 @@ def test_a_gate_fails_where_a_trial_is_incomplete(assay_inline: AssayInline) -> 
         found = json.loads(gate.out)
         assert (gate.code, found["passed"], len(found["incomplete"])) == (1, False, 1)
         assert 'type="incomplete"' in (assay_inline.folder / "gate.xml").read_text()
+    compared = assay_inline("compare", "@main", "last", "--metric", "score", "--fail-on", "worse", "--json")
+    assert compared.code == 1
+    assert [found["code"] for found in json.loads(compared.out)["warnings"]] == ["incomplete"]
 
 
 def test_giving_up_on_an_agent_leaves_it_without_a_rank(assay_inline: AssayInline) -> None:

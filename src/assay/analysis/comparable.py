@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from assay.analysis.compare import matching_trials
+from assay.analysis.completion import incomplete_sides
 from assay.analysis.findings import early_end
 from assay.analysis.scorer_failures import unscored_sides
 from assay.analysis.treatment import differing_params
@@ -45,6 +46,7 @@ def comparable(a: Report, b: Report) -> tuple[Doubt, ...]:
     )
     found = (
         *unscored_sides(a, b),
+        *incomplete_sides(a, b),
         *doubts,
         *_kinds(a, b),
         *_recorded(a, b),

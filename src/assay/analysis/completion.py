@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from assay.analysis.estimate import estimate
 from assay.analysis.losses import COMPLETED
 from assay.analysis.tally import case_number
-from assay.model import Better, Comparison, Kind, Metric, Phase, Report, Series, Status, TrialReport
+from assay.model import (
+    Better,
+    Comparison,
+    Doubt,
+    Kind,
+    Metric,
+    Phase,
+    Report,
+    RunState,
+    Series,
+    Status,
+    TrialReport,
+)
+from assay.model.execution import is_incomplete
 
 COMPLETION = f"score.{COMPLETED}"
 """Its name while it is compared: as a part of the score it is compared in points, case by case."""
@@ -35,6 +49,29 @@ def count_without_result(trial: TrialReport) -> WithoutResult:
         return WithoutResult(made, 0, errors)
     missing = max(0, plan.planned_measured - made) + trial.counts.get(Status.CANCELLED, 0)
     return WithoutResult(plan.planned_measured, missing, errors)
+
+
+def incomplete_trials(report: Report, names: Collection[str]) -> tuple[str, ...]:
+    """Those among the named trials that lack too many results: what is missing might be their failures."""
+    open_ones = (trial for trial in report.trials if report.run_of(trial).state is RunState.INCOMPLETE)
+    counts = {trial.name: count_without_result(trial) for trial in open_ones if trial.name in names}
+    return tuple(name for name, found in counts.items() if is_incomplete(found.planned, found.total))
+
+
+def incomplete_sides(a: Report, b: Report) -> Iterator[Doubt]:
+    """Warnings of a comparison about trials of either side that lack too many results."""
+    for side, report in (("A", a), ("B", b)):
+        lacking = incomplete_trials(report, {trial.name for trial in report.trials})
+        for trial in report.trials:
+            if trial.name in lacking:
+                found = count_without_result(trial)
+                yield Doubt(
+                    "incomplete",
+                    f"{found.total:,} of {found.planned:,} planned executions of {side} have no result, which might be "
+                    "its failures: figures are compared without them.",
+                    f"Run them: assay run --resume {report.run_of(trial).id}",
+                    trial.name,
+                )
 
 
 def with_completion(a: Report, b: Report, *, always: bool = False) -> tuple[Report, Report]:

@@ -6,13 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assay.analysis.compare import compare_reports, matching_trials
-from assay.analysis.completion import count_without_result, inner_name, named, outer_name
+from assay.analysis.completion import inner_name, named, outer_name
 from assay.analysis.family import default_family
 from assay.analysis.losses import is_broken
 from assay.analysis.verdict import Sessions
 from assay.errors import LookupFailed, no_such
-from assay.model import Comparison, Metric, Report, RunState
-from assay.model.execution import is_incomplete
+from assay.model import Comparison, Metric, Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +93,6 @@ def unscored_trials(a: Report, b: Report) -> tuple[str, ...]:
         for first, second in matching_trials(a, b)
         if second.is_scoring_failed and not first.is_scoring_failed
     )
-
-
-def incomplete_trials(report: Report, names: Collection[str]) -> tuple[str, ...]:
-    """Those among the named trials that lack too many results: what is missing might be their failures."""
-    if report.run.state is not RunState.INCOMPLETE:
-        return ()
-    counts = {trial.name: count_without_result(trial) for trial in report.trials if trial.name in names}
-    return tuple(name for name, found in counts.items() if is_incomplete(found.planned, found.total))
 
 
 def broken_trials(a: Report, b: Report) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def _compare_two(session: Session, request: CompareRequest) -> int:
             tolerance=request.tolerance,
             suite=request.suite,
         )
-    got_worse = any(one.verdict is Verdict.WORSE for one in found.comparisons)
+    got_worse = any(one.verdict is Verdict.WORSE for one in found.comparisons) or bool(found.incomplete)
     if request.formats:
         from assay.report.comparison_page import comparison_page
 

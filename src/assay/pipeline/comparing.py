@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.analysis.comparable import by_runs, comparable
-from assay.analysis.compare import compare_reports
+from assay.analysis.compare import compare_reports, matching_trials
+from assay.analysis.completion import incomplete_trials
 from assay.analysis.course import over_time
 from assay.analysis.findings import findings
 from assay.analysis.marks import marks_of
@@ -55,6 +56,8 @@ class Compared:
     doubts: tuple[Doubt, ...]
     showdowns: tuple[Showdown, ...] = ()
     """Of a suite: who wins, dimension by dimension."""
+    incomplete: tuple[str, ...] = ()
+    """Trials of B that were compared though too many of their executions have no result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,8 @@ def compared(
         *(doubt for part in parts for doubt in about_hours(comparisons, part.a, part.b)),
         *about_floors(known, comparisons),
     )
-    return Compared(side_a, side_b, comparisons, doubts, showdowns(side_a, side_b, deciding))
+    incomplete = incomplete_trials(side_b, {second.name for _, second in matching_trials(side_a, side_b)})
+    return Compared(side_a, side_b, comparisons, doubts, showdowns(side_a, side_b, deciding), incomplete)
 
 
 @dataclass(frozen=True, slots=True)

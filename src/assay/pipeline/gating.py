@@ -7,7 +7,7 @@ from pathlib import Path
 
 from assay.analysis.comparable import comparable
 from assay.analysis.compare import PERCENTILES, matching_trials
-from assay.analysis.completion import COMPLETION, inner_name, outer_name, with_completion
+from assay.analysis.completion import COMPLETION, incomplete_trials, inner_name, outer_name, with_completion
 from assay.analysis.coverage import about_missing, find_missing
 from assay.analysis.family import default_family, judgeable
 from assay.analysis.flips import flips_between, scored_cases
@@ -17,7 +17,6 @@ from assay.analysis.gate import (
     broken_trials,
     compare_within,
     family_of,
-    incomplete_trials,
     shared_metrics,
     unscored_trials,
 )

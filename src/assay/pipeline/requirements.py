@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from assay.analysis.completion import incomplete_trials
 from assay.analysis.coverage import about_cases_left_out
-from assay.analysis.gate import incomplete_trials
 from assay.analysis.requirements import check_requirements
 from assay.errors import AssayError, LookupFailed
 from assay.model import Report
