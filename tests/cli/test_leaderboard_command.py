@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
@@ -327,3 +328,12 @@ def test_ratings_of_an_earlier_version_are_worked_out_again_once_and_stored(
 
     monkeypatch.setattr("assay.pipeline.rating.ratings_of", refuse)
     assert assay_inline("leaderboard", "--json").code == 0
+
+
+def test_names_in_the_suggested_command_are_quoted_once(project: AssayInline) -> None:
+    agents = [{**python_agent("good"), "name": name} for name in ("my agent", "o'hara")]
+    project.write("s.yaml", suite(numbers(8), agents))
+    _run(project, "s.yaml")
+
+    [line] = [line for line in project("leaderboard").err.splitlines() if "assay compare" in line]
+    assert set(shlex.split(line.removeprefix("Next:").partition(" · ")[0])[2:]) == {"my agent", "o'hara"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -68,9 +67,7 @@ def leaderboard(
 
 def _name_next(session: Session, boards: list[Leaderboard]) -> None:
     agents = [row.contender.agent for row in boards[0].standings]
-    best = [quote(name) for name in agents if "[" not in name][
-        :2
-    ]  # points of a sweep are no agents to be named
+    best = [name for name in agents if "[" not in name][:2]  # points of a sweep cannot be named as agents
     if len(best) == 2:
         session.next(shell_command("compare", *best), "assay matrix --head-to-head")
     else:
