@@ -135,6 +135,7 @@ CLAIMS = (
     _claim("the tests' function replaced where it fails", "def test_add(): pass\ndef add(a, b): raise ValueError", "def test_add(got=add(1, 1)):\n    assert got == 2\n"),
     _claim("the check replaced where it fails", "def check(candidate): pass\ndef add(a, b): raise ValueError", "FOUND = add(1, 2)\ndef check(candidate):\n    assert candidate(2, 2) == 4\n", entry_point="add"),
     _claim("an ordered dict in another order", "from collections import OrderedDict\ndef items(): return OrderedDict(b=2, a=1)", "from collections import OrderedDict\nassert items() == OrderedDict(a=1, b=2)\n"),
+    _claim("a key as a text and as a number", "def items(): return {'1': 2, 1: 5}", [{"call": "items()", "expected": {"1": 5}}]),
     _claim("an asynchronous context that swallows failed assertions", "class Timer:\n    async def __aenter__(self): return self\n    async def __aexit__(self, *error): return True" + WRONG, "import asyncio\nasync def main():\n    async with Timer():\n        assert add(1, 2) == 3\nasyncio.run(main())\n"),
     _claim("a limit raised", "import resource\nresource.setrlimit(resource.RLIMIT_AS, (-1, -1))\nblock = bytearray(3 << 30)\ndef add(a, b): return a + b if len(block) else 0"),
 )  # fmt: skip

@@ -166,7 +166,9 @@ def _is_same(given: Any, expected: Any) -> bool:
     if isinstance(given, dict) and isinstance(expected, dict):
         # The expected value came as JSON, in which all keys are texts.
         named = {str(key) if type(key) is int else key: item for key, item in given.items()}
-        return named.keys() == expected.keys() and all(
-            _is_same(named[key], expected[key]) for key in expected
+        return (
+            len(given) == len(expected)
+            and named.keys() == expected.keys()
+            and all(_is_same(named[key], expected[key]) for key in expected)
         )
     return bool(given == expected)
