@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.agents.asking import answer, answers, answers_to
 from tests.agents.scripted import ScriptedServer, events, lines, response
 
 from assay.builtin.agents.anthropic import Anthropic
+from assay.builtin.agents.messages import chat_messages
 from assay.builtin.agents.ollama import Ollama
 from assay.builtin.agents.openai import OpenAI
 from assay.execute.agents import make_agent
@@ -147,6 +149,16 @@ def test_a_file_that_is_no_text_is_a_failure(tmp_path: Path) -> None:
         answers_to(
             made("openai", server.url), [Request("1", "x", files={"picture": str(tmp_path / "picture")})]
         )
+
+
+def test_a_file_too_large_for_a_message_or_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
+    large, pipe = tmp_path / "large", tmp_path / "pipe"
+    with large.open("wb") as file:
+        file.truncate(2**40)  # sparse: reading it would take all memory
+    os.mkfifo(pipe)
+    for path, problem in ((large, "larger than 1 MiB"), (pipe, "nobody writes")):
+        with pytest.raises(AgentError, match=problem):
+            chat_messages(Request("1", "Read.", files={"data": str(path)}), None)
 
 
 @pytest.mark.parametrize(
