@@ -20,7 +20,7 @@ from tests.execute.carrying import eventually
 from tests.store.examples import ENVIRONMENT, NOON, batch, execution, plan_of
 
 import assay.pipeline.ownership as ownership
-from assay.errors import LeaseLost, RunInUse, RunNotFound
+from assay.errors import LeaseLost, RunInUse, RunNotFound, StoreError
 from assay.execute.runner import Interrupt
 from assay.model import Batch, RunState
 from assay.model.owner import Owner
@@ -59,6 +59,13 @@ def test_a_run_of_another_host_is_refused_until_its_lease_has_expired(store: Sto
         expire(url)
         assert here.reopen("r1", current_owner()).state is RunState.RUNNING
         assert here.owner("r1") == str(current_owner())
+
+
+def test_a_lease_that_ends_at_no_date_is_said_to_be_damaged(store: Store, url: str) -> None:
+    begin(store, ELSEWHERE)
+    sql(url, "UPDATE leases SET expires = 1e300")
+    with Store.open(url) as here, pytest.raises(StoreError, match="'r1' is damaged"):
+        here.reopen("r1", current_owner())
 
 
 def test_a_process_of_this_machine_that_ended_does_not_block(store: Store, url: str) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from assay.errors import LeaseLost, RunInUse
+from assay.errors import LeaseLost, RunInUse, StoreError
 from assay.model.owner import Owner
 from assay.store import plain, processes, refs
 from assay.store.tables import leases, runs
@@ -156,7 +156,14 @@ def refuse_if_held(connection: sa.Connection, run_id: str, advice: str) -> None:
     owner = _owner(row)
     if processes.has_ended(owner) or (processes.is_current(owner) and row.token not in _held_here):
         return
-    raise RunInUse(f"Run '{run_id}' is being run by {Holder(owner, plain.instant(row.expires))}. {advice}")
+    try:
+        holder = Holder(owner, plain.instant(row.expires))
+    except (TypeError, ValueError, OverflowError, OSError):
+        raise StoreError(
+            f"The lease of run '{run_id}' is damaged: it ends at {row.expires!r}. "
+            "Put a copy of the database from before in its place"
+        ) from None
+    raise RunInUse(f"Run '{run_id}' is being run by {holder}. {advice}")
 
 
 def stored_batches(connection: sa.Connection, lease: Lease) -> int | None:
