@@ -152,7 +152,7 @@ SUBJECTS = (
 
 @contextmanager
 def prepare(seed: int, size: Size) -> Iterator[Sequence[Fault]]:
-    mutants = size.choose(48, 600, 10_000)
+    mutants = size.choose(48, 400, 10_000)
     with tempfile.TemporaryDirectory(prefix="faults-files-") as place:
         sample = Path(place).resolve()
         _write_sample(sample)

@@ -30,7 +30,7 @@ _TAKES_OVER = 90.0
 
 @contextmanager
 def prepare(seed: int, size: Size) -> Iterator[Sequence[Fault]]:
-    number = size.choose(3, 20, 320)
+    number = size.choose(3, 14, 320)
     with postgres(size is not Size.SMALLEST) as server:
         losses = size.choose(0, 2, 20) if server is not None else 0
         yield [

@@ -32,7 +32,7 @@ _OTHER_HOST = "import socket\nsocket.gethostname = lambda: 'another-host'\n"
 
 @contextmanager
 def prepare(seed: int, size: Size) -> Iterator[Sequence[Fault]]:
-    number = size.choose(2, 8, 60)
+    number = size.choose(2, 6, 60)
     with postgres(size is not Size.SMALLEST) as server:
         yield [_fault(seed, n, server) for n in range(number)]
 
