@@ -159,9 +159,11 @@ def agents_in(
     return found
 
 
-WRITTEN_OUT = "is a secret, and what is written here is stored and shown."
+WRITTEN_OUT = "holds a secret, and what is written here is stored and shown."
 INSTEAD = "Put it into an environment variable and name that: ${NAME}"
-INSTEAD_OF_PARAM = "Put it into an environment variable that the experiment reads."
+INSTEAD_OF_PARAM = (
+    "Put it into an environment variable, and name that as ${NAME} or let the experiment read it."
+)
 
 
 def secret_mistakes(options: Mapping[str, Any], document: Document, place: Place) -> list[Mistake]:
