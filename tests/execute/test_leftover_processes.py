@@ -93,9 +93,9 @@ def test_a_load_ends_the_daemons_of_its_agent(hiding: AssayInline, agent: str) -
 def test_daemons_end_with_a_load_that_is_killed(
     hiding: AssayInline, agent: str, number: signal.Signals
 ) -> None:
-    words = f"{COMMAND} load {agent} --concurrency 1 --duration 60 --think 0.2 --prompt x"
+    words = f"load {agent} --concurrency 1 --duration 60 --think 0.2 --prompt x".split()
     process = subprocess.Popen(
-        words.split(),
+        [COMMAND, *words],
         cwd=hiding.folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
