@@ -78,11 +78,11 @@ def test_patterns_find_files_from_the_folder_of_the_settings(tmp_path: Path) -> 
         ),
         (
             "[assay]\n\ndatabase = 'x'\n",
-            ":3: assay.database: is not a setting. Known: agents, db, load, suites.",
+            ":3: assay.database: is not a setting. Known: agents, db, db_retry, load, suites.",
         ),
         (
             "[assay]\nlod = []\n",
-            ":2: assay.lod: is not a setting. Did you mean 'load'? Known: agents, db, load, suites.",
+            ":2: assay.lod: is not a setting. Did you mean 'load'? Known: agents, db, db_retry, load, suites.",
         ),
         (
             "# db\n[asay]\ndb = 'x'\n",
@@ -91,7 +91,7 @@ def test_patterns_find_files_from_the_folder_of_the_settings(tmp_path: Path) -> 
         ("db = 'x'\n", ":1: db: is not a section of the settings. Settings stand below [assay] or [server]."),
         (
             "[server]\nport = 1\n[assay]\nport = 2\n",
-            ":4: assay.port: is not a setting. Known: agents, db, load, suites.",
+            ":4: assay.port: is not a setting. Known: agents, db, db_retry, load, suites.",
         ),
         ("[assay]\ndb = \n", ":2: is not valid TOML: Invalid value."),
         ("[assay]\nload = ['gone.py']\n", ":2: assay.load: There is no file 'gone.py'."),
