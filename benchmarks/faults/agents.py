@@ -347,4 +347,5 @@ PART = Part(
     "agents",
     "A bad agent gets the status that fits, without figures that cannot be; the good agent beside it stays right.",
     prepare,
+    at_a_time=4,  # most of the time is spent waiting for limits
 )

@@ -237,4 +237,5 @@ PART = Part(
     "servers",
     "Through `run`, `load`, `record` and `replay`, an answer of a broken server is right or counted as a failure.",
     prepare,
+    at_a_time=4,  # most of the time is spent waiting for limits
 )
