@@ -47,7 +47,11 @@ SHARE = click.FloatRange(0, 1)
 @click.command("sim-llm")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=9000, show_default=True, help="0 takes a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9000,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
 )
 @click.option(
     "--ttft",
@@ -55,10 +59,10 @@ SHARE = click.FloatRange(0, 1)
     metavar="TIME",
     default="50ms",
     show_default=True,
-    help="Time to the first token.",
+    help="Time to first token.",
 )
 @click.option(
-    "--itl", type=duration, metavar="TIME", default="5ms", show_default=True, help="Time from token to token."
+    "--itl", type=duration, metavar="TIME", default="5ms", show_default=True, help="Time between tokens."
 )
 @click.option(
     "--tokens",
@@ -69,17 +73,27 @@ SHARE = click.FloatRange(0, 1)
 )
 @click.option("--jitter", type=SHARE, default=0.0, show_default=True, help="0.2: each delay varies by ±20 %.")
 @click.option(
-    "--slots", type=click.IntRange(1), help="Requests served at a time; others queue. Default: all."
+    "--slots", type=click.IntRange(1), help="Requests served concurrently; others queue. Default: unlimited."
 )
-@click.option("--error-rate", type=SHARE, default=0.0, show_default=True, help="Share answered with 500.")
-@click.option("--rate-limit", type=rate, metavar="R/s", help="Above it: 429 with Retry-After.")
-@click.option("--disconnect-rate", type=SHARE, default=0.0, show_default=True, help="Share cut off half way.")
+@click.option(
+    "--error-rate", type=SHARE, default=0.0, show_default=True, help="Share of requests that get a 500."
+)
+@click.option(
+    "--rate-limit", type=rate, metavar="R/s", help="Requests above this rate get a 429 with Retry-After."
+)
+@click.option(
+    "--disconnect-rate",
+    type=SHARE,
+    default=0.0,
+    show_default=True,
+    help="Share of requests that are disconnected halfway.",
+)
 @click.option(
     "--skill",
     type=SHARE,
     default=0.8,
     show_default=True,
-    help="Share answered right of prompts with a sum such as 12 + 7, or with [[expected: X]].",
+    help="Share of correct answers to prompts with a sum such as 12 + 7, or with [[expected: X]].",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Same seed: same faults, same answers.")
 @click.option(
@@ -95,15 +109,28 @@ SHARE = click.FloatRange(0, 1)
     type=click.IntRange(4),
     default=131_072,
     show_default=True,
-    help="Tokens at the most: where num_ctx asks for more, Ollama's endpoints give this many.",
+    help="Largest context in tokens: Ollama's endpoints silently reduce a larger num_ctx to it.",
 )
-@click.option("--models", metavar="A,B", help="The only models that there are. Default: any name will do.")
+@click.option(
+    "--prefill",
+    type=duration,
+    metavar="TIME",
+    default="0",
+    show_default=True,
+    help="Time that each input token adds to the time to first token, unless it is cached.",
+)
+@click.option(
+    "--prompt-cache",
+    is_flag=True,
+    help="Cache prompt prefixes: input tokens of a known prefix take no time.",
+)
+@click.option("--models", metavar="A,B", help="Models to serve. Default: any name is accepted.")
 @common
 def sim_llm(session: Session, **given: Any) -> None:
-    """A simulated LLM server: OpenAI at /v1, Anthropic at /v1/messages, Ollama at /api.
+    """A simulated LLM server: OpenAI at /v1 (chat, completions, responses, embeddings), Anthropic at /v1/messages, Ollama at /api.
 
     Every answer carries the header x-assay-simulated: 1. With tools on offer, [[call: NAME {"key": 1}]] in a prompt
-    makes it call one. GET /stats tells what it has done. Ends with Ctrl-C.
+    makes it call one. GET /stats shows what it has done. Stop it with Ctrl-C.
     """
     from assay.testing.sim_llm import SimOptions, run_until_signal
 

@@ -31,5 +31,9 @@ class SimOptions:
     """Seconds that a model takes to load; only Ollama's endpoints load and unload."""
     max_context: int = 131_072
     """The context that models were trained for: where more is asked for, Ollama's endpoints give this much."""
+    prefill: float = 0.0
+    """Seconds that each input token adds to the time to the first token, unless it is in the prompt cache."""
+    prompt_cache: bool = False
+    """Whether the beginnings of prompts are kept, so that those that begin alike are read in less time."""
     models: str | None = None
     """Names, separated by commas, of the only models that there are. None: any name will do."""

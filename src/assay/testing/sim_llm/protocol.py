@@ -136,8 +136,14 @@ class Guest(asyncio.Protocol):
         self.send(self.whole(status, json_bytes(document), headers))
         self.finish()
 
-    def whole(self, status: int, body: bytes, headers: Mapping[str, str] = _NO_HEADERS) -> bytes:
-        start = self._start(status, "application/json")
+    def whole(
+        self,
+        status: int,
+        body: bytes,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        content_type: str = "application/json",
+    ) -> bytes:
+        start = self._start(status, content_type)
         if headers:
             start += "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("latin-1")
         return b"%bcontent-length: %d\r\n\r\n%b" % (start, len(body), body)

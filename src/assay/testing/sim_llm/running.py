@@ -131,9 +131,11 @@ def arguments(options: SimOptions) -> list[str]:
     ['--ttft', '0.02s']
     """
     given = {name: value for name, value in asdict(options).items() if value is not None}
-    for name in ("ttft", "itl", "load_time"):
+    for name in ("ttft", "itl", "load_time", "prefill"):
         given[name] = f"{given[name]}s"
-    return [text for name, value in given.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+    flags = ["--prompt-cache"] if given.pop("prompt_cache") else []
+    valued = [text for name, value in given.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+    return valued + flags
 
 
 class _Thread:

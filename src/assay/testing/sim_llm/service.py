@@ -66,10 +66,21 @@ class Service:
 
     def _planned(self) -> list[float]:
         options, steps = self._simulation.options, self._turn.reply.steps
-        delays = [options.ttft] + [options.itl] * (steps - 1) if steps else []
+        if not steps and not self._turn.ask.is_embedding:
+            return []
+        delays = [options.ttft + self._read_prompt()] + [options.itl] * (steps - 1)
         if not options.jitter:
             return delays
         return [delay * self._stretch(step) for step, delay in enumerate(delays)]
+
+    def _read_prompt(self) -> float:
+        """Seconds that the input tokens take which are not in the prompt cache."""
+        simulation, turn = self._simulation, self._turn
+        if simulation.prompt_cache is not None:
+            turn.cached = simulation.prompt_cache.read(turn.ask.texts)
+        simulation.counts["input_tokens"] += turn.ask.input_tokens
+        simulation.counts["cached_tokens"] += turn.cached
+        return simulation.options.prefill * (turn.ask.input_tokens - turn.cached)
 
     def _stretch(self, step: int) -> float:
         luck = self._simulation.luck("delay", self._turn.number, step)

@@ -13,10 +13,12 @@ from time import monotonic
 
 from assay.execute.http.deadlines import Deadlines
 from assay.testing.sim_llm.chance import chance
-from assay.testing.sim_llm.dialects import anthropic, ollama, openai, plain
+from assay.testing.sim_llm.dialects import anthropic, ollama, openai, plain, responses
 from assay.testing.sim_llm.dialects.dialect import Dialect
+from assay.testing.sim_llm.exposition import EXPOSITION_TYPE, exposition
 from assay.testing.sim_llm.loading import Memory
 from assay.testing.sim_llm.options import SimOptions
+from assay.testing.sim_llm.prompt_cache import PromptCache
 from assay.testing.sim_llm.protocol import Guest, Request
 from assay.testing.sim_llm.service import Service
 from assay.testing.sim_llm.turn import Ask, BadAsk, Turn
@@ -51,6 +53,7 @@ class Simulation:
         self.options = options
         self.deadlines = Deadlines(loop)
         self.memory = Memory(options.load_time, options.max_context)
+        self.prompt_cache = PromptCache() if options.prompt_cache else None
         self._models = frozenset(options.models.split(",")) if options.models else None
         self.counts: Counter[str] = Counter()
         self._writer = Writer(options.seed, options.skill, options.tokens)
@@ -66,6 +69,8 @@ class Simulation:
         self._asks: dict[str, Dialect] = {
             "/v1/chat/completions": openai.Chat(),
             "/v1/completions": openai.Completions(),
+            "/v1/responses": responses.Responses(),
+            "/v1/embeddings": responses.Embeddings(),
             "/v1/messages": anthropic.Messages(),
             "/api/generate": ollama.Generate(),
             "/api/chat": ollama.Chat(),
@@ -96,11 +101,26 @@ class Simulation:
         return {
             "requests": self.counts["requests"],
             "completed": self.counts["completed"],
+            "input_tokens": self.counts["input_tokens"],
+            "cached_tokens": self.counts["cached_tokens"],
             "output_tokens": self.counts["output_tokens"],
             "in_flight": self._serving,
             "queued": len(self._queue),
             "errors": {kind: self.counts[kind] for kind in kinds},
         }
+
+    def _exposition(self) -> bytes:
+        slots = self.options.slots
+        return exposition(
+            {
+                "num_requests_running": self._serving,
+                "num_requests_waiting": len(self._queue),
+                "kv_cache_usage_perc": self._serving / slots if slots else 0.0,
+                "prompt_tokens_total": self.counts["prompt_tokens"],
+                "generation_tokens_total": self.counts["output_tokens"],
+                "request_success_total": self.counts["completed"],
+            }
+        )
 
     def _on_request(self, guest: Guest, request: Request) -> None:
         dialect = self._asks.get(request.path)
@@ -108,6 +128,9 @@ class Simulation:
             self._on_ask(guest, request, dialect)
         elif (page := self._pages.get(request.path)) is not None and request.method == "GET":
             guest.answer(200, page())
+        elif request.path == "/metrics" and request.method == "GET":
+            guest.send(guest.whole(200, self._exposition(), content_type=EXPOSITION_TYPE))
+            guest.finish()
         elif dialect is not None or page is not None:
             allowed = "POST" if dialect else "GET"
             message = f"{request.path} takes {allowed}, not {request.method}."
@@ -139,6 +162,7 @@ class Simulation:
             self.counts["bad_requests"] += 1
             guest.answer(404, dialect.error(404, f"model '{ask.model}' not found"))
             return
+        self.counts["prompt_tokens"] += ask.input_tokens
         turn = Turn(ask, self._writer.reply(ask), number, time.time())
         service = Service(self, guest, dialect, turn, request.arrived)
         self._under_way[guest] = service

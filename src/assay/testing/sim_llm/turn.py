@@ -28,6 +28,10 @@ class Ask:
     num_ctx: int | None = None
     num_gpu: int | None = None
     """With `num_ctx`, how the model is to be loaded; None as it is, or by default."""
+    texts: tuple[str, ...] = ()
+    """All that the model reads, in its order."""
+    is_embedding: bool = False
+    """Nothing is said in return: the text is only read."""
     is_empty: bool = False
     """Nothing is asked: the model is only to be loaded or unloaded."""
 
@@ -74,6 +78,8 @@ class Turn:
     number: int
     created: float
     """Seconds since the epoch."""
+    cached: int = 0
+    """Input tokens that were in the prompt cache."""
     queued: float = 0.0
     loading: float = 0.0
     reading: float = 0.0

@@ -38,7 +38,7 @@ class Writer:
         self._filling = [f" {word}" for word in WORDS] * (tokens // len(WORDS) + 2)
 
     def reply(self, ask: Ask) -> Reply:
-        if ask.is_empty:
+        if ask.is_empty or ask.is_embedding:
             return Reply([])
         if ask.may_call and (calls := _calls_in(ask.prompt)):
             return Reply([], calls)

@@ -33,11 +33,12 @@ class Messages:
         max_tokens = whole_number(document, "max_tokens")
         if max_tokens is None:
             raise BadAsk("'max_tokens' is missing.")
-        said = [text_of(message.get("content")) for message in messages]
+        texts = (text_of(document.get("system")), *(text_of(message.get("content")) for message in messages))
         return Ask(
             model=str(document.get("model") or MODEL),
             prompt=last_from_user(_without_results(messages)),
-            input_tokens=words(text_of(document.get("system")), *said),
+            texts=texts,
+            input_tokens=words(*texts),
             max_tokens=max_tokens,
             is_streamed=flag(document, "stream"),
             may_call=bool(document.get("tools")) and not _is_result(messages[-1]),
@@ -121,9 +122,9 @@ def _stop(turn: Turn) -> dict[str, object]:
 
 def _usage(turn: Turn) -> dict[str, object]:
     return {
-        "input_tokens": turn.ask.input_tokens,
+        "input_tokens": turn.ask.input_tokens - turn.cached,
         "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0,
+        "cache_read_input_tokens": turn.cached,
         "output_tokens": turn.reply.output_tokens,
     }
 

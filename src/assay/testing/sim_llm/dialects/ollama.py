@@ -70,8 +70,10 @@ class Generate(Ollama):
         prompt = document.get("prompt") or ""
         if not isinstance(prompt, str):
             raise BadAsk("'prompt' is not text.")
-        asked = words(text_of(document.get("system")), prompt)
-        return Ask(prompt=prompt, input_tokens=asked, is_empty=not prompt, **_common(document))
+        texts = (text_of(document.get("system")), prompt)
+        return Ask(
+            prompt=prompt, texts=texts, input_tokens=words(*texts), is_empty=not prompt, **_common(document)
+        )
 
     def _said(self, turn: Turn, text: str) -> dict[str, object]:
         return {"response": text}
@@ -85,9 +87,11 @@ class Chat(Ollama):
         if document.get("messages") == []:
             return Ask(prompt="", input_tokens=0, is_empty=True, **common)
         messages = messages_in(document)
+        texts = tuple(text_of(message.get("content")) for message in messages)
         return Ask(
             prompt=last_from_user(messages),
-            input_tokens=words(*(text_of(message.get("content")) for message in messages)),
+            texts=texts,
+            input_tokens=words(*texts),
             may_call=bool(document.get("tools")) and messages[-1]["role"] != "tool",
             **common,
         )

@@ -29,9 +29,11 @@ class Chat:
 
     def ask(self, document: Mapping[str, object]) -> Ask:
         messages = messages_in(document)
+        texts = tuple(text_of(message.get("content")) for message in messages)
         return Ask(
             prompt=last_from_user(messages),
-            input_tokens=words(*(text_of(message.get("content")) for message in messages)),
+            texts=texts,
+            input_tokens=words(*texts),
             max_tokens=whole_number(document, "max_completion_tokens", "max_tokens"),
             may_call=bool(document.get("tools")) and messages[-1]["role"] != "tool",
             **_common(document),
@@ -87,6 +89,7 @@ class Completions:
             raise BadAsk("'prompt' is not text.")
         return Ask(
             prompt=prompt,
+            texts=(prompt,),
             input_tokens=words(prompt),
             max_tokens=whole_number(document, "max_tokens"),
             **_common(document),
@@ -173,7 +176,7 @@ def _usage(turn: Turn) -> str:
     asked, said = turn.ask.input_tokens, turn.reply.output_tokens
     return (
         f'{{"prompt_tokens":{asked},"completion_tokens":{said},"total_tokens":{asked + said},'
-        '"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}}'
+        f'"prompt_tokens_details":{{"cached_tokens":{turn.cached}}},"completion_tokens_details":{{"reasoning_tokens":0}}}}'
     )
 
 

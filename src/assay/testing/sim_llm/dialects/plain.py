@@ -24,6 +24,7 @@ class Plain:
         return Ask(
             model="sim-llm",
             prompt=prompt,
+            texts=(prompt,),
             input_tokens=words(prompt),
             max_tokens=whole_number(document, "max_tokens"),
             is_streamed=flag(params, "stream"),
