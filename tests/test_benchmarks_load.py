@@ -255,9 +255,9 @@ def test_peers_are_held_against_the_truth_as_far_as_they_tell(bench: Any) -> Non
 
 def test_the_page_shows_the_load_engine_beside_its_peers(bench: Any, tmp_path: Path) -> None:
     record, rates = bench("record"), bench("load.rates")
-    slow, fast = record.figure([100.0, 110.0, 120.0]), record.figure([900.0, 1000.0, 1100.0])
+    slow, fast = record.figure([100.0, 110.0, 120.0]), record.figure([1800.0, 2000.0, 2200.0])
     about = {"class": "a machine", "python": "CPython", "load": 0.1, "doubts": []}
-    ratio = record.ratio([900.0, 1000.0, 1100.0], [100.0, 110.0, 120.0])
+    ratio = record.ratio([1800.0, 2000.0, 2200.0], [100.0, 110.0, 120.0])
     result = record.Result(
         rates.PROMISES["locust"], "1/s", fast, ratio, {"locust": slow}, machine=about, date="2026-01-01"
     )
@@ -268,6 +268,6 @@ def test_the_page_shows_the_load_engine_beside_its_peers(bench: Any, tmp_path: P
 
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
     section = text[text.index("\n# Load engine\n") : text.index("\n# Statistics\n")]
-    assert "at least 5× locust's rate" in section
-    assert "itself 1,000 /s (900 /s to 1,100 /s) | locust 110 /s (100 /s to 120 /s) | holds |" in section
+    assert "at least 10× locust's rate" in section
+    assert "itself 2,000 /s (1,800 /s to 2,200 /s) | locust 110 /s (100 /s to 120 /s) | holds |" in section
     assert "a machine" in section

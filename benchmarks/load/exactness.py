@@ -35,7 +35,7 @@ def _promise(name: str, claim: str, limit: float) -> Promise:
 
 PROMISES = {
     "ttft_p50": _promise("ttft-p50", "Reported P50 of the first token, TTFT 50 ms and ITL 5 ms", 0.3e-3),
-    "ttft_p99": _promise("ttft-p99", "Reported P99 of the first token", 0.5e-3),
+    "ttft_p99": _promise("ttft-p99", "Reported P99 of the first token", 0.25e-3),
     "itl_p99": _promise("itl-p99", "Reported P99 of the time between tokens", 0.15e-3),
 }
 PUNCTUAL = Promise(

@@ -20,11 +20,11 @@ def _rate_promise(peer: str, least: float, of: str) -> Promise:
     return Promise(f"rate-{peer}", _WHAT, Bound.AT_LEAST, least, "times", of)
 
 
-# 0.18 is 15,000 where wrk, which only counts bytes, does 84,000.
+# 0.30 is 25,000 where wrk, which only counts bytes, does 84,000.
 PROMISES = {
-    "wrk": _rate_promise("wrk", 0.18, "wrk's rate"),
-    "aiohttp": _rate_promise("aiohttp", 5, "that of aiohttp with uvloop"),
-    "locust": _rate_promise("locust", 5, "locust's rate"),
+    "wrk": _rate_promise("wrk", 0.30, "wrk's rate"),
+    "aiohttp": _rate_promise("aiohttp", 10, "that of aiohttp with uvloop"),
+    "locust": _rate_promise("locust", 10, "locust's rate"),
     "vllm": _rate_promise("vllm", 8, "that of vLLM's request function"),
     "inference-perf": _rate_promise("inference-perf", 20, "inference-perf's rate"),
     "aiperf": _rate_promise("aiperf", 50, "aiperf's rate"),

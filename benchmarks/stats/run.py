@@ -328,6 +328,29 @@ def recorded(quick: bool) -> list[Result]:
     ]  # fmt: skip
 
 
+def capacities(quick: bool) -> list[Result]:
+    """`assay load --find-capacity` against servers whose capacity is known."""
+    from stats.capacities import CELLS, SLOW, WITH_OBJECTIVE, searches
+
+    number = 4 if quick else 40
+    every = [cell.name for cell in (*CELLS, SLOW, *WITH_OBJECTIVE)]
+    found = _in_two_processes(partial(searches, number=number), every)
+    close = {
+        name: sum(abs(one.rate - 1) <= 0.05 for one in found[name]) / number
+        for name in (c.name for c in CELLS)
+    }
+    covered = {name: sum(one.is_covered for one in all_) / number for name, all_ in found.items()}
+    least = min(covered, key=lambda name: covered[name])
+    pooled = sum(covered.values()) / len(covered)
+    longest = max(one.seconds for all_ in found.values() for one in all_)
+    return [
+        _worst("capacity-close", "Capacities of M/M/c and M/D/c servers found within 5 %, worst cell", 0.9, close, number),
+        _rate("capacity-coverage", f"Intervals that hold the true capacity, pooled; worst {least}, {covered[least]:.0%}", "at least",
+              0.9, pooled, number * len(covered), values=covered),
+        _plain("capacity-seconds", "The longest of these searches", "at most", 200, longest, "s"),
+    ]  # fmt: skip
+
+
 def _slug(text: str) -> str:
     return re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
 
@@ -359,6 +382,7 @@ PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "forecasts": forecasts,
     "clocks": clocks,
     "recorded": recorded,
+    "capacities": capacities,
 }
 
 

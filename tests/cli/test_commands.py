@@ -77,6 +77,7 @@ def test_runs_are_listed_newest_first(project: AssayInline, ids: list[str]) -> N
         "executions",
         "tags",
         "label",
+        "verdict",
     }
     assert (runs[2]["name"], runs[2]["executions"], runs[2]["tags"]) == ("noop", 30, ["first"])
 
@@ -300,9 +301,10 @@ def test_the_extra_embedding_brings_no_package_beyond_the_core(project: AssayInl
 
 
 def test_the_doctor_marks_a_noisy_machine(monkeypatch: pytest.MonkeyPatch, project: AssayInline) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (0.1, 0.1, 0.1))
     for spread, told in ((0.1, "✓ noise      times of equal work spread by 10 %"), (9.0, "– noise ")):
         seen = Noise(spread, spread, 0.1, 0.0, 9, 0.1)
-        monkeypatch.setattr("assay.execute.environment.probe", lambda seen=seen: seen)
+        monkeypatch.setattr("assay.execute.environment.probe", lambda seconds, seen=seen: seen)
         assert told in project("doctor").out
 
 

@@ -33,7 +33,7 @@ class Noisy(Experiment):
 def project(assay_inline: AssayInline, monkeypatch: pytest.MonkeyPatch) -> AssayInline:
     """On a machine whose pace is always the same: a slower one would excuse what is slower."""
     even = Noise(spread=0.01, worst=1.1, cv=0.01, lost=0.0, chunks=60, seconds=0.06)
-    monkeypatch.setattr("assay.execute.environment.probe", lambda: even)
+    monkeypatch.setattr("assay.execute.environment.probe", lambda seconds: even)
     steady = PaceSummary(samples=20, chunk_seconds=0.001, spread=0.01, lost=0.0)
     monkeypatch.setattr("assay.execute.noise.PaceSampler.summary", lambda self: steady)
     assay_inline.write("noisy.py", NOISY)

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from tests.load.results import result, times
 
 from assay.analysis.load import judged
-from assay.execute.load.capacity import Search, breach
+from assay.execute.load.breaches import breach
+from assay.execute.load.capacity import Search
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Capacity, Load, LoadResult
-from assay.report.capacity import capacity_document, capacity_text, step_text
+from assay.report.capacity import step_text
 from assay.spec.loading import objectives_of
 
 
@@ -65,44 +66,29 @@ def test_a_known_capacity_is_found_within_five_percent(capacity: float, seconds:
     assert found.sustained is not None
     assert found.broken is not None
     assert found.sustained == pytest.approx(capacity, rel=0.05)
-    assert found.broken == pytest.approx(capacity, rel=0.07)
-    assert found.sustained < found.broken <= found.sustained * 1.031
+    assert found.sustained < found.broken <= found.sustained * 1.51
     assert found.cause == "saturation"
-
-
-def test_a_server_of_which_one_answer_takes_longer_than_a_step_gets_longer_steps() -> None:
-    class Window(Server):
-        """Nothing has come back when a step is over that is no longer than one answer."""
-
-        def changed(self, load: Load, offered: float) -> dict[str, Any]:
-            return {"throughput": Figure(0.0)} if load.seconds <= self.seconds else {}
-
-    server = Window(2.0, seconds=5.0)
-    found = search(server)
-    assert found.sustained == pytest.approx(2.0, rel=0.05)
-    assert found.highest_throughput == pytest.approx(2.0, rel=0.05)
-    assert min(load.seconds for load in server.loads[1:]) == 15.0
-    assert any("steps lasted 30 s and not 4 s" in warning for warning in found.warnings)
+    assert found.confirmed
 
 
 def test_a_step_that_was_broken_off_decides_nothing() -> None:
     class Stopped(Server):
         def changed(self, load: Load, offered: float) -> dict[str, Any]:
-            return {"is_cut": True, "throughput": Figure(0.0)} if len(self.loads) > 10 else {}
+            return {"is_cut": True, "throughput": Figure(0.0)} if len(self.loads) > 6 else {}
 
     server = Stopped(100.0)
-    found = Search(Load(Arrivals.CLOSED), 4.0, server, lambda: len(server.loads) > 10).run()
-    assert len(server.loads) == 11
-    assert len(found.steps) == 10
+    found = Search(Load(Arrivals.CLOSED), 4.0, server, lambda: len(server.loads) > 6).run()
+    assert len(server.loads) == 7
+    assert len(found.steps) == 6
     assert not any(step.result.is_cut for step in found.steps)
-    assert any("cut short" in warning for warning in found.warnings)
+    assert any("interrupted" in warning for warning in found.warnings)
 
 
 def test_the_knee_is_where_more_at_a_time_no_longer_help() -> None:
     found = search(Server(160.0, 0.1))
     assert found.knee == 16
     assert found.highest_throughput == pytest.approx(160, rel=0.02)
-    assert [step.concurrency for step in found.steps if step.concurrency] == [1, 2, 4, 8, 16, 32, 64]
+    assert [step.concurrency for step in found.steps if step.concurrency] == [1, 2, 4, 8, 16, 32, 32]
 
 
 def test_an_objective_may_break_before_the_server_is_full() -> None:
@@ -116,7 +102,7 @@ def test_an_objective_may_break_before_the_server_is_full() -> None:
     found = search(Slow(200.0, 0.1), "ttft_p95<100ms")
     assert found.sustained == pytest.approx(100.0, rel=0.05)
     assert found.cause == "latency"
-    assert "ttft_p95<100ms was not kept" in found.why
+    assert "ttft_p95<100ms was not met" in found.why
     assert found.confirmed
 
 
@@ -146,7 +132,37 @@ def test_our_own_limit_is_not_taken_for_the_servers() -> None:
 
     found = search(Tired(10_000.0, 1.0), concurrency=200)
     assert found.cause == "generator"
-    assert any("this machine could not send more" in warning for warning in found.warnings)  # fmt: skip
+    assert any("this machine was the limit" in warning for warning in found.warnings)  # fmt: skip
+
+
+def test_a_step_in_which_this_machine_was_busy_for_a_moment_is_repeated() -> None:
+    class OnceBusy(Server):
+        def changed(self, load: Load, offered: float) -> dict[str, Any]:
+            return {"cpu_share": 0.99} if len(self.loads) == 3 else {}
+
+    found = search(OnceBusy(100.0))
+    assert found.sustained == pytest.approx(100.0, rel=0.05)
+    assert found.cause == "saturation"
+    assert all(step.broken_by != "generator" for step in found.steps)
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({"error_rate": Figure(0.2), "errors": {"no_descriptors": 200}}, "generator"),
+        ({"error_rate": Figure(0.2), "errors": {"no_ports": 190, "http_503": 10}}, "generator"),
+        ({"error_rate": Figure(0.2), "errors": {"no_ports": 10, "http_503": 190}}, "errors"),
+        ({"lag_p99": 0.03, "throughput": Figure(80.0, 79.0, 81.0)}, "generator"),
+        ({"lag_p99": 0.001, "throughput": Figure(80.0, 79.0, 81.0)}, "saturation"),
+        ({"cpu_share": 0.97, "throughput": Figure(80.0, 79.0, 81.0)}, "generator"),
+        ({"lag_p99": 0.03}, None),
+    ],
+)
+def test_limits_of_this_machine_are_no_errors_of_the_server(
+    changes: dict[str, Any], cause: str | None
+) -> None:
+    load = Load(Arrivals.CONSTANT, stages=((4.0, 100.0, 100.0),), seconds=4.0)
+    assert breach(result(**changes), load)[0] == cause
 
 
 def test_a_server_that_answers_nothing_bears_nothing() -> None:
@@ -172,41 +188,27 @@ def test_an_objective_that_is_broken_from_the_start_bears_nothing() -> None:
     assert len(found.steps) < 40
 
 
-def test_a_limit_that_moves_is_told() -> None:
-    """As soon as the answer is there, the server bears only half of it."""
-    steps = len(search(Server(200.0)).steps)
+def test_a_capacity_that_moves_is_told() -> None:
+    """From one saturated step to the next it changes by a quarter."""
 
     class Moody(Server):
         def __call__(self, load: Load) -> LoadResult:
-            self.capacity = 200.0 if len(self.loads) < steps - 2 else 90.0
-            return super().__call__(load)
+            self.noise = 0.25
+            found = super().__call__(load)
+            half = found.throughput.value * 0.05
+            return replace(
+                found,
+                throughput=Figure(
+                    found.throughput.value, found.throughput.value - half, found.throughput.value + half
+                ),
+            )
 
-    found = search(Moody(200.0))
-    assert not found.confirmed
-    assert any("The limit moves" in warning for warning in found.warnings)
-    assert found.sustained is not None
-    assert found.broken is not None
-    assert found.highest_borne is not None
-    tried = [step for step in found.steps if step.rate and step.broken_by]
-    assert found.broken == min(step.rate for step in tried if step.rate)
-    assert found.sustained < found.broken < found.highest_borne
-    document = capacity_document(found)
-    assert document["sustained_interval"] == [found.sustained, found.highest_borne]
-    assert "the limit lies between" in capacity_text(document)
-
-
-def test_where_all_that_was_borne_lies_above_what_was_not_the_search_goes_down() -> None:
-    """From the second open step on it bears only a tenth: nothing that was borne before says anything."""
-
-    class Fallen(Server):
-        def __call__(self, load: Load) -> LoadResult:
-            opened = sum(one.is_open for one in self.loads)
-            self.capacity = 20.0 if load.is_open and opened >= 1 else 200.0
-            return super().__call__(load)
-
-    found = search(Fallen(200.0))
-    assert found.sustained is None or found.sustained <= 20.5
-    assert capacity_text(capacity_document(found)).count("180 requests/s") >= 1
+    found = search(Moody(200.0, seed=3))
+    assert any("did not agree with each other" in warning for warning in found.warnings)
+    low, high = found.interval
+    assert low is not None
+    assert high is not None
+    assert low < 0.9 * 200 < 200 < high
 
 
 def test_a_step_tells_the_time_that_the_objective_is_about() -> None:
@@ -217,19 +219,40 @@ def test_a_step_tells_the_time_that_the_objective_is_about() -> None:
 
 def test_a_search_that_is_stopped_tells_what_it_knew() -> None:
     server = Server(160.0)
-    found = Search(Load(Arrivals.CLOSED), 4.0, server, lambda: len(server.loads) >= 9).run()
-    assert len(server.loads) == 9
+    found = Search(Load(Arrivals.CLOSED), 4.0, server, lambda: len(server.loads) >= 7).run()
+    assert len(server.loads) == 7
+    assert found.is_cut
     assert not found.confirmed
-    assert any("cut short" in warning for warning in found.warnings)
+    assert any("interrupted" in warning for warning in found.warnings)
 
 
 def test_a_slow_server_gets_longer_steps_and_still_ends() -> None:
     server = Server(0.6, 20.0)
     found = search(server)
     assert found.sustained == pytest.approx(0.6, rel=0.05)
-    assert all(math.isfinite(load.seconds) and load.seconds <= 2 * 6 * 20 for load in server.loads)
+    assert all(math.isfinite(load.seconds) and load.seconds <= 6 * 20 for load in server.loads)
 
 
 def test_what_was_borne_has_no_cause() -> None:
     load = Load(Arrivals.CONSTANT, stages=((4.0, 100.0, 100.0),), seconds=4.0)
     assert breach(result(), load) == (None, "")
+
+
+def test_rates_are_offered_by_chance_where_that_is_asked_for() -> None:
+    server = Server(100.0)
+    Search(Load(Arrivals.POISSON), 4.0, server).run()
+    assert {load.arrivals for load in server.loads} == {Arrivals.CLOSED, Arrivals.POISSON}
+    server = Server(100.0)
+    Search(Load(Arrivals.CONSTANT), 4.0, server).run()
+    assert {load.arrivals for load in server.loads} == {Arrivals.CLOSED, Arrivals.CONSTANT}
+
+
+@pytest.mark.parametrize(
+    ("slo", "cause"), [(None, "errors"), ("error_rate<20%", None), ("error_rate<1%", "errors")]
+)
+def test_an_objective_on_errors_decides_how_many_are_too_many(slo: str | None, cause: str | None) -> None:
+    load = Load(Arrivals.CLOSED, concurrency=10, objectives=objectives_of(slo) if slo else ())
+    found = judged(
+        result(offered_rate=None, errors={"http_500": 100}, error_rate=Figure(0.1, 0.08, 0.12)), load
+    )
+    assert breach(found, load)[0] == cause

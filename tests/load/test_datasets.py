@@ -54,7 +54,8 @@ def test_a_data_set_may_be_csv_jsonl_lines_or_the_name_of_a_suite(assay_inline: 
     assay_inline.write("p.txt", "a\nb\n")
     for name in ("p.csv", "p.jsonl", "p.txt", "s"):
         with faulty(mostly_right) as server:
-            words = ("--set", f"target={server.url}", "--set", f"dataset={name}", "--set", "requests=2")
+            settings = (f"target={server.url}", f"dataset={name}", "requests=2", "prompt_cache=keep")
+            words = [word for text in settings for word in ("--set", text)]
             assert assay_inline("run", "load", *words, "--json").json["status"] == "completed"
             assert prompts_sent(server.requests) == ["a", "b"], name
 
@@ -147,3 +148,40 @@ def test_a_registered_agent_is_the_target_of_a_load_experiment(assay_inline: Ass
 
     assert done["status"] == "completed"
     assert done["trials"][0]["agent"]["name"] == "echo"
+
+
+def bodies_of(requests: list[bytes]) -> list[dict[str, object]]:
+    return [json.loads(one.partition(b"\r\n\r\n")[2]) for one in requests]
+
+
+def test_rows_say_how_long_an_answer_may_be_and_may_be_whole_chats(assay_inline: AssayInline) -> None:
+    chat = [
+        {"role": "system", "content": "Be short."},
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": "Hi"},
+        {"role": "user", "content": "Bye"},
+    ]
+    rows = [{"prompt": "a", "max_tokens": 5}, {"messages": chat, "max_tokens": 7}, {"prompt": "b"}]
+    assay_inline.write("p.jsonl", "\n".join(json.dumps(row) for row in rows))
+    with faulty(mostly_right) as server:
+        words = ("--dataset", "p.jsonl", "--requests", "3", "--max-tokens", "9", "--prompt-cache", "keep")
+        assert assay_inline("load", server.url, *words).code == 0
+        kept = bodies_of(server.requests)
+    with faulty(mostly_right) as server:
+        assert assay_inline("load", server.url, *words[:-1], "unique").code == 0
+        unique = bodies_of(server.requests)
+
+    assert [body["max_tokens"] for body in kept] == [5, 7, 9] == [body["max_tokens"] for body in unique]
+    assert kept[1]["messages"] == chat
+    sent = unique[1]["messages"]
+    assert isinstance(sent, list)
+    assert sent[1:] == chat[1:]
+    assert sent[0]["content"].endswith(" Be short.")
+    assert len(sent[0]["content"].split()) == 4 + 2
+
+
+def test_columns_of_a_csv_data_set_say_how_long_an_answer_may_be(assay_inline: AssayInline) -> None:
+    assay_inline.write("p.csv", "prompt,max_tokens\na,5\nb,\n")
+    with faulty(mostly_right) as server:
+        assert assay_inline("load", server.url, "--dataset", "p.csv", "--requests", "2").code == 0
+        assert [body.get("max_tokens") for body in bodies_of(server.requests)] == [5, None]

@@ -19,6 +19,7 @@ from tests.load.loading import load, told_by_the_system
 
 from assay.analysis.load import judged
 from assay.execute.load.asking import LoadOptions, Prepared, prepared
+from assay.execute.load.background import BackgroundPriority
 from assay.execute.load.record import Chunk, Unpacker, columns_of, packed
 from assay.execute.load.summary import settled, summarised
 from assay.execute.load.tally import MOST_SLICES, Tally
@@ -114,7 +115,8 @@ def test_a_trace_asks_what_it_says_when_it_says(tmp_path: Path) -> None:
         bodies = [json.loads(request.partition(b"\r\n\r\n")[2]) for request in server.requests]
     assert rows["due"] == pytest.approx([0.0, 0.1, 0.3])
     asked_for = sorted((body["max_tokens"], len(body["messages"][0]["content"].split())) for body in bodies)
-    assert asked_for == [(2, 4), (7, 3), (9, 1)]
+    # The row that tells no length sends the given prompt of one word after an opening of four.
+    assert asked_for == [(2, 4), (7, 3), (9, 5)]
 
 
 def rows_of(asked: Prepared) -> dict[str, list[float]]:
@@ -147,7 +149,7 @@ def test_prompts_of_a_dataset_take_turns(tmp_path: Path) -> None:
         asked = [
             json.loads(one.partition(b"\r\n\r\n")[2])["messages"][0]["content"] for one in server.requests
         ]
-    assert asked == ["one", "two", "three"] * 2 + ["one"]
+    assert [text.split()[-1] for text in asked] == ["one", "two", "three"] * 2 + ["one"]
 
 
 def test_think_time_lies_between_an_answer_and_the_next_request() -> None:
@@ -264,7 +266,19 @@ def test_whoever_adds_up_gives_way_to_the_workers_while_there_is_load() -> None:
     with faulty(always(ANSWER)) as server:
         asked = prepared(LoadOptions(server.url, requests=20))
         asked.measured(lambda pulse, tally: seen.add(os.sched_getscheduler(0)))
-    assert seen == {os.SCHED_BATCH}
+    assert seen <= {os.SCHED_IDLE, os.SCHED_BATCH}
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Only Linux has a policy for who can wait.")
+def test_whoever_adds_up_runs_only_when_idle_unless_that_leaves_it_no_time() -> None:
+    policies = []
+    with BackgroundPriority() as priority:
+        for change in ({}, {"delay": 0.01}, {"delay": 0.5}, *({} for _ in range(9)), {}, {"backlog": 0.5}):
+            priority.adapt(**change)
+            policies.append(os.sched_getscheduler(0))
+    idle, batch = os.SCHED_IDLE, os.SCHED_BATCH
+    assert policies == [idle, idle, batch, *[batch] * 9, idle, batch]
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
@@ -337,7 +351,7 @@ def test_a_worker_that_is_killed_ends_nothing_but_itself() -> None:
     assert killed
     assert found.workers_lost == 1
     assert not found.is_valid
-    assert "1 of 2 workers of the load generator ended before their time" in found.warnings[0]
+    assert "1 of 2 workers of the load generator died" in found.warnings[0]
     assert 200 + 10 <= found.requests_completed < 400
     assert found.requests_sent == found.requests_completed + sum(found.errors.values())
 

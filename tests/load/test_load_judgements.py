@@ -9,7 +9,8 @@ import pytest
 from tests.load.results import result, times
 
 from assay.analysis.load import judged
-from assay.execute.load.asking import LoadOptions, bounds_of, load_for
+from assay.execute.load.asking import LoadOptions, bounds_of
+from assay.execute.load.load_shape import load_for
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Load, LoadResult
 from assay.spec.loading import objectives_of
@@ -29,10 +30,10 @@ def test_a_load_as_it_should_be_is_valid_and_says_nothing() -> None:
         assert found.goodput is None
 
 
-SHORT: dict[str, Any] = {"throughput": Figure(70.0, 69.0, 71.0)}
+SHORT: dict[str, Any] = {"throughput": Figure(70.0, 69.0, 71.0), "latency_growth": 0.43}
 
 
-def test_fewer_answers_than_were_offered_is_saturation() -> None:
+def test_fewer_answers_than_were_offered_while_latency_grows_is_saturation() -> None:
     found = judge(**SHORT)
     assert found.is_saturated
     assert found.is_valid
@@ -103,7 +104,7 @@ def test_limits_of_this_machine_are_not_the_servers() -> None:
 def test_a_worker_that_was_lost_makes_a_load_doubtful() -> None:
     found = judge(workers_lost=1, errors={"worker_lost": 3})
     assert not found.is_valid
-    assert "1 of 1 workers of the load generator ended before their time" in found.warnings[0]
+    assert "1 of 1 workers of the load generator died" in found.warnings[0]
     assert "3 requests" in found.warnings[0]
 
 
@@ -113,7 +114,7 @@ def test_a_worker_that_was_lost_makes_a_load_doubtful() -> None:
         ({"is_steady": False}, "The rate of answers changed in the measured part"),
         ({"requests_completed": 29}, "Only 29 answers"),
         ({"errors": {"http_500": 3, "timeout": 20}}, "23 of 1,000 requests failed: timeout 20, http_500 3."),
-        ({"counts_pieces": True}, "The server told no number of tokens"),
+        ({"counts_pieces": True}, "The server reported no token counts"),
     ],
 )
 def test_remarks_do_not_make_a_load_invalid(changes: dict[str, Any], told: str) -> None:
@@ -170,7 +171,34 @@ def test_a_load_that_was_over_before_its_warmup_says_so() -> None:
     assert "The load was over before its warm-up of 5 s" in judge(load, measured_from=0.0).warnings[0]
 
 
-def test_of_a_few_answers_some_that_are_missing_are_no_saturation() -> None:
-    few: dict[str, Any] = {"requests_completed": 36, "throughput": Figure(90.0)}
-    assert not judge(**few).is_saturated
-    assert judge(**{**few, "requests_completed": 10_000}).is_saturated
+def test_fewer_answers_than_were_offered_are_no_saturation_while_latency_stays_the_same() -> None:
+    assert not judge(throughput=Figure(70.0, 69.0, 71.0)).is_saturated
+
+
+def test_a_window_of_a_few_latencies_is_remarked_with_how_long_it_should_be() -> None:
+    slow = {"latency": times(2.0)}
+    assert judge(CLOSED, times=slow, measured_seconds=20.0).warnings == ()
+    found = judge(CLOSED, times=slow, measured_seconds=7.0, measured_from=3.0)
+    assert found.is_valid
+    assert "--duration 26" in found.warnings[0]
+    counted = judge(replace(CLOSED, count=100), times=slow, measured_seconds=7.0)
+    assert "--requests" in counted.warnings[0]
+
+
+def test_first_tokens_that_cannot_be_timed_are_counted_when_they_are_many() -> None:
+    assert judge(ttft_censored=10).warnings == ()
+    assert "11 of 1,000" in judge(ttft_censored=11).warnings[0]
+
+
+def test_an_aborted_load_is_not_judged_by_its_length_or_its_rate() -> None:
+    short: dict[str, Any] = {
+        "requests_sent": 51,
+        "requests_completed": 16,
+        "measured_seconds": 0.25,
+        "achieved_rate": 89.0,
+        "is_cut": True,
+    }
+    assert not judge(**short).is_valid
+    found = judge(**short, aborted="error_rate>5%: 28.6 %")
+    assert (found.is_valid, found.warnings) == (True, ())
+    assert not judge(**short, aborted="error_rate>5%: 28.6 %", cpu_share=0.95).is_valid

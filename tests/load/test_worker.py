@@ -14,7 +14,7 @@ from assay.execute.load.asking import LoadOptions, prepared
 from assay.execute.load.channel import Channel, State
 from assay.execute.load.engine import timetable_of
 from assay.execute.load.record import Chunk
-from assay.execute.load.worker import Worker
+from assay.execute.load.worker import FirstReads, Worker
 
 FEW, OFTEN = working._FEW, working._OFTEN
 
@@ -92,7 +92,7 @@ def worked(monkeypatch: pytest.MonkeyPatch, exchange: Exchange, requests: int, *
     asked = prepared(LoadOptions("http://127.0.0.1:9/v1", requests=requests, **given))  # type: ignore[arg-type]
     order = {**asked.order, **timetable_of(asked.load), "rows": None, "worker": 0, "workers": 1}
     worker = Worker(order)
-    worker._open_channel = exchange.opened
+    worker._open_channel = [exchange.opened]
     worker.run(time.monotonic())
     assert sum(map(len, told)) == requests
     assert exchange.notes.count("send") == exchange.notes.count("read") == requests
@@ -135,3 +135,23 @@ def test_a_connection_is_kept_unless_its_request_was_answered_before_it_was_sent
     early.unsent = memoryview(b"the rest")
     assert kept.opened_so_far == 1
     assert worked(monkeypatch, early, 5, concurrency=1).opened_so_far >= 5
+
+
+def test_a_first_token_that_was_read_together_with_later_ones_is_not_timed() -> None:
+    reads = FirstReads()
+    one_by_one, late = [1.0, 1.1, 1.2, 1.3, 1.4], [1.2, 1.2, 1.2, 1.3, 1.4]
+    assert reads.is_exact(one_by_one, 5)
+    assert not reads.is_exact(late, 3)
+    assert reads.censored == 1
+
+
+def test_tokens_that_always_come_in_pairs_are_timed_like_any_other() -> None:
+    reads = FirstReads()
+    assert all(reads.is_exact([1.0, 1.0, 1.1, 1.1, 1.2, 1.2], 3) for _ in range(50))
+
+
+def test_a_server_that_always_sends_its_first_tokens_together_is_timed_after_a_few_answers() -> None:
+    reads = FirstReads()
+    exact = [reads.is_exact([1.0, 1.0, 1.1, 1.2], 3) for _ in range(50)]
+    assert exact[20:] == [True] * 30
+    assert reads.censored < 20

@@ -11,14 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import AssayError, SpecError
-from assay.spec.loading import (
-    objectives_of,
-    rate_of,
-    read_prompts,
-    read_trace,
-    seconds_of,
-    stages_of,
-)
+from assay.spec.datasets import read_sessions
+from assay.spec.loading import objectives_of, rate_of, seconds_of, stages_of
+from assay.spec.traces import read_trace
 
 NUMBERS = st.floats(0.001, 9999).map(lambda number: round(number, 3))
 
@@ -200,7 +195,7 @@ def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, text: str | bytes, t
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    for read in (read_trace, read_prompts):
+    for read in (read_trace, read_sessions):
         with pytest.raises(SpecError, match=r"nowhere\.csv: does not exist"):
             read(tmp_path / "nowhere.csv")
 
@@ -212,6 +207,10 @@ def test_times_in_order_are_a_trace(tmp_path_factory: pytest.TempPathFactory, mo
     assert list(read_trace(file).due) == [moment - moments[0] for moment in moments]
 
 
+def prompts_in(path: Path) -> list[object]:
+    return [turn.prompt for session in read_sessions(path) for turn in session.turns]
+
+
 def test_prompts_are_lines_or_fields_of_lines(tmp_path: Path) -> None:
     plain, rows = tmp_path / "p.txt", tmp_path / "p.jsonl"
     plain.write_text("one\r\n\n two\u2028three\n")
@@ -221,8 +220,8 @@ def test_prompts_are_lines_or_fields_of_lines(tmp_path: Path) -> None:
             for row in ("a", {"prompt": "b"}, {"input": "c"}, {"question": "d"}, {"text": "e"})
         )
     )
-    assert read_prompts(plain) == ["one", " two\u2028three"]
-    assert read_prompts(rows) == ["a", "b", "c", "d", "e"]
+    assert prompts_in(plain) == ["one", " two\u2028three"]
+    assert prompts_in(rows) == ["a", "b", "c", "d", "e"]
 
 
 def test_bad_prompts_are_named_with_their_line(tmp_path: Path) -> None:
@@ -233,11 +232,11 @@ def test_bad_prompts_are_named_with_their_line(tmp_path: Path) -> None:
         + "\n"
     )
     with pytest.raises(SpecError) as wrong:
-        read_prompts(file)
+        read_sessions(file)
     assert [line.split(":")[1] for line in str(wrong.value).splitlines()] == ["2", "3", "4", "5", "6"]
 
 
 def test_an_empty_file_has_no_prompts(tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text("\n \n")
     with pytest.raises(AssayError, match="there is no prompt in it"):
-        read_prompts(tmp_path / "p.txt")
+        read_sessions(tmp_path / "p.txt")

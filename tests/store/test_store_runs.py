@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -15,7 +16,7 @@ from tests.store.examples import (
 )
 
 from assay.errors import RunNotFound, StoreError
-from assay.model import Agent, Batch, Plan, Run, RunState
+from assay.model import Agent, Artifact, Batch, Plan, Run, RunState
 from assay.store.store import Store
 from assay.store.tables import REVISIONS
 
@@ -265,3 +266,27 @@ def test_the_store_tells_about_itself(store: Store, url: str) -> None:
     assert told["size_bytes"] > 4096
     assert isinstance(told["rows"], dict)
     assert (told["rows"]["runs"], told["rows"]["trials"]) == (1, 1)
+
+
+def test_a_list_of_runs_tells_what_loads_came_to(store: Store) -> None:
+    loads = [replace(simple_trial(index), experiment="load") for index in range(3)]
+    begin(store, "r1", plan_of(*loads, simple_trial(3)))
+    documents: list[dict[str, object]] = [
+        {"verdict": "ok"},
+        {"throughput_rps": 3.0, "load": [{"verdict": "slo_broken"}]},
+        {"from": "an earlier version"},
+        {"verdict": "of something that is no load"},
+    ]
+    made = [replace(execution(index), trial=index, output=output) for index, output in enumerate(documents)]
+    store.add("r1", Batch(tuple(made)))
+    (found,) = store.runs()
+    assert sorted(found.load_verdicts) == ["ok", "slo_broken"]
+
+
+def test_a_search_for_the_capacity_has_no_verdict(store: Store) -> None:
+    """Its steps break the objective on purpose."""
+    begin(store, "r1", plan_of(replace(simple_trial(), experiment="load")))
+    artifact = Artifact(0, "capacity.json", "application/json", b"{}")
+    store.add("r1", Batch((replace(execution(0), output={"verdict": "slo_broken"}),), artifacts=(artifact,)))
+    (found,) = store.runs()
+    assert found.load_verdicts == ()

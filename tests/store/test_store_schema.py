@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib
 import re
 import sqlite3
 import subprocess
@@ -235,9 +234,3 @@ def test_a_relative_path_stays_where_it_was_when_the_working_folder_changes(
         monkeypatch.chdir(tmp_path / "elsewhere")
         begin(store, "r1")
     assert not list((tmp_path / "elsewhere").iterdir())
-
-
-def test_plain_values_are_documented_by_examples_that_hold() -> None:
-    import doctest
-
-    assert doctest.testmod(importlib.import_module("assay.store.plain")).failed == 0

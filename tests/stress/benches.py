@@ -13,7 +13,7 @@ from assay.execute.stress.calm import derived_objective
 from assay.execute.stress.subject import Subject
 from assay.model import AgentUse
 from assay.model.load import Distribution, Load, Moment, Objective, Quality
-from assay.model.stress import Breach, Sample, Stretch
+from assay.model.stress import Breach, CalmErrors, Sample, Stretch
 
 
 def moment(
@@ -62,6 +62,7 @@ class RuleBench:
         self.sustain = 0.5
         self.subject: Any = Subject(LoadOptions("http://127.0.0.1:9/v1"))
         self.put_so_far: list[Load] = []
+        self.calm_errors = CalmErrors()
         self.sampled: tuple[Sample, ...] = ()
 
     def put(self, load: Load, *, prompts: Sequence[str] = (), **_: Any) -> Stretch:

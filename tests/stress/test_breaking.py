@@ -115,6 +115,29 @@ def told(second: int, latency: float) -> Chunk:
     return Chunk(columns_of(rows), array("d"), facts)
 
 
+def test_callers_that_get_nothing_because_they_fail_break_a_level_though_few_requests_fail():
+    load = Load(Arrivals.CLOSED, concurrency=8, seconds=4.0)
+
+    def course(*failing: int) -> _Watch:
+        """Eight callers in turn, ten times each; those who fail do so once, and try no more."""
+        watch = _Watch(load, lambda seconds: None, lambda pulse, load: None, 4.0, lambda: False)
+        for turn in range(10):
+            chunk = told(turn, latency=0.1)
+            rows = [
+                (8 * turn + place, turn, turn, turn, turn, turn + 0.1, 1, 1, place in failing, 0.0, 1)
+                for place in range(8)
+                if turn == 0 or place not in failing
+            ]
+            watch.take(Chunk(columns_of(rows), array("d"), {**chunk.facts, "kinds": ["ok", "failed"]}))
+        return watch
+
+    breach = course(5, 6, 7).starved_by_errors()
+    assert breach is not None
+    assert (breach.cause, breach.load, breach.unit) == ("errors", 8.0, "at a time")
+    assert "3 of 8 callers" in breach.why
+    assert course().starved_by_errors() is None
+
+
 def test_a_longer_time_to_last_lets_short_breaches_pass():
     course = [FINE] * 4 + [LATE] * 4 + [FINE] * 8
     assert first_breach(tally(course), RATE, SLO, 1.0) is not None

@@ -318,8 +318,8 @@ def test_a_server_that_answers_worse_under_pressure_is_found_out(tmp_path: Path)
     (tmp_path / "s.yaml").write_text(suite(numbers(8), benchmark={"scorer": "exact"}))
 
     def tired(guest: Guest) -> None:
-        """Twenty answers are in calm; what follows is nonsense."""
-        text = asked(guest) if guest.number <= 20 else "busy"
+        """Thirty answers are at the base rate; what follows is nonsense."""
+        text = asked(guest) if guest.number <= 30 else "busy"
         guest.say(streamed([delta(content=text), FINISH, DONE]))
 
     with faulty(tired) as server, Store.open(f"sqlite:///{tmp_path}/x.db") as store:
@@ -338,7 +338,7 @@ def test_a_server_that_answers_worse_under_pressure_is_found_out(tmp_path: Path)
     assert all(len(cells) == len(columns(done)) for cells in rows(done))
     drawn = charts.quality(done)
     assert drawn is not None
-    assert [row["where"] for row in drawn["data"]["values"]] == ["in calm", "high_load"]
+    assert [row["where"] for row in drawn["data"]["values"]] == ["at the base rate", "high_load"]
     assert charts.quality(stress_finding("x", {}, done.scenarios[:0])) is None
     document = stress_document(done)
     assert document["correctness"]["calm_score"] == 1.0

@@ -93,6 +93,20 @@ def test_limits_and_recommendations_carry_the_figures_they_follow_from():
     assert "5 s to recover, 50 %" in second
 
 
+def test_an_agent_that_collapses_is_advised_to_let_in_what_it_sustains_in_calm():
+    collapsed = found(breach=BROKE, load_borne=2.0)
+    (told,) = stress_finding("x", {"base": 10.0}, [collapsed]).recommendations
+    assert "at most 10 requests/s" in told
+    assert "9 instances" in told
+
+
+def test_a_program_that_was_killed_has_time_to_start_before_anybody_is_advised():
+    killed = found("failure_recovery", good=1000, unit="kills", recovery=2.0)
+    assert stress_finding("x", {}, [killed]).recommendations == ()
+    (told,) = stress_finding("x", {}, [replace(killed, recovery=9.0)]).recommendations
+    assert "spare process" in told
+
+
 def test_where_nothing_is_wrong_nothing_is_recommended():
     assert stress_finding("x", {}, [found(good=1000)]).recommendations == ()
 
@@ -152,8 +166,8 @@ def test_the_chart_of_the_factors_does_not_call_a_load_borne_that_was_not():
     finding = stress_finding("it", {}, [found(), found("spike_load", breach=BROKE)])
     drawn = scores(finding)["data"]["values"]
     titles = {one["factor"] for one in drawn}
-    assert "load borne" not in titles
-    told = {one["scenario"]: one["value"] for one in drawn if one["factor"] == "unbroken, or load borne"}
+    assert "load sustained" not in titles
+    told = {one["scenario"]: one["value"] for one in drawn if one["factor"] == "unbroken, or load sustained"}
     assert told == {"high_load": 1.0, "spike_load": 0.4}
     assert headline(finding).endswith("over 2 scenarios")
     assert headline(stress_finding("it", {}, [found()])).endswith("over 1 scenario")

@@ -189,19 +189,25 @@ def test_concurrency_shows_its_knee_and_the_level_at_which_it_broke():
         level = load.concurrency or 0
         if load.is_open:
             return stretch(load, moments=CALM)
-        breach = LATE if level >= 16 else None
-        return stretch(
-            load, throughput=Figure(rates[level]), breach=breach, fairness=0.7 if level == 32 else 1.0
-        )
+        breach = LATE if level > 13 else None
+        rate = rates.get(level, 41.0)
+        return stretch(load, throughput=Figure(rate), breach=breach, fairness=0.7 if level == 32 else 1.0)
 
     found = ConcurrentRequests(levels=tuple(rates), seconds=1.0, recovery_seconds=1.0).run(RuleBench(rule))
     told = judged(found)
     assert told["knee"] == 4.0
     assert told["speedup"] == pytest.approx(4.1)
     assert told["fairness"] == 0.7
-    # 32 broke as well, so 64 was not tried any more; 8 of 64 was borne
-    assert (found.load_asked, found.load_borne, found.seconds) == (64.0, 8.0, 6.0)
+    # 32 broke as well, so 64 was not tried any more; between 8 and 16 the gap was halved: 13 held, 14 did not
+    assert (found.load_asked, found.load_borne, found.seconds) == (64.0, 13.0, 6.0)
     assert found.is_broken
+    assert [(one.load, one.is_broken) for one in found.points if one.is_probe] == [
+        (11.0, False),
+        (13.0, False),
+        (14.0, True),
+    ]
+    # What was only put to find the breaking point does not count in the score.
+    assert found.offered == 600
 
 
 def test_a_little_more_at_twice_the_level_does_not_move_the_knee():
@@ -223,20 +229,21 @@ def test_large_inputs_grow_by_a_power_and_say_what_is_refused_and_how():
         if not prompts:
             return stretch(load, moments=CALM)
         size = len(prompts[0])
-        if size > 100_000:
+        if size > 250_000:
             return stretch(load, completed=0, errors={"http_413": 4}, good=0)
         return stretch(load, completed=4, latencies=[1e-6 * size * wobble for wobble in (0.9, 1.1, 1.0, 1.0)])
 
     found = LargeInputs(each=4).run(RuleBench(rule))  # type: ignore[arg-type]
     by_name = {one.name: one for one in found.judgements}
     assert by_name["growth_exponent"].value == pytest.approx(1.0, abs=0.02)
-    assert by_name["largest_accepted"].value == 100_000
+    assert by_name["largest_accepted"].value == pytest.approx(250_000, rel=0.05)
     assert by_name["refusal"].is_fine is True
     assert found.breach is not None
-    assert (found.breach.load, found.breach.cause) == (1_000_000, "errors")
+    assert found.breach.load == pytest.approx(250_000, rel=0.05)
+    assert found.breach.cause == "errors"
     # 12 of 20: the largest size was not even put, as nothing of the one before was accepted
     assert (found.offered, found.good) == (20, 12)
-    assert score_of(found).value == pytest.approx(12 / 20 * 0.01)
+    assert score_of(found).value == pytest.approx(12 / 20 * found.load_borne / 10_000_000)
 
 
 def test_longer_contexts_that_end_the_connection_are_no_graceful_refusal():
@@ -249,6 +256,7 @@ def test_longer_contexts_that_end_the_connection_are_no_graceful_refusal():
     found = MemoryPressure(contexts=(1_000, 10_000, 100_000, 1_000_000), each=4).run(RuleBench(rule))  # type: ignore[arg-type]
     by_name = {one.name: one for one in found.judgements}
     assert by_name["graceful"].is_fine is False
+    # 40,000 bytes are ten thousand tokens
     assert (found.load_borne, found.load_asked, found.offered) == (10_000, 1_000_000, 16)
 
 

@@ -65,7 +65,8 @@ def test_without_an_objective_one_is_derived_and_without_a_base_one_is_found(tmp
         finding = stressed(tmp_path, f"{server.url}/v1", base=None, slo=None).finding
     assert finding.base is not None
     assert finding.base > 0
-    assert "half of the" in finding.base_text
+    # Of its capacity, or of what this machine can deliver, whichever is less
+    assert finding.base_text.startswith(("half of the ", "a tenth of the "))
     assert "as no --slo was given" in finding.objective
 
 
@@ -122,7 +123,7 @@ def test_ctrl_c_keeps_the_scenarios_that_are_done(assay: Assay):
         )
         assert process.stderr is not None
         for line in process.stderr:
-            if line.startswith("sustained_load: under way"):
+            if line.startswith("sustained_load: running"):
                 process.send_signal(signal.SIGINT)
                 break
         out, err = process.communicate(timeout=120)

@@ -47,4 +47,4 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     # Ten times what it bears is too much for it: that is what exit code 1 says.
     assert done.returncode == 1, done.stderr[-3000:]
     assert "Resilience" in done.stdout
-    assert "left out: rate_limiting" in done.stdout
+    assert "skipped: rate_limiting" in done.stdout

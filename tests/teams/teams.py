@@ -10,6 +10,8 @@ from typing import Any
 from assay.analysis.trial import estimated
 from assay.model import Agent, Execution, Iterations, Phase, Series, Status, StoredTrial, Trial, TrialReport
 
+Request = tuple[str, str, float, float, float | None]
+"""Agent, case, start, end, TTFT."""
 LOCAL = """\
 import time
 
@@ -50,8 +52,8 @@ class Legs:
 
     def add(
         self,
-        sequential: Sequence[tuple[str, str, float, float, float | None]],
-        concurrent: Sequence[tuple[str, str, float, float, float | None]],
+        sequential: Sequence[Request],
+        concurrent: Sequence[Request],
         skew: float = 0.0,
         tokens: tuple[float, float] = (100.0, 100.0),
         status: Status = Status.OK,
@@ -89,7 +91,7 @@ class Legs:
 def _execution(
     number: int,
     measurements: Mapping[str, float],
-    stints: Sequence[tuple[str, str, float, float, float | None]],
+    stints: Sequence[Request],
     status: Status,
 ) -> Execution:
     rows = [

@@ -11,11 +11,11 @@ from rich.console import Console
 from tests.teams.teams import Legs
 
 from assay.analysis.team import _generation, team_findings
-from assay.model import Status
+from assay.model import Status, Verdict
 from assay.model.figure import Figure
 from assay.model.team import TeamFinding, Teammate
 from assay.report.console_teams import print_teams
-from assay.report.teams import best_text, rows, verdict
+from assay.report.teams import best_text, rows, team_document
 
 
 def found(legs: Legs) -> TeamFinding:
@@ -57,7 +57,8 @@ def test_a_team_that_contends_has_no_speedup_though_the_seeds_figure_is_perfect(
     assert figure(finding, "seed_speedup").value == pytest.approx(2.0)
     assert figure(finding, "seed_efficiency").value == pytest.approx(1.0)
     assert [agent.figures["slowdown"].value for agent in finding.agents] == pytest.approx([2.0, 2.0])
-    assert verdict(finding).startswith("No difference is established")
+    assert finding.comparison is not None
+    assert finding.comparison.verdict is Verdict.SAME
 
 
 def test_the_seeds_efficiency_is_the_balance_of_durations_whatever_the_contention() -> None:
@@ -79,35 +80,6 @@ def test_efficiency_counts_those_who_may_work_at_once() -> None:
     legs = many(TOGETHER)
     legs.permits = 1
     assert figure(found(legs), "efficiency").value == pytest.approx(2.0)
-
-
-def test_a_late_first_token_is_contention_by_the_sequential_p99() -> None:
-    contention = found(many(CONTENDING)).contention
-    assert contention is not None
-    assert (contention.events, contention.requests) == (16, 16)
-    assert contention.rate.value == 1.0
-    assert contention.limit_seconds == pytest.approx(0.1)
-    assert contention.by_chance == pytest.approx(1 / 9)
-
-
-def test_beyond_three_seconds_every_first_token_is_late() -> None:
-    slow = [("first", "a", 0.0, 5.0, 4.0), ("second", "a", 5.0, 10.0, 4.0)]
-    legs = Legs()
-    for _ in range(3):
-        legs.add(slow, [("first", "a", 0.0, 5.0, 3.5), ("second", "a", 0.0, 5.0, 2.5)])
-    contention = found(legs).contention
-    assert contention is not None
-    assert (contention.events, contention.limit_seconds, contention.by_chance) == (3, 3.0, 0.0)
-
-
-def test_without_streams_contention_is_not_measurable_and_told() -> None:
-    plain = [("first", "a", 0.0, 1.0, None), ("second", "a", 1.0, 2.0, None)]
-    legs = Legs()
-    for _ in range(6):
-        legs.add(plain, [("first", "a", 0.0, 1.0, None), ("second", "a", 0.0, 1.0, None)])
-    finding = found(legs)
-    assert finding.contention is None
-    assert any("not measurable of first, second" in doubt for doubt in finding.doubts)
 
 
 def test_pairs_are_paired_so_that_drift_does_not_widen_the_interval() -> None:
@@ -145,7 +117,10 @@ def test_one_pair_has_no_interval() -> None:
     speedup = figure(finding, "speedup")
     assert speedup.value == pytest.approx(2.0)
     assert (speedup.low, speedup.high) == (None, None)
-    assert "open" in verdict(finding)
+    assert finding.comparison is not None
+    assert finding.comparison.verdict is Verdict.UNSURE
+    assert {grade.verdict for grade in finding.grades} == {"unsure"}
+    assert any(doubt.startswith("One pair of legs") for doubt in finding.doubts)
 
 
 def test_a_pair_with_a_failed_leg_counts_not_at_all() -> None:
@@ -222,6 +197,56 @@ def test_the_best_of_several_teams_is_told_with_those_that_it_is_not_apart_from(
         == "'fast' has the highest speedup; its interval is apart from those of all 1 others"
     )
     assert "the intervals of 1 of the 2 others reach its own" in best_text([slow, fast, alike])
+
+
+def test_a_speedup_that_is_higher_within_tolerance_is_not_apart() -> None:
+    hardly = [(agent, case, start, 0.99 * end, first) for agent, case, start, end, first in TOGETHER]
+    a, b = found(many(TOGETHER)), replace(found(many(hardly)), label="b")
+    assert "the intervals of 1 of the 1 others reach its own" in best_text([a, b])
+
+
+@pytest.mark.parametrize(
+    ("share", "ruled"),
+    [
+        (0.994, Verdict.SAME),
+        (1.006, Verdict.SAME),
+        (0.95, Verdict.BETTER),
+        (1.05, Verdict.WORSE),
+    ],
+)
+def test_a_speedup_is_judged_with_the_tolerance_of_every_comparison(share: float, ruled: Verdict) -> None:
+    """The concurrent leg takes this share of the sequential one, in every pair the same."""
+    ends = [("first", "a", 0.0, 2 * share, 0.1), ("second", "a", 0.0, 2 * share, 0.1)]
+    finding = found(many(ends))
+    assert finding.comparison is not None
+    assert finding.comparison.verdict is ruled
+    assert finding.comparison.tolerance == 0.03
+    document = team_document(finding)
+    assert (document["speedup_verdict"], document["tolerance"]) == (ruled, 0.03)
+
+
+def test_a_speedup_that_may_be_none_is_unsure() -> None:
+    legs = Legs()
+    for end in (1.7, 2.2, 1.8, 2.1, 1.75, 2.3, 1.9, 2.0):
+        legs.add(SEQUENTIAL, [("first", "a", 0.0, end, 0.1), ("second", "a", 0.0, end, 0.1)])
+    comparison = found(legs).comparison
+    assert comparison is not None
+    assert comparison.verdict is Verdict.UNSURE
+    assert "pairs of legs would settle it" in comparison.reason
+
+
+def test_lengths_of_answers_that_only_vary_are_no_different_work() -> None:
+    legs = Legs()
+    for tokens in (
+        (100.0, 130.0),
+        (150.0, 90.0),
+        (60.0, 160.0),
+        (120.0, 100.0),
+        (80.0, 140.0),
+        (140.0, 110.0),
+    ):
+        legs.add(SEQUENTIAL, TOGETHER, tokens=tokens)
+    assert not any("same work" in doubt for doubt in found(legs).doubts)
 
 
 def test_throughput_is_graded_by_what_the_server_took_where_it_tells_that():

@@ -129,6 +129,8 @@ def test_an_agent_that_fails_fails_its_leg_and_the_rest_is_kept(project: Assay) 
     (failed, *_) = executions(shown(project), "concurrent")
     assert failed["status"] == "failed"
     assert {stint["agent"] for stint in failed["output"]["stints"]} == {"first", "second"}
+    # An agent that fails at once works beside nobody, which is not the fault of the leg.
+    assert "leg" not in (failed["applied"] or {})
 
 
 def test_an_agent_whose_process_dies_is_told_and_nobody_waits_for_it(project: Assay) -> None:

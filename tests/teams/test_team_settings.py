@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.command import AssayInline
 
 from assay.builtin.experiments.team import asking_once
+from assay.builtin.experiments.team_settings import TeamSettings
+from assay.execute.agents import Stable
+from assay.execute.team.member import Answered
+from assay.model import Execution, Phase, Status
 from assay.testing.sim_llm import SimOptions, SimServer
 
 
@@ -160,3 +167,30 @@ def test_a_limit_of_tokens_is_of_each_answer_where_a_case_has_several(assay_inli
         done = run(assay_inline, agents, cases=[{"id": "a", "input": ["One.", "Two.", "Three."]}])
     assert applied(done, "concurrent")["a.max_tokens"] == 5
     assert not told(done, "setting-not-taken")
+
+
+@pytest.mark.parametrize("model", ["smollm2", "models/tiny.gguf"])
+def test_a_local_model_is_the_file_that_its_name_stands_for(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answers name the file; an answer of another file is of another model."""
+    file = tmp_path / "models" / "tiny.gguf"
+    file.parent.mkdir()
+    file.touch()
+    monkeypatch.setattr("assay.builtin.agents.llama._carried", lambda: file)
+    definition = {
+        "name": "a",
+        "type": "llama",
+        "options": {"model": model},
+        "cases": [],
+        "folder": str(tmp_path),
+    }
+    with contextlib.closing(Stable()) as stable:
+        settings = TeamSettings([definition], stable)
+        assert settings.after([_answered("tiny")])["a.model"] == model
+        assert settings.after([_answered("another")])["a.model"] == "another"
+
+
+def _answered(model: str) -> Answered:
+    execution = Execution(0, 0, Phase.MEASURED, 0, Status.OK, 0.0, {"seconds": 1.0}, applied={"model": model})
+    return Answered("a", "case", 0.0, 1.0, 0.0, execution)

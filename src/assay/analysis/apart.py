@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.analysis.stress import is_stress, stress_findings, told_elsewhere
-from assay.analysis.team import is_team, marked, team_findings
+from assay.analysis.team import is_team, marked, team_findings, without_unit_doubts
 from assay.model import TrialReport
 from assay.model.stress import StressFinding
 from assay.model.team import TeamFinding
@@ -23,6 +23,7 @@ class Apart:
 
 def read_apart(trials: Sequence[TrialReport]) -> Apart:
     shown = [marked(trial) if is_team(trial) or is_stress(trial) else trial for trial in trials]
+    shown = [without_unit_doubts(trial) if is_team(trial) else trial for trial in shown]
     shown = [told_elsewhere(trial) if is_stress(trial) else trial for trial in shown]
     swept = [trial for trial in shown if not is_team(trial) and not is_stress(trial)]
     return Apart(shown, swept, team_findings(shown), stress_findings(shown))

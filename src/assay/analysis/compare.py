@@ -18,7 +18,7 @@ from assay.analysis.rounds import (
     is_by_round,
 )
 from assay.analysis.same import same_value
-from assay.analysis.treatment import redefined, treatment_failure
+from assay.analysis.treatment import compared_params, redefined, treatment_failure
 from assay.analysis.verdict import (
     FEWEST_PAIRS,
     FEWEST_UNITS,
@@ -163,7 +163,7 @@ def _agent_and_point(trial: TrialReport) -> str:
 
 def _point(trial: TrialReport) -> str:
     planned = trial.stored.trial
-    return same_value([planned.benchmark, dict(planned.params)])
+    return same_value([planned.benchmark, dict(compared_params(trial))])
 
 
 def _all_contrasts(pairs: Sequence[Pair], interleaved: Sequence[bool], asked: _Asked) -> list[Contrast]:

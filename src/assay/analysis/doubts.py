@@ -86,7 +86,9 @@ def _too_few(estimate: Estimate, seen: Observed) -> list[str]:
         ]
     unit, units = _words(seen)
     have = f"One {unit} is" if estimate.units == 1 else f"{estimate.units} {units} are"
-    advice = "Use more cases." if seen.by_case else "Run with processes: 10."
+    advice = {"case": "Use more cases.", "load": "Repeat it: --repetitions 6."}.get(
+        seen.unit, "Run with processes: 10."
+    )
     return [f"{have} too few for an interval, which takes {enough}. {advice}"]
 
 
@@ -94,11 +96,13 @@ def _words(seen: Observed) -> tuple[str, str]:
     """What the observations are, one and several of them."""
     if seen.by_case:
         return "case", "cases"
+    if seen.unit == "load":
+        return "load", "loads"
     return ("process", "processes") if seen.process_count > 1 else ("execution", "executions")
 
 
 def _one_process(estimate: Estimate, seen: Observed) -> list[str]:
-    if seen.process_count > 1:
+    if seen.process_count > 1 or seen.unit == "load":
         return []
     return [
         f"All {number(estimate.n)} executions ran in one process, so the interval does not hold for other processes. "

@@ -137,8 +137,8 @@ def _about_trial(trial: TrialReport) -> Iterator[Doubt]:
     yield from _failures(trial)
     yield from _recorded_times(trial)
     planned = trial.stored.trial
-    if trial.stored.stopped:
-        yield Doubt("stopped", f"It ended before its plan was done: {trial.stored.stopped}", trial=trial.name)
+    if reason := trial.stored.cut_short:
+        yield Doubt("stopped", f"It ended before its plan was done: {reason}", trial=trial.name)
     if planned.isolation is Isolation.INLINE and planned.processes > 1:
         yield Doubt(
             "inline",

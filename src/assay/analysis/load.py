@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from assay.analysis.outages import find_outages, is_unavailable
+from assay.model.bottleneck import BUSY, OWN_LIMITS, allowed_lag, falls_behind, is_busy
 from assay.model.figure import Figure
-from assay.model.load import Held, Load, LoadResult, Objective
+from assay.model.load import UNFINISHED, Held, Load, LoadResult, Objective
 from assay.units import count, percent, seconds, significant
 
-LAG_OF_A_BOTTLENECK = 0.005
-CPU_OF_A_BOTTLENECK = 0.9
+_RELATIVE_LAG = 0.1
+"""What lies unread for a tenth of the time to the first token does not matter, however long that is."""
 _RATE_OFF = 0.01 + 1e-9
 _CONCURRENCY_OFF = 0.02
-_SATURATED_BELOW = 0.98
 _FEW = 30
-_OWN = ("no_descriptors", "no_ports")
-_UNFINISHED = ("cut_off", "worker_lost")
+_MOSTLY = 0.5
+"""Share of cached input tokens above which times are those of a server's prompt cache."""
+_TEMPLATE = 64
+"""Cached tokens per request that a server's chat template, the same for every prompt, may account for."""
+_CENSORED = 0.01
+_LATENCIES = 10
+"""A window should last so many latencies, or rates depend on where it begins and ends."""
 
 
 def judged(result: LoadResult, load: Load) -> LoadResult:
     """The same figures with what follows from them."""
-    doubts = [doubt for judge in _DOUBTS if (doubt := judge(result, load))]
-    remarks = [remark for judge in _REMARKS if (remark := judge(result, load))]
+    lasted = min(load.seconds, result.duration)
+    outages = find_outages(result.moments, lasted)
+    result = replace(result, outages=outages)
+    skipped = _OF_WHOLE_LOADS if result.aborted else frozenset()
+    doubts = [doubt for judge in _DOUBTS if judge not in skipped and (doubt := judge(result, load))]
+    remarks = [remark for judge in _REMARKS if judge not in skipped and (remark := judge(result, load))]
     return replace(
         result,
         held=tuple(held(objective, result) for objective in load.objectives),
@@ -30,25 +41,38 @@ def judged(result: LoadResult, load: Load) -> LoadResult:
         is_valid=not doubts,
         is_saturated=is_saturated(result, load),
         warnings=(*doubts, *remarks),
+        doubts=tuple(doubts),
+        is_unavailable=_is_unavailable(result, load, lasted),
     )
+
+
+def _is_unavailable(result: LoadResult, load: Load, lasted: float) -> bool:
+    """An objective on the error rate says itself how many errors are too many; our own limits are not the server's."""
+    if any(objective.metric == "error_rate" for objective in load.objectives):
+        return False
+    own = sum(result.errors.get(kind, 0) for kind in (*OWN_LIMITS, *UNFINISHED))
+    return 2 * own <= sum(result.errors.values()) and is_unavailable(result, result.outages, lasted)
 
 
 def generator_is_limit(result: LoadResult) -> bool:
     """Whether it was us that could not keep up: then nothing is said about the server."""
-    return result.lag_p99 > LAG_OF_A_BOTTLENECK or result.cpu_share > CPU_OF_A_BOTTLENECK
+    return result.lag_p99 > _allowed_lag(result) or is_busy(result)
+
+
+def _allowed_lag(result: LoadResult) -> float:
+    times = result.times.get("ttft_from_send") or result.times.get("latency_from_send")
+    return allowed_lag(times.p50 if times is not None else 0.0, _RELATIVE_LAG)
 
 
 def is_saturated(result: LoadResult, load: Load) -> bool:
-    """Offered more than came back, while we ourselves had time to spare."""
+    """Latency kept growing, so that fewer came back than were offered, while the generator had time to spare.
+
+    That fewer came back is not enough: before the first answers are there, none come back of any server.
+    """
     offered = result.offered_rate
     if not load.is_open or offered is None or generator_is_limit(result) or result.error_rate.value >= 1:
         return False
-    ended = result.throughput.value / max(1e-9, 1 - result.error_rate.value)
-    top = result.throughput.high
-    if top is None:
-        # Of a few answers some more might have come by chance.
-        top = ended * (1 + 2 / max(1, result.requests_completed) ** 0.5)
-    return ended < _SATURATED_BELOW * offered and top < offered
+    return result.latency_growth > 0 and falls_behind(result, offered)
 
 
 def held(objective: Objective, result: LoadResult) -> Held:
@@ -75,21 +99,21 @@ def _figure(objective: Objective, result: LoadResult) -> Figure | None:
 
 
 def _late(result: LoadResult, load: Load) -> str | None:
-    if result.lag_p99 <= LAG_OF_A_BOTTLENECK:
+    if result.lag_p99 <= _allowed_lag(result):
         return None
     return (
         f"The load generator was too slow: answers lay {seconds(result.lag_p99)} (P99) unread on this machine "
-        f"(too slow above {seconds(LAG_OF_A_BOTTLENECK)}). The server is not to blame for these times. "
+        f"(too slow above {seconds(_allowed_lag(result))}). The server is not to blame for these times. "
         "Use --workers, a lower rate or another machine."
     )
 
 
 def _busy(result: LoadResult, load: Load) -> str | None:
-    if result.cpu_share <= CPU_OF_A_BOTTLENECK:
+    if not is_busy(result):
         return None
     return (
         f"A worker of the load generator used {percent(result.cpu_share)} of its core (too much above "
-        f"{percent(CPU_OF_A_BOTTLENECK)}), so the rate may be its limit and not the server's. Use --workers."
+        f"{percent(BUSY)}), so the rate may be its limit and not the server's. Use --workers."
     )
 
 
@@ -134,7 +158,7 @@ def _concurrency_off(result: LoadResult, load: Load) -> str | None:
 
 
 def _own_limits(result: LoadResult, load: Load) -> str | None:
-    failed = sum(result.errors.get(kind, 0) for kind in _OWN)
+    failed = sum(result.errors.get(kind, 0) for kind in OWN_LIMITS)
     if not failed:
         return None
     return (
@@ -148,15 +172,15 @@ def _lost(result: LoadResult, load: Load) -> str | None:
         return None
     lost = result.errors.get("worker_lost", 0)
     return (
-        f"{count(result.workers_lost)} of {count(load.workers)} workers of the load generator ended before their time: "
-        f"what they had told is counted, {count(lost)} requests that they had under way are lost."
+        f"{count(result.workers_lost)} of {count(load.workers)} workers of the load generator died: "
+        f"what they had reported is counted, {count(lost)} requests that they had in flight are lost."
     )
 
 
 def _not_steady(result: LoadResult, load: Load) -> str | None:
     if result.is_steady:
         return None
-    return "The rate of answers changed in the measured part: one figure for all of it hides that. Look at it over time."
+    return "The rate of answers changed in the measured part: a single figure hides that. Look at the charts over time."
 
 
 def _no_warmup(result: LoadResult, load: Load) -> str | None:
@@ -168,22 +192,89 @@ def _no_warmup(result: LoadResult, load: Load) -> str | None:
 def _few(result: LoadResult, load: Load) -> str | None:
     if result.requests_completed >= _FEW or not result.requests_completed:
         return None
-    return f"Only {result.requests_completed} answers: percentiles of so few say little. Use a longer --duration."
+    longer = "more --requests" if load.count is not None else "a longer --duration"
+    advice = f" Use {longer}." if load.is_level else ""
+    return f"Only {result.requests_completed} answers: too few for percentiles.{advice}"
 
 
 def _errors(result: LoadResult, load: Load) -> str | None:
-    failed = {kind: number for kind, number in result.errors.items() if kind not in _UNFINISHED}
+    failed = {kind: number for kind, number in result.errors.items() if kind not in UNFINISHED}
     if not failed:
         return None
-    kinds = ", ".join(f"{kind} {count(n)}" for kind, n in sorted(failed.items(), key=lambda one: -one[1]))
+    kinds = ", ".join(
+        f"{kind} {count(n)}{_reasons_text(result, kind)}"
+        for kind, n in sorted(failed.items(), key=lambda one: -one[1])
+    )
     hint = "" if result.requests_completed or "refused" not in failed else " Is the server running?"
+    hint += _tls_hint(result)
     return f"{count(sum(failed.values()))} of {count(result.requests_sent)} requests failed: {kinds}.{hint}"
+
+
+def _reasons_text(result: LoadResult, kind: str) -> str:
+    reasons = result.error_reasons.get(kind)
+    return f" ({'; '.join(sorted(reasons))})" if reasons else ""
+
+
+_TLS_HINTS = (
+    ("self-signed", " Trust it with --ca-file FILE, or accept any certificate with --insecure."),
+    ("issuer", " Name the authority's certificate with --ca-file FILE, or use --insecure."),
+    ("expired", " Renew the certificate, or measure anyway with --insecure."),
+    ("mismatch", " Use the host name that the certificate is for, or --insecure."),
+    ("does not speak TLS", " Try the address with http:// instead of https://."),
+)
+
+
+def _tls_hint(result: LoadResult) -> str:
+    reasons = " ".join(result.error_reasons.get("tls", {})).lower()
+    return next((hint for words, hint in _TLS_HINTS if words.lower() in reasons), "")
+
+
+def _outage(result: LoadResult, load: Load) -> str | None:
+    if not result.outages or not result.requests_completed:
+        return None
+    longest = max(result.outages, key=lambda outage: outage.seconds)
+    more = len(result.outages) - 1
+    others = f" (and {count(more)} more such stretch{'es' if more > 1 else ''})" if more else ""
+    return (
+        f"The server stopped answering: all {count(longest.failed)} requests that were due from {seconds(longest.begin)} to "
+        f"{seconds(longest.begin + longest.seconds)} failed{others}."
+    )
 
 
 def _pieces(result: LoadResult, load: Load) -> str | None:
     if not result.counts_pieces:
         return None
-    return "The server told no number of tokens: pieces of the stream were counted instead, and one may hold several tokens."
+    return "The server reported no token counts: chunks of the stream were counted instead, and a chunk may hold several tokens."
+
+
+def _short_window(result: LoadResult, load: Load) -> str | None:
+    times = result.times.get("latency")
+    if times is None or not result.measured_seconds or result.measured_seconds >= _LATENCIES * times.mean:
+        return None
+    longer = math.ceil((result.measured_from + _LATENCIES * times.mean) * 1.1)
+    return (
+        f"The measured part lasts {seconds(result.measured_seconds)}, only {significant(result.measured_seconds / times.mean)} times "
+        f"the mean latency of {seconds(times.mean)}: rates are uncertain.{_how_to_lengthen(load, longer)}"
+    )
+
+
+def _how_to_lengthen(load: Load, enough: int) -> str:
+    """The option that would make a load last so many seconds; a trace and stages last as long as they do."""
+    if not load.is_level:
+        return ""
+    if load.count is None:
+        return f" Use --duration {enough} or longer."
+    return f" Use more --requests, or --duration {enough}."
+
+
+def _censored(result: LoadResult, load: Load) -> str | None:
+    if result.ttft_censored <= _CENSORED * result.requests_completed:
+        return None
+    return (
+        f"The time to first token of {count(result.ttft_censored)} of {count(result.requests_completed)} answers is left out: their first "
+        "tokens were read together with the next ones, so when they came is not known. This machine read them late, or the server sent "
+        "them together. Use a lower rate or a machine with less other work."
+    )
 
 
 def _too_long(result: LoadResult, load: Load) -> str | None:
@@ -193,15 +284,55 @@ def _too_long(result: LoadResult, load: Load) -> str | None:
     return f"{told} too long to be judged, and not scored. Shorter ones: --max-tokens."
 
 
+def _server_metrics(result: LoadResult, load: Load) -> str | None:
+    server = result.server
+    if server is None:
+        return None
+    if server.failed == server.scrapes:
+        return f"The metrics of the server at {server.url} could not be read: {server.error}."
+    if not server.series:
+        return f"{server.url} has no metrics that are known here (of vLLM, llama.cpp, SGLang or TGI)."
+    if server.failed:
+        return f"{count(server.failed)} of {count(server.scrapes)} readings of the server's metrics failed: {server.error}."
+    return None
+
+
 def _saturation(result: LoadResult, load: Load) -> str | None:
     if not is_saturated(result, load) or result.offered_rate is None:
         return None
     return (
         f"The server is saturated: {significant(result.throughput.value)} answers/s of {significant(result.offered_rate)} "
-        "requests/s offered. Times from when requests were due grow as long as this goes on."
+        "requests/s offered. Latency, counted from when requests were due, grows for as long as the load lasts."
+    )
+
+
+def _cached(result: LoadResult, load: Load) -> str | None:
+    given, cached = result.input_tokens or 0, result.cached_tokens or 0
+    is_unique = result.prompt_seed is not None
+    if cached <= _MOSTLY * given or (is_unique and cached <= _TEMPLATE * result.counted_requests):
+        return None
+    hint = "" if is_unique else " Without --prompt-cache keep, prompts are unique."
+    return (
+        f"The server took {percent(cached / given)} of the input tokens from its prompt cache: "
+        f"the time to first token is not that of reading whole prompts.{hint}"
     )
 
 
 Judge = Callable[[LoadResult, Load], str | None]
+_OF_WHOLE_LOADS = frozenset({_rate_off, _concurrency_off, _no_warmup, _short_window, _few})
+"""They ask whether the load was as long and as heavy as planned, which one that --abort-on ended never is."""
 _DOUBTS: tuple[Judge, ...] = (_lost, _late, _busy, _rate_off, _concurrency_off, _own_limits)
-_REMARKS: tuple[Judge, ...] = (_saturation, _errors, _no_warmup, _not_steady, _few, _pieces, _too_long)
+_REMARKS: tuple[Judge, ...] = (
+    _saturation,
+    _outage,
+    _errors,
+    _no_warmup,
+    _not_steady,
+    _short_window,
+    _few,
+    _pieces,
+    _censored,
+    _too_long,
+    _server_metrics,
+    _cached,
+)

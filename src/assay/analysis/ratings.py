@@ -29,7 +29,7 @@ from assay.model.rating import (
     ReferenceValue,
     has_solved_nothing,
 )
-from assay.stats.means import t_quantile
+from assay.stats.means import mean_half_width
 from assay.stats.order import median_interval
 from assay.stats.random_effects import half_width
 from assay.stats.resample import Resample, resample
@@ -214,7 +214,7 @@ def _log_interval(seconds: Floats) -> tuple[float, float] | None:
         return None
     logs = np.log(seconds)
     middle = float(logs.mean())
-    half = t_quantile((1 + LEVEL) / 2, len(logs) - 1) * float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    half = mean_half_width(logs, LEVEL)
     return math.exp(max(middle - half, -_LARGEST_LOG)), math.exp(min(middle + half, _LARGEST_LOG))
 
 

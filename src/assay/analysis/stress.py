@@ -7,55 +7,82 @@ from dataclasses import replace
 from typing import Any
 
 from assay.model import TrialReport
+from assay.model.bottleneck import MOST_ERRORS
 from assay.model.figure import Figure
 from assay.model.load import Distribution, Moment
 from assay.model.stress import (
     STRESS,
+    Band,
     Breach,
+    CalmErrors,
     Correctness,
+    ErrorDetail,
     Judgement,
+    LoadPoint,
     Resources,
     Sample,
     ScenarioFinding,
     ScenarioScore,
     StressFinding,
 )
-from assay.stats.resilience import bearing, recovering, resilience, scenario_score, worth
+from assay.stats.resilience import (
+    bearing,
+    is_as_in_calm,
+    recovering,
+    resilience,
+    scenario_score,
+    worth,
+)
 from assay.stats.verdicts import wilson
 from assay.units import count, percent, seconds, significant, size
 
 NEAR = 1.1
 """Latency within a tenth of what it was counts as recovered."""
-_MOST_ERRORS = 0.05
+NOISE = 0.01
+"""Seconds: a difference that this machine itself may make."""
+_MOMENTARY = 0.5
+"""Seconds: what is over sooner is a hiccup and no recovery."""
+NO_ERRORS = CalmErrors()
+_LONGEST_WORDS = 160
 _SLOW_RECOVERY = 0.1
 """Of the scenario's time: a recovery that takes longer is worth a word."""
+_FELT_RECOVERY = 1.0
+_USUAL_START = 5.0
 
 
-def recovered_after(moments: Sequence[Moment], since: float, calm: Distribution) -> tuple[float, bool]:
+def longest_in_calm(calm: Distribution) -> float:
+    """Seconds of latency that are still near that in calm."""
+    middle = calm.intervals.get("p50", (calm.p50, calm.p50))[1]
+    return max(NEAR * middle, calm.p95, calm.p50 + NOISE)
+
+
+def recovered_after(
+    moments: Sequence[Moment], since: float, calm: Distribution, errors: CalmErrors = NO_ERRORS
+) -> tuple[float, bool]:
     """Seconds from `since` until latency is near the calm one and stays there with hardly an error; False where it was not seen.
 
-    Near is within a tenth of the median, or within what nine of ten answers took in calm. The first moment after `since`
-    being fine means that there was nothing to recover from: 0.
+    Near is within a tenth of the median, within what 95 of 100 answers took at the base rate, or within ten milliseconds. All fine after
+    half a second means that there was nothing to recover from: 0.
     """
-    limit = max(NEAR * calm.intervals.get("p50", (calm.p50, calm.p50))[1], calm.p90)
+    limit = longest_in_calm(calm)
     # What only came to its end then was due before: it says nothing about then.
     later = [one for one in moments if one.begin >= since - 1e-9 and one.sent]
-    fine = [_is_fine(one, limit) for one in later]
+    fine = [_is_fine(one, limit, errors) for one in later]
     for place, moment in enumerate(later):
         if all(fine[place : place + 2]):
-            return max(0.0, moment.begin - since), True
+            took = max(0.0, moment.begin - since)
+            return (took if took > _MOMENTARY else 0.0), True
     # Where all is so late that nothing of what is due then is even sent, there is nothing to look at, for as long as was watched.
     last = max((one.begin + one.seconds for one in moments), default=since)
     return max(0.0, last - since), False
 
 
-def _is_fine(moment: Moment, limit: float) -> bool:
+def _is_fine(moment: Moment, limit: float, calm: CalmErrors) -> bool:
+    if moment.latency_p50 is None or moment.latency_p50 > limit:
+        return False
     ended = moment.completed + moment.failed
-    return (
-        moment.latency_p50 is not None
-        and moment.latency_p50 <= limit
-        and (not ended or moment.failed / ended <= _MOST_ERRORS)
-    )
+    is_rare = not ended or moment.failed / ended <= MOST_ERRORS
+    return is_rare or is_as_in_calm(moment.failed, ended, calm.failed, calm.ended)
 
 
 def score_of(finding: ScenarioFinding) -> ScenarioScore:
@@ -64,7 +91,9 @@ def score_of(finding: ScenarioFinding) -> ScenarioScore:
     judged = finding.completed if finding.correctness is None else finding.correctness.scored
     low, high = wilson(share, worth(finding.offered, finding.completed, judged))
     borne = bearing(finding.is_broken, finding.load_borne, finding.load_asked)
-    back = 0.0 if finding.is_dead else recovering(finding.recovery, finding.seconds)
+    criteria = [one.is_fine for one in finding.judgements if one.is_criterion and one.is_fine is not None]
+    faults = len(criteria) - sum(criteria)
+    back = 0.0 if finding.is_dead else recovering(finding.recovery, finding.seconds, faults)
     return ScenarioScore(
         finding.scenario,
         share,
@@ -73,14 +102,18 @@ def score_of(finding: ScenarioFinding) -> ScenarioScore:
         scenario_score(share, borne, back),
         scenario_score(min(low, share), borne, back),
         scenario_score(max(high, share), borne, back),
+        sum(criteria),
+        len(criteria),
     )
 
 
 def stress_finding(
     target: str, setting: Mapping[str, Any], scenarios: Sequence[ScenarioFinding]
 ) -> StressFinding:
-    """`setting` is what was known in calm: `base`, `base_text`, `objective`, `warnings`, `judged_by`, `calm_score`."""
+    """`setting` is what was known at the base rate: `base`, `base_text`, `objective`, `warnings`, `judged_by`, `calm_score`,
+    `calm_errors`, `calm_latency`."""
     scores = tuple(score_of(one) for one in scenarios if not one.skipped)
+    calm = _calm_errors(setting.get("calm_errors"))
     value = resilience(score.value for score in scores)
     low = resilience(score.low for score in scores)
     high = resilience(score.high for score in scores)
@@ -93,11 +126,20 @@ def stress_finding(
         scores,
         None if value is None else Figure(value, low, high),
         tuple(_limits(scenarios)),
-        tuple(_recommendations(scenarios, scores)),
+        (*_about_calm(calm), *_recommendations(scenarios, scores, _safe_rate(setting, scenarios))),
         tuple(map(str, setting.get("warnings", ()))),
         str(setting.get("judged_by", "")),
         _made(Figure, setting.get("calm_score")),
+        calm,
+        _times(setting["calm_latency"]) if setting.get("calm_latency") else None,
     )
+
+
+def _calm_errors(stored: Mapping[str, Any] | None) -> CalmErrors:
+    if not stored:
+        return NO_ERRORS
+    details = tuple(ErrorDetail(**one) for one in stored.get("details", ()))
+    return CalmErrors(**{**stored, "details": details})
 
 
 def amount(value: float, unit: str) -> str:
@@ -131,26 +173,40 @@ def _limits(scenarios: Sequence[ScenarioFinding]) -> Iterable[str]:
     for one in done:
         borne = borne_of_asked(one.load_borne, one.load_asked, one.unit)
         if one.is_broken and one.breach is not None:
-            yield f"{one.scenario}: {borne} was borne; it broke {breach_text(one.breach)}."
+            yield f"{one.scenario}: {borne} sustained; it broke {breach_text(one.breach)}."
+        elif one.breach is not None and one.breach.is_in_calm:
+            yield f"{one.scenario}: no limit by load was found; it fails as at the base rate ({one.breach.why})."
+        elif one.breach is not None and one.breach.cause == "in_flight":
+            yield f"{one.scenario}: not known beyond {borne}: {one.breach.why}."
         elif one.breach is not None:
-            yield f"{one.scenario}: not known, as this machine could not put on {amount(one.load_asked, one.unit)}."
+            yield f"{one.scenario}: not known, as this machine could not generate {amount(one.load_asked, one.unit)}."
         yield from (f"{one.scenario}: {told.text}." for told in one.judgements if told.name in _SCALING)
     unbroken = [f"{one.scenario} ({amount(one.load_asked, one.unit)})" for one in done if one.breach is None]
     if unbroken:
-        yield f"All that was asked was borne, so the limit lies beyond: {', '.join(unbroken)}."
+        yield f"Everything offered was sustained, so the limits are higher: {', '.join(unbroken)}."
 
 
 _SCALING = ("knee", "growth_exponent", "largest_accepted", "smallest_memory")
 
 
-def _recommendations(scenarios: Sequence[ScenarioFinding], scores: Sequence[ScenarioScore]) -> Iterable[str]:
+def _safe_rate(setting: Mapping[str, Any], scenarios: Sequence[ScenarioFinding]) -> float:
+    """The base, where it was sustained at the base rate: an agent that collapses under more still does that much when less is let in."""
+    base = setting.get("base") or 0.0
+    return (
+        0.0 if any(one.scenario == "sustained_load" and one.is_broken for one in scenarios) else float(base)
+    )
+
+
+def _recommendations(
+    scenarios: Sequence[ScenarioFinding], scores: Sequence[ScenarioScore], safe_rate: float = 0.0
+) -> Iterable[str]:
     """The worst first; each with the figures that it follows from."""
     by_name = {score.scenario: score for score in scores}
     done = [one for one in scenarios if not one.skipped]
     for one in sorted(done, key=lambda finding: by_name[finding.scenario].value):
         if one.is_broken:
-            yield _about_breach(one)
-        if one.recovery is not None and one.recovery > _SLOW_RECOVERY * one.seconds:
+            yield _about_breach(one, safe_rate)
+        if one.recovery is not None and one.recovery > _felt_recovery(one):
             yield _about_recovery(one)
         yield from (
             f"{one.scenario}: {told.text}. {_ADVICE[told.name]}"
@@ -159,12 +215,18 @@ def _recommendations(scenarios: Sequence[ScenarioFinding], scores: Sequence[Scen
         )
 
 
+def _felt_recovery(one: ScenarioFinding) -> float:
+    """Seconds of recovery from which on it is worth a word; a program that was killed has to start first."""
+    start = _USUAL_START if one.unit == "kills" else 0.0
+    return max(_SLOW_RECOVERY * one.seconds, _FELT_RECOVERY, start)
+
+
 _ADVICE = {
     "latency_drift": "Look for what grows with time: caches, logs, connections that are never closed.",
     "memory_drift": "Memory that only grows ends in a crash: profile its allocations before running it for days.",
     "late_errors": "Errors that come late point to something that runs out; compare its resources at both ends.",
     "fairness": "Serve requests in the order of arrival, so that none starves.",
-    "refusal": "Refuse what is too large with a 413 before reading it, so that nothing is dropped half way.",
+    "refusal": "Refuse what is too large before work on it begins (a server: with a 413), so that nothing is dropped half way.",
     "graceful": "Catch the lack of memory and refuse the request instead of ending the process.",
     "obeys_retry_after": "Wait at least as long as Retry-After says before trying again.",
     "all_finished": "Allow more retries, or wait longer between them, so that a throttled upstream loses no work.",
@@ -176,22 +238,43 @@ _ADVICE = {
 }
 
 
-def _about_breach(one: ScenarioFinding) -> str:
+def _about_calm(calm: CalmErrors) -> Iterable[str]:
+    """What fails at the base rate is no matter of load: it is told first, in the agent's own words."""
+    if not calm.failed:
+        return
+    low, high = wilson(calm.rate, calm.ended)
+    told = f"{percent(calm.rate)} [{percent(low)}, {percent(high)}] of {count(calm.ended)} requests failed at the base rate"
+    said = f": {first_words(calm.details)}" if calm.details else f" ({', '.join(calm.kinds)})"
+    yield f"{told}{said}. This does not depend on load: fix it first."
+
+
+def first_words(details: Sequence[ErrorDetail]) -> str:
+    """The most frequent failure in one line."""
+    one = details[0]
+    where = f" ({one.place})" if one.place else ""
+    said = one.stderr.strip().splitlines()
+    log = f"; its log ends: {said[-1].strip()[:_LONGEST_WORDS]}" if said else ""
+    return f"{one.message.splitlines()[0][:_LONGEST_WORDS]}{where}{log}"
+
+
+def _about_breach(one: ScenarioFinding, safe_rate: float) -> str:
     assert one.breach is not None
-    borne, asked = amount(one.load_borne, one.unit), amount(one.load_asked, one.unit)
-    told = f"{one.scenario}: {one.breach.why} at {amount(one.breach.load, one.breach.unit)}."
+    sustained = max(one.load_borne, safe_rate if one.unit == "requests/s" else 0.0)
+    borne, asked = amount(sustained, one.unit), amount(one.load_asked, one.unit)
+    said = f" ({first_words(one.details)})" if one.details and one.breach.cause == "errors" else ""
+    told = f"{one.scenario}: {one.breach.why} at {amount(one.breach.load, one.breach.unit)}{said}."
     if one.unit not in ("requests/s", "at a time"):
         share = percent(one.load_borne / one.load_asked) if one.load_asked else "none"
-        return f"{told} Only {borne} of {asked} ({share}) was borne: refuse what goes beyond it before work on it begins."
-    if one.load_borne <= 0:
-        return f"{told} Nothing was borne: mend that before anything else."
+        return f"{told} Only {borne} of {asked} ({share}) was sustained: refuse what goes beyond it before work on it begins."
+    if sustained <= 0:
+        return f"{told} Nothing was sustained: fix that before anything else."
     if one.breach.cause == "errors":
-        return f"{told} Let in at most {borne} and refuse the rest early with a 429, or add {_instances(one)} for {asked}."
-    return f"{told} Let in at most {borne} and keep queues short, or add {_instances(one)} for {asked}."
+        return f"{told} Admit at most {borne} and refuse the rest early with a 429, or add {_instances(one, sustained)} for {asked}."
+    return f"{told} Admit at most {borne} and keep queues short, or add {_instances(one, sustained)} for {asked}."
 
 
-def _instances(one: ScenarioFinding) -> str:
-    more = -(-one.load_asked // one.load_borne) - 1
+def _instances(one: ScenarioFinding, sustained: float) -> str:
+    more = max(1, -(-one.load_asked // sustained) - 1)
     return f"{count(more)} instance{'s' if more != 1 else ''} of the same size"
 
 
@@ -201,7 +284,9 @@ def _about_recovery(one: ScenarioFinding) -> str:
     if one.is_dead:
         return f"{one.scenario}: it answered nothing in the {took} after the pressure. Have something watch it and start it again."
     if not one.is_recovered:
-        return f"{one.scenario}: {took} after the pressure it was not itself again. Drop queued work whose caller has given up."
+        return f"{one.scenario}: {took} after the load it had not recovered. Drop queued work whose caller has given up."
+    if one.unit == "kills":
+        return f"{one.scenario}: it took {took} until it answered again. Do less before the first request, or keep a spare process."
     part = percent(one.recovery / one.seconds)
     return f"{one.scenario}: it took {took} to recover, {part} of the scenario's time. Shorten queues, so that less waits when the pressure ends."
 
@@ -240,6 +325,9 @@ def scenario_of(stored: Mapping[str, Any]) -> ScenarioFinding:
             "moments": tuple(Moment(**one) for one in plain.get("moments", ())),
             "warnings": tuple(plain.get("warnings", ())),
             "correctness": _correctness(plain.get("correctness")),
+            "details": tuple(ErrorDetail(**one) for one in plain.get("details", ())),
+            "points": tuple(LoadPoint(**one) for one in plain.get("points", ())),
+            "bands": tuple(Band(**one) for one in plain.get("bands", ())),
         }
     )
 

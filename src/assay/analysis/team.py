@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from assay.model import Execution, Kind, Phase, Status, TrialReport
+from assay.analysis.team_contention import Delay, contention_grade, find_contention, find_delays
+from assay.analysis.verdict import Contrast, judged
+from assay.model import Better, Comparison, Execution, Kind, Metric, Phase, Status, TrialReport
 from assay.model.figure import Figure
 from assay.model.team import Contention, Grade, Leg, Round, Stint, TeamFinding, Teammate
 from assay.stats.effect import Effect
 from assay.stats.paired_figures import FEWEST_RANKED, difference_of_pairs, level_of, ratio_of_pairs
-from assay.stats.summary import percentile
-from assay.stats.verdicts import effective_n, wilson
 
 EXPERIMENT = "team"
-LATE_SECONDS = 3.0
-"""Seed 002's own mark of contention."""
+_SPEEDUP = Metric("speedup", "", Better.HIGHER, Kind.DERIVED)
 SKEW_SHARE = 0.01
 SKEW_SECONDS = 0.005
 """A start is called simultaneous when no agent began later than this, or than this share of the leg."""
@@ -50,6 +49,14 @@ def marked(trial: TrialReport) -> TrialReport:
         return trial
     estimates = tuple(
         replace(one, metric=replace(one.metric, kind=Kind.SIMULATED)) for one in trial.estimates
+    )
+    return replace(trial, estimates=estimates)
+
+
+def without_unit_doubts(trial: TrialReport) -> TrialReport:
+    """That a leg's own metrics have too few units is told once, of the pairs, with the advice that fits a team."""
+    estimates = tuple(
+        replace(one, doubts=()) if one.n and one.low is None else one for one in trial.estimates
     )
     return replace(trial, estimates=estimates)
 
@@ -99,9 +106,10 @@ def _finding(legs: Mapping[str, TrialReport]) -> TeamFinding:
     definitions: list[Mapping[str, Any]] = list(trial.params["agents"])  # type: ignore[call-overload]
     at_once = int(trial.params["permits"])  # type: ignore[call-overload]
     rounds = tuple(map(_round, pairs.sequential, pairs.concurrent))
-    agents = tuple(_teammate(definition, pairs, rounds) for definition in definitions)
+    delays = [find_delays((one.sequential, one.concurrent)) for one in rounds]
+    agents = tuple(_teammate(definition, pairs, delays) for definition in definitions)
     figures = _figures(pairs, rounds, at_once, [agent.name for agent in agents])
-    contention = _contention([_lateness(agent.name, rounds) for agent in agents])
+    contention = find_contention(delays, figures.get("slowdown"))
     axes = {name: value for name, value in trial.axes.items() if name != "leg"}
     label = ", ".join(f"{name}={value}" for name, value in axes.items())
     found = TeamFinding(
@@ -113,7 +121,11 @@ def _finding(legs: Mapping[str, TrialReport]) -> TeamFinding:
         figures=figures,
         contention=contention,
         grades=_grades(figures, contention, agents, at_once),
-        rounds=rounds,
+        rounds=tuple(
+            replace(one, slower=sum(delay.sign > 0 for delay in row))
+            for one, row in zip(rounds, delays, strict=True)
+        ),
+        comparison=_judged_speedup(legs, pairs),
         prompts={str(d["name"]): {str(one["id"]): one["input"] for one in d["cases"]} for d in definitions},
         options={
             str(d["name"]): {k: v for k, v in d.items() if k not in ("cases", "folder")} for d in definitions
@@ -165,6 +177,7 @@ def _figures(pairs: _Pairs, rounds: Sequence[Round], at_once: int, names: Sequen
         found["efficiency"] = speedup and _scaled(speedup, 1 / at_once)
         found["sequential_seconds"] = _figure(level_of(sequential), len(pairs), "s")
         found["concurrent_seconds"] = _figure(level_of(concurrent), len(pairs), "s")
+        found["slowdown"] = _slowdown(pairs, names)
     if (throughput := pairs.both("tokens_per_second")) is not None:
         found["throughput_sequential"] = _figure(level_of(throughput[0]), len(pairs), "tok/s")
         found["throughput_concurrent"] = _figure(level_of(throughput[1]), len(pairs), "tok/s")
@@ -177,6 +190,39 @@ def _figures(pairs: _Pairs, rounds: Sequence[Round], at_once: int, names: Sequen
         found["seed_speedup"] = _figure(level_of([_overlap(one, names) for one in rounds]), len(pairs))
         found["seed_efficiency"] = found["seed_speedup"] and _scaled(found["seed_speedup"], 1 / len(names))
     return {name: figure for name, figure in found.items() if figure is not None}
+
+
+def _slowdown(pairs: _Pairs, names: Sequence[str]) -> Figure | None:
+    """Time at work of all agents together, concurrent ÷ sequential: what working at once costs the work itself."""
+    both = [pairs.both(f"{name}.seconds") for name in names]
+    if not names or None in both:
+        return None
+    before, after = (np.sum([legs[leg] for legs in both if legs], axis=0) for leg in (0, 1))
+    return _figure(ratio_of_pairs(before, after), len(pairs))
+
+
+def _judged_speedup(legs: Mapping[str, TrialReport], pairs: _Pairs) -> Comparison | None:
+    """By the rules of every comparison: within tolerance is the same, and a claim is significant and beyond it."""
+    seconds = pairs.both("seconds")
+    effect = seconds and ratio_of_pairs(seconds[1], seconds[0])
+    if not seconds or not effect:
+        return None
+    lone = "One pair of legs has no interval." if len(pairs) == 1 else ""
+    levels = [level.value if (level := level_of(column)) else math.nan for column in seconds]
+    contrast = Contrast(
+        metric=_SPEEDUP,
+        trial_a=legs[Leg.SEQUENTIAL].name,
+        trial_b=legs[Leg.CONCURRENT].name,
+        value_a=levels[0],
+        value_b=levels[1],
+        units_a=len(pairs),
+        units_b=len(pairs),
+        effect=effect,
+        is_paired=True,
+        refusal=lone,
+        unit="pair of legs",
+    )
+    return judged([contrast])[0]
 
 
 def _durations(one: Round, names: Sequence[str]) -> list[float]:
@@ -216,7 +262,7 @@ _OF_AGENTS = (
 )
 
 
-def _teammate(definition: Mapping[str, Any], pairs: _Pairs, rounds: Sequence[Round]) -> Teammate:
+def _teammate(definition: Mapping[str, Any], pairs: _Pairs, delays: Sequence[Sequence[Delay]]) -> Teammate:
     name = str(definition["name"])
     figures: dict[str, Figure | None] = {}
     for metric, unit in _OF_AGENTS:
@@ -229,14 +275,13 @@ def _teammate(definition: Mapping[str, Any], pairs: _Pairs, rounds: Sequence[Rou
         figures[f"{plain}_delta"] = _figure(difference_of_pairs(*both), len(pairs), unit)
         if metric == "seconds":
             figures["slowdown"] = _figure(ratio_of_pairs(*both), len(pairs))
-    mine = [[s for s in one.concurrent if s.agent == name] for one in rounds]
     return Teammate(
         name=name,
         type=str(definition["type"]),
         model=_model(name, pairs),
-        requests=sum(map(len, mine)),
+        requests=sum(one.agent == name for row in delays for one in row),
         figures={key: figure for key, figure in figures.items() if figure is not None},
-        contention=_contention([_lateness(name, rounds)]),
+        contention=find_contention(delays, figures.get("slowdown"), name),
     )
 
 
@@ -245,51 +290,6 @@ def _model(name: str, pairs: _Pairs) -> str:
         if isinstance(one.output, Mapping) and (model := one.output.get("models", {}).get(name)):
             return str(model)
     return ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Lateness:
-    """Of one agent: whether the first token of each request came late, round by round."""
-
-    rounds: tuple[tuple[float, ...], ...]
-    limit: float
-    by_chance: float
-
-
-def _lateness(name: str, rounds: Sequence[Round]) -> _Lateness | None:
-    before = _firsts(name, rounds, lambda one: one.sequential)
-    after = _firsts(name, rounds, lambda one: one.concurrent)
-    usual = [ttft for row in before for ttft in row]
-    if not usual or not any(after):
-        return None
-    limit = min(LATE_SECONDS, percentile(usual, 99))
-    by_chance = 0.0 if limit == LATE_SECONDS else max(0.01, 1 / (len(usual) + 1))
-    return _Lateness(tuple(tuple(float(ttft > limit) for ttft in row) for row in after), limit, by_chance)
-
-
-def _firsts(
-    name: str, rounds: Sequence[Round], leg: Callable[[Round], tuple[Stint, ...]]
-) -> list[list[float]]:
-    return [[s.ttft for s in leg(one) if s.agent == name and s.ttft is not None] for one in rounds]
-
-
-def _contention(agents: Sequence[_Lateness | None]) -> Contention | None:
-    """Of one agent or of several together; requests of one round are alike, so they are worth less than their number."""
-    known = [one for one in agents if one is not None]
-    if not known:
-        return None
-    together = [
-        tuple(late for row in rows for late in row)
-        for rows in zip(*(one.rounds for one in known), strict=True)
-    ]
-    rows = [row for row in together if row]
-    requests, events = sum(map(len, rows)), int(sum(map(sum, rows)))
-    means = np.array([float(np.mean(row)) for row in rows])
-    low, high = wilson(events / requests, effective_n(means, requests))
-    rate = Figure(events / requests, low if events else 0.0, high, "", len(rows), "Wilson over rounds")
-    asked = [sum(map(len, one.rounds)) for one in known]
-    chance = sum(one.by_chance * number for one, number in zip(known, asked, strict=True)) / sum(asked)
-    return Contention(events, requests, rate, min(one.limit for one in known), chance)
 
 
 def _grades(
@@ -304,7 +304,7 @@ def _grades(
         found.append(Grade("efficiency", "> 95 %", _held(figures["efficiency"], above=0.95)))
     if contention is not None:
         found.append(
-            Grade("contention", "< 10 % acceptable, > 30 % problematic", _contention_grade(contention))
+            Grade("contention", "< 10 % acceptable, > 30 % problematic", contention_grade(contention))
         )
     for agent in agents:
         if (rate := _generation(agent)) is not None:
@@ -321,21 +321,14 @@ def _generation(agent: Teammate) -> Figure | None:
 
 
 def _held(figure: Figure, above: float | None = None, below: float | None = None) -> str:
-    """Met only where the whole interval is beyond the target."""
-    low, high = (figure.value if end is None else end for end in (figure.low, figure.high))
+    """Met only where the whole interval is beyond the target; one pair has none."""
+    low, high = figure.low, figure.high
+    if low is None or high is None:
+        return "unsure"
     if above is not None:
         return "met" if low > above else "missed" if high <= above else "unsure"
     assert below is not None
     return "met" if high < below else "missed" if low >= below else "unsure"
-
-
-def _contention_grade(contention: Contention) -> str:
-    acceptable = _held(contention.rate, below=0.10)
-    if acceptable != "missed":
-        return acceptable
-    if (contention.rate.low or 0.0) <= contention.by_chance:
-        return "unsure"
-    return "problematic" if (contention.rate.low or 0.0) > 0.30 else "missed"
 
 
 def _doubts(found: TeamFinding, pairs: _Pairs) -> Iterable[str]:
@@ -344,14 +337,15 @@ def _doubts(found: TeamFinding, pairs: _Pairs) -> Iterable[str]:
         return
     if len(pairs) < pairs.planned:
         yield f"Only {len(pairs)} of {pairs.planned} pairs are whole: where one leg failed, the other counts neither."
-    if len(pairs) < FEWEST_RANKED:
+    if len(pairs) == 1:
+        yield "One pair of legs has no intervals. Run at least 6: --repetitions 6."
+    elif len(pairs) < FEWEST_RANKED:
         yield (
             f"Only {len(pairs)} pairs: the intervals take for granted that log ratios are spread normally. "
-            f"From {FEWEST_RANKED} pairs on they need not: iterations: {{measured: 10}}."
+            f"From {FEWEST_RANKED} pairs on they need not: --repetitions 10."
         )
     yield from _about_skew(found)
     yield from _about_work(pairs)
-    yield from _about_contention(found)
 
 
 def _about_skew(found: TeamFinding) -> Iterable[str]:
@@ -369,20 +363,16 @@ def _about_skew(found: TeamFinding) -> Iterable[str]:
 
 
 def _about_work(pairs: _Pairs) -> Iterable[str]:
-    """Answers of another length are other work."""
+    """Answers of another length are other work; lengths that only vary from leg to leg are in the intervals already."""
     tokens = pairs.both("output_tokens")
     if tokens is None or not (sum(tokens[0]) and sum(tokens[1])):
         return
     ratio = sum(tokens[1]) / sum(tokens[0])
-    if abs(ratio - 1) > TOKENS_APART:
+    found = ratio_of_pairs(*tokens)
+    is_chance = found is not None and len(pairs) > 1 and not found.excludes_neutral
+    if abs(ratio - 1) > TOKENS_APART and not is_chance:
         yield (
             f"The legs did not do the same work: answers were {abs(ratio - 1):.1%} "
             f"{'longer' if ratio > 1 else 'shorter'} in the concurrent leg. Compare throughput, or fix temperature, seed "
             "and the most tokens of the model."
         )
-
-
-def _about_contention(found: TeamFinding) -> Iterable[str]:
-    unseen = [agent.name for agent in found.agents if agent.contention is None]
-    if unseen:
-        yield f"TTFT, and so contention, is not measurable of {', '.join(unseen)}: the answers were not streamed."

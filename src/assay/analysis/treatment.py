@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
 
 from assay.analysis.same import same_value
 from assay.model import TrialReport
@@ -15,9 +16,28 @@ _YES = frozenset({"true", "on", "yes", "1"})
 _NO = frozenset({"false", "off", "no", "0"})
 
 
+def read_back(trial: TrialReport) -> Mapping[str, object]:
+    """Settings that the thing under test reported; that it is a simulation is none of them."""
+    return {name: value for name, value in trial.applied.items() if name != "simulated"}
+
+
+def compared_params(trial: TrialReport) -> Mapping[str, object]:
+    """What was asked. Of a load not where: an address says nothing about the requests, and a server may get another port."""
+    params = trial.stored.trial.params
+    if trial.stored.trial.experiment != "load":
+        return params
+    target = params.get("target")
+    if isinstance(target, str) and "://" in target:
+        params = {**params, "target": urlsplit(target).path}
+    if isinstance(more := params.get("more_targets"), Sequence):
+        params = {**params, "more_targets": [urlsplit(str(url)).path for url in more]}
+    # Its name is the target; how it is defined, with its address, is what its versions differ in.
+    return {name: value for name, value in params.items() if name not in ("agent", "allow_host")}
+
+
 def settings_not_taken(trial: TrialReport) -> list[str]:
     """Params that the thing under test reports with another value, each as a sentence; None asks for nothing."""
-    applied = trial.applied
+    applied = read_back(trial)
     return [
         f"The setting '{name}' did not take: '{asked}' was asked for, '{applied[name]}' was read back."
         for name, asked in _asked(trial).items()
@@ -27,7 +47,7 @@ def settings_not_taken(trial: TrialReport) -> list[str]:
 
 def settings_not_told(trial: TrialReport) -> list[str]:
     """Params that were asked for and of which the thing under test does not say whether they took."""
-    applied = trial.applied
+    applied = read_back(trial)
     return [
         name
         for name, asked in _asked(trial).items()
@@ -37,7 +57,7 @@ def settings_not_told(trial: TrialReport) -> list[str]:
 
 def _asked(trial: TrialReport) -> Mapping[str, object]:
     """Params; those of a team say what its agents are, of which the options can be read back."""
-    params = trial.stored.trial.params
+    params = compared_params(trial)
     agents = params.get("agents")
     if trial.stored.trial.experiment != "team" or not isinstance(agents, Sequence):
         return params
@@ -60,9 +80,9 @@ def treatment_failure(a: TrialReport, b: TrialReport) -> str:
     for trial in (a, b):
         if wrong := settings_not_taken(trial):
             return f"{trial.name}: {wrong[0]}"
-    differing = differing_params(a, b)
-    told_apart = not a.applied or not differing or any(name in a.applied for name in differing)
-    if told_apart or same_value(dict(a.applied)) != same_value(dict(b.applied)):
+    differing, first, second = differing_params(a, b), read_back(a), read_back(b)
+    told_apart = not first or not differing or any(name in first for name in differing)
+    if told_apart or same_value(dict(first)) != same_value(dict(second)):
         return ""
     return f"The arms are identical: {alike_but_for(a, b)}"
 
@@ -85,7 +105,7 @@ def redefined(a: TrialReport, b: TrialReport) -> str:
 
 def alike_but_for(a: TrialReport, b: TrialReport) -> str:
     asked = ", ".join(f"'{name}'" for name in differing_params(a, b))
-    read = ", ".join(f"{name} = {value}" for name, value in a.applied.items())
+    read = ", ".join(f"{name} = {value}" for name, value in read_back(a).items())
     return f"they were to differ in {asked}, but both read back {read}."
 
 
@@ -125,7 +145,7 @@ def _trace(arm: TrialReport) -> str:
     return same_value(
         {
             name: value
-            for name, value in arm.applied.items()
+            for name, value in read_back(arm).items()
             if not any(_is_name_of(axis, name) for axis in axes)
         }
     )
@@ -139,7 +159,7 @@ def _unread(arm: TrialReport) -> str:
 
 
 def _is_read(axis: str, arm: TrialReport) -> bool:
-    return any(_is_name_of(axis, name) for name in arm.applied)
+    return any(_is_name_of(axis, name) for name in read_back(arm))
 
 
 def _is_name_of(axis: str, name: str) -> bool:

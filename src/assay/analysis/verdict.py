@@ -266,6 +266,10 @@ def _too_few(contrast: Contrast) -> str:
     if contrast.unit == "case":
         fewest = min(contrast.units_a, contrast.units_b)
         return f"{'One case is' if fewest == 1 else f'{fewest} cases are'} too few; use more cases."
+    if contrast.unit == "load":
+        fewest = min(contrast.units_a, contrast.units_b)
+        made = "One load" if fewest == 1 else f"{fewest} loads"
+        return f"{made} on a side; repeat each at least {FEWEST_UNITS} times: --repetitions {FEWEST_PAIRS}."
     if contrast.units_a == contrast.units_b == 1:
         return "One process a side; run with processes ≥ 10."
     if contrast.units_a == contrast.units_b:
@@ -324,7 +328,9 @@ def _what_repetitions_would_settle(cases: FixedCases, needed: int | None, family
 def _units(contrast: Contrast) -> str:
     if contrast.unit == "round":
         return "rounds" if contrast.is_paired else "rounds a side"
-    plural = "cases" if contrast.unit == "case" else "processes"
+    if contrast.unit == "pair of legs":
+        return "pairs of legs"
+    plural = {"case": "cases", "load": "loads"}.get(contrast.unit, "processes")
     if not contrast.is_paired:
         return f"{plural} a side"
     return plural if contrast.unit == "case" else f"pairs of {plural}"

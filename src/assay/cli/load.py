@@ -1,4 +1,4 @@
-"""`assay load`: how much does it bear?"""
+"""`assay load`: load-test a server or an agent."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
-    from assay.execute.load.asking import LoadOptions
-    from assay.execute.load.engine import Watch
+    from assay.execute.load.asking import LoadOptions, Prepared
+    from assay.execute.load.engine import Watch, WatchChunk
+    from assay.execute.load.record import Chunk
+    from assay.model.load import Arrivals
 
 
 def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,7 +66,51 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.IntRange(0, 2**32 - 1),
             default=1,
             metavar="N",
-            help="Seed of random arrivals.",
+            help="Seed of random arrivals and lengths; when given, also of what makes prompts unique.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What the requests of a load say."""
+    options = (
+        click.option(
+            "--prompt-cache",
+            type=click.Choice(["unique", "keep"]),
+            help="unique (default): each prompt has a prefix of its own, so that no prompt cache matches; keep: as written.",
+        ),
+        click.option(
+            "--shared-prefix",
+            type=click.IntRange(min=1),
+            metavar="TOKENS",
+            help="Begin all prompts with the same text of this many tokens, followed by a unique rest.",
+        ),
+        click.option(
+            "--input-tokens",
+            metavar="N",
+            help="Send synthetic prompts of about this many tokens: 500, 500±100, 500..700 or exp:500.",
+        ),
+        click.option(
+            "--output-tokens", metavar="N", help="Maximum output tokens, written like --input-tokens."
+        ),
+        click.option(
+            "--min-tokens",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Send min_tokens (vLLM, SGLang): minimum output tokens.",
+        ),
+        click.option(
+            "--ignore-eos",
+            is_flag=True,
+            help="Send ignore_eos (vLLM, SGLang, llama.cpp): answers run to the maximum length.",
+        ),
+        click.option(
+            "--tokenizer",
+            metavar="FILE",
+            help="The model's tokenizer.json, for synthetic prompts of the exact length.",
         ),
     )
     for option in reversed(options):
@@ -73,14 +119,20 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@click.argument("target")
+@click.argument("targets", metavar="TARGET…", nargs=-1, required=True)
 @click.option(
     "--concurrency",
     metavar="N[,N…]",
     help="Concurrent requests (closed loop); with --rate, the maximum in flight.",
 )
-@click.option("--rate", metavar="R", help="Requests per second (open loop), however fast answers come back.")
-@click.option("--arrivals", metavar="HOW", help="constant (default), poisson, or trace:FILE.csv")
+@click.option(
+    "--rate", metavar="R", help="Requests per second (open loop), no matter how fast answers come back."
+)
+@click.option(
+    "--arrivals", metavar="HOW", help="constant (default), poisson, or trace:FILE (.csv or .jsonl, also .gz)."
+)
+@click.option("--speed", type=float, metavar="X", help="Replay a trace X times as fast.")
+@click.option("--window", metavar="FROM..TO", help="Replay this part of a trace: 10m..20m")
 @click.option(
     "--stages", metavar="TEXT", help='Times and rates: "10s@50,20s@200,10s@50"; a ramp: 10s@50..200'
 )
@@ -90,8 +142,12 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--warmup", metavar="S", help="Time at the start that does not count; default: detected automatically."
 )
 @click.option(
-    "--think", metavar="S", help="With --concurrency: pause between an answer and the next request."
+    "--think",
+    metavar="S",
+    help="With --concurrency or sessions: pause between an answer and the next request: 1s, 1s±300ms, 0.5s..2s or exp:1s.",
 )
+@click.option("--cancel-after", metavar="S", help="Close the connection when an answer takes longer.")
+@click.option("--cancel-share", metavar="P", help="Share of requests that --cancel-after applies to: 10%")
 @click.option(
     "--repetitions",
     type=click.IntRange(min=1),
@@ -102,46 +158,81 @@ def load_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--find-capacity",
     is_flag=True,
-    help="Raise the load until the objective (--slo) fails; report where and why.",
+    help="Find the highest rate that is sustained (and meets --slo), and what limits it.",
 )
 @click.option(
-    "--raw", metavar="FILE", type=click.Path(path_type=Path), help="Every request: .csv or .parquet"
+    "--abort-on",
+    metavar="TEXT",
+    help='End the load early when a condition holds, as in "error_rate>50%,ttft_p95>5s".',
+)
+@click.option(
+    "--raw",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write every request to FILE: .csv, .jsonl, .jsonl.gz or .parquet.",
+)
+@click.option(
+    "--server-metrics",
+    metavar="URL",
+    help="Prometheus endpoint of the server, read once a second and shown with the load.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Serve the running load's own metrics for Prometheus on 127.0.0.1:N; 0 takes a free port.",
 )
 @click.option("--group", "tags", metavar="TAG", multiple=True, help="Tag the run.")
+@input_options
 @load_options
 @sandbox_option
 @common
 def load(
     session: Session,
-    target: str,
+    targets: tuple[str, ...],
     repetitions: int,
     find_capacity: bool,
     raw: Path | None,
+    metrics_port: int | None,
     tags: tuple[str, ...],
     **given: Any,
 ) -> int:
     """Load-test TARGET: a base URL ending in /v1, an Ollama or HTTP URL, or an agent's name.
+
+    With several URLs, requests are sent to them in turn.
 
     \b
     assay load http://127.0.0.1:9000/v1 --model m --concurrency 32
     assay load http://127.0.0.1:9000/v1 --rate 200 --arrivals poisson --duration 30
     assay load http://127.0.0.1:9000/v1 --find-capacity --slo "ttft_p95<200ms,error_rate<1%"
     """
-    from assay.pipeline import loading
-
+    given["prompt_seed"] = given["seed"] if _is_given("seed") else None
     levels = _levels(given.pop("concurrency"))
     if len(levels) > 1 and (find_capacity or given["rate"] or given["stages"] or given["arrivals"]):
-        raise click.UsageError("Several values of --concurrency are for closed loops: leave the rate out.")
+        what = "--find-capacity" if find_capacity else "a rate"
+        raise click.UsageError(f"Several values of --concurrency cannot be combined with {what}.")
     if find_capacity:
-        _refuse_what_it_finds_itself(given, raw, repetitions)
-    options = _options(target, {**given, "concurrency": levels[0] if levels else None})
-    with session.store() as store:
-        asked = loading.prepare_load(options, session.settings, store)
+        _refuse_what_it_finds_itself(given, raw, repetitions, metrics_port)
+        arrivals = _arrivals_of_search(given.pop("arrivals"))
+    if len(targets) > 1 and not all("://" in target for target in targets):
+        raise click.UsageError("Several targets have to be URLs, to which requests go in turn.")
+    given["more_targets"] = targets[1:]
+    options = _options(targets[0], {**given, "concurrency": levels[0] if levels else None})
+    with _started_early(options) as ready, session.store() as store:
+        from assay.pipeline import loading
+
+        asked = ready or loading.prepare_load(options, session.settings, store)
         if find_capacity:
+            if asked.load.has_sessions:
+                raise click.UsageError("--find-capacity sends single requests: leave sessions out.")
             from assay.cli.capacity import find
 
-            return find(session, store, options, asked, tags)
-        with _raw_records(raw) as keep, looking_on(session, asked.load) as watch:
+            return find(session, store, options, asked, tags, arrivals)
+        with (
+            _raw_records(raw) as keep,
+            _serve_own_metrics(session, metrics_port) as count,
+            looking_on(session, asked.load) as watch,
+        ):
             done = loading.run_load(
                 options,
                 asked,
@@ -151,18 +242,67 @@ def load(
                 levels=levels if len(levels) > 1 else (),
                 repetitions=repetitions,
                 tags=tags,
-                watch_chunk=keep,
+                watch_chunk=_both(keep, count),
             )
-        return _finish(session, done, asked, options)
+        return _finish(session, done, asked, options, levels)
 
 
-def _refuse_what_it_finds_itself(given: dict[str, Any], raw: Path | None, repetitions: int) -> None:
-    names = ("rate", "stages", "arrivals", "requests", "think")
-    found = [f"--{name}" for name in names if given[name] is not None]
+@contextlib.contextmanager
+def _started_early(options: LoadOptions) -> Iterator[Prepared | None]:
+    """The load of a URL, once its options are found to be right, while its workers start beside all that is still to be loaded.
+
+    None for agents and data sets, which are looked up first.
+    """
+    from assay.execute.load.asking import prepared
+    from assay.execute.load.engine import workers_of
+    from assay.execute.load.standby import start_ahead
+
+    if not options.target.startswith(("http://", "https://")) or options.dataset is not None:
+        yield None
+        return
+    asked = prepared(options)
+    with start_ahead(workers_of(asked.load)):
+        _import_the_rest()
+        yield asked
+
+
+def _import_the_rest() -> None:
+    """Importing leaves no garbage behind: looking for it all the while would take a twentieth of the time."""
+    import gc
+    from importlib import import_module
+
+    gc.disable()
+    try:
+        import_module("assay.pipeline.loading")
+    finally:
+        gc.enable()
+
+
+def _is_given(option: str) -> bool:
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not None and source is not click.core.ParameterSource.DEFAULT
+
+
+def _refuse_what_it_finds_itself(
+    given: dict[str, Any], raw: Path | None, repetitions: int, metrics_port: int | None
+) -> None:
+    names = ("rate", "stages", "requests", "think", "abort_on", "server_metrics", "speed", "window")
+    found = [f"--{name.replace('_', '-')}" for name in names if given[name] is not None]
+    found += ["--arrivals trace:FILE"] if (given["arrivals"] or "").startswith("trace:") else []
     found += ["--raw"] if raw else []
     found += ["--repetitions"] if repetitions > 1 else []
+    found += ["--metrics-port"] if metrics_port is not None else []
     if found:
         raise click.UsageError(f"--find-capacity chooses the loads itself: leave {', '.join(found)} out.")
+
+
+def _arrivals_of_search(text: str | None) -> Arrivals:
+    """Of the rates that a capacity search tries; a load needs --rate for them, a search does not."""
+    from assay.model.load import Arrivals
+
+    if text not in (None, "constant", "poisson"):
+        raise click.BadParameter(f"'{text}' is not constant or poisson.", param_hint="--arrivals")
+    return Arrivals(text or "constant")
 
 
 def _levels(text: str | None) -> tuple[int, ...]:
@@ -186,21 +326,23 @@ def _options(target: str, given: dict[str, Any]) -> LoadOptions:
     return LoadOptions(target, **given)
 
 
-def _finish(session: Session, done: Any, asked: Any, options: LoadOptions) -> int:
+def _finish(session: Session, done: Any, asked: Any, options: LoadOptions, levels: tuple[int, ...]) -> int:
     from assay.execute.runner import interrupted_exit_code
     from assay.report.load import load_document, print_load, print_loads
+    from assay.report.load_findings import FAILURES, verdicts_of
 
     last = done.results[-1]
+    documents = [load_document(result) for result in done.results]
     if session.is_json:
-        document = load_document(last)
-        more = [load_document(result) for result in done.results] if len(done.results) > 1 else []
-        session.emit({"run": done.run_id, **document, **({"loads": more} if more else {})})
+        flags = {"interrupted": done.is_interrupted and not last.aborted}
+        more = {"loads": documents} if len(documents) > 1 else {}
+        session.emit({"run": done.run_id, **documents[-1], **flags, **more})
     elif len(done.results) == 1:
         print_load(last, asked.load, session.console())
     else:
-        print_loads(done.results, session.console())
+        print_loads(done.results, session.console(), levels)
     if done.is_interrupted:
-        session.say("Interrupted. What was measured until then is shown and kept.")
+        session.say("Interrupted. The figures cover the load up to that point, and are stored.")
     session.next(
         f"assay report {done.run_id} --format html",
         f"assay show {done.run_id}",
@@ -210,12 +352,11 @@ def _finish(session: Session, done: Any, asked: Any, options: LoadOptions) -> in
         return interrupted_exit_code()
     if any(result.workers_lost for result in done.results):
         return 2
-    is_met = all(held.is_met for result in done.results for held in result.held)
-    return 0 if is_met and all(result.requests_completed for result in done.results) else 1
+    return 1 if any(verdict in FAILURES for one in documents for verdict in verdicts_of(one)) else 0
 
 
 def _capacity_of(options: LoadOptions) -> str:
-    """The command that finds out how much of this it bears."""
+    """The command that finds the highest sustained rate of the same target."""
     words = ["assay", "load", options.target, *(["--model", options.model] if options.model else [])]
     words += [word for host in options.allow_host for word in ("--allow-host", host)]
     words += [] if options.stream else ["--no-stream"]
@@ -231,6 +372,32 @@ def _raw_records(path: Path | None) -> Iterator[Any]:
 
     with recording(path) as keep:
         yield keep
+
+
+@contextlib.contextmanager
+def _serve_own_metrics(session: Session, port: int | None) -> Iterator[WatchChunk | None]:
+    """The metrics of the running load, for Prometheus."""
+    if port is None:
+        yield None
+        return
+    from assay.execute.load.exposition import LoadCounters, serve_metrics
+
+    counters = LoadCounters()
+    with serve_metrics(counters, port) as address:
+        session.say(f"Metrics of this load: http://127.0.0.1:{address}/metrics")
+        yield counters.add
+
+
+def _both(first: WatchChunk | None, second: WatchChunk | None) -> WatchChunk | None:
+    watchers = [watch for watch in (first, second) if watch is not None]
+    if len(watchers) < 2:
+        return watchers[0] if watchers else None
+
+    def watch(chunk: Chunk) -> None:
+        for each in watchers:
+            each(chunk)
+
+    return watch
 
 
 @contextlib.contextmanager

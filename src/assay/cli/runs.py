@@ -36,7 +36,14 @@ def print_list(session: Session, limit: int = 20, tag: str | None = None) -> Non
         found = store.runs(limit=limit, tag=tag)
     if session.is_json:
         names = ("id", "name", "state", "started", "ended", "trials", "executions", "tags", "label")
-        session.emit([{name: getattr(one, name) for name in names} for one in found])
+        from assay.report.load_findings import worst_verdict
+
+        session.emit(
+            [
+                {**{name: getattr(one, name) for name in names}, "verdict": worst_verdict(one.load_verdicts)}
+                for one in found
+            ]
+        )
         return
     from assay.report.console import print_runs
 

@@ -40,16 +40,20 @@ def show(session: Session, ref: str, trial: str | None, case: str | None, execut
             return
         print_report(report, session.console())
         before = _before(store, report)
+    page = f"assay report {report.run.id} --format html"
+    if any(trial.stored.is_capacity_search for trial in report.trials):
+        session.next(page)
+        return
     session.next(
-        f"assay report {report.run.id} --format html",
+        page,
         f"assay compare {before} {report.run.id}" if before else f"assay baseline set main {report.run.id}",
     )
 
 
 def _before(store: Store, report: Report) -> str | None:
-    """The run of the same name before this one."""
-    alike = [one for one in store.runs() if one.name == report.run.name and one.started < report.run.started]
-    return alike[0].id if alike else None
+    """The run of the same name before this one that it can be compared with."""
+    before = (one for one in store.runs() if one.name == report.run.name and one.started < report.run.started)
+    return next((one.id for one in before if "capacity" not in one.tags), None)
 
 
 def _show_case(session: Session, report: Report, case: str) -> None:

@@ -105,7 +105,7 @@ def _live_line(session: Session) -> tuple[Callable[[Pulse, Load], None], Callabl
         told = now
         asked = "{:.4g} {}".format(*load_at(load, pulse.seconds))
         whole = f" of {load.seconds:.0f}" if load.count is None else ""
-        line = f"  {asked}  {pulse.seconds:.1f}{whole} s  {pulse.completed} answered  {pulse.failed} failed  {pulse.in_flight} under way"
+        line = f"  {asked}  {pulse.seconds:.1f}{whole} s  {pulse.completed} answered  {pulse.failed} failed  {pulse.in_flight} in flight"
         click.echo(f"\r\x1b[2K{line}", err=True, nl=False)
 
     def clear() -> None:
@@ -133,4 +133,4 @@ def _finish(session: Session, done: Stressed) -> int:
     )
     if done.is_interrupted:
         return interrupted_exit_code()
-    return 1 if any(one.is_broken for one in finding.scenarios) or not finding.scores else 0
+    return 1 if finding.is_broken or not finding.scores else 0

@@ -18,25 +18,36 @@ from assay.text import shell_command
     "settings",
     metavar="KEY=VALUE",
     multiple=True,
-    help="An option of all agents, or with NAME. before it of one; may be repeated.",
+    help="Set an option of all agents, or of one as NAME.KEY=VALUE; may be repeated.",
 )
 @click.option(
     "--sweep",
     "axes",
     metavar="KEY=V1,V2",
     multiple=True,
-    help="Such an option with its values; may be repeated.",
+    help="Run the team with each of these values of an option; may be repeated.",
 )
-@click.option("--repetitions", type=click.IntRange(min=1), metavar="N", help="Pairs of legs.")
+@click.option("--repetitions", type=click.IntRange(min=1), metavar="N", help="Pairs of legs to measure.")
 @click.option(
-    "--warmup", type=click.IntRange(min=0), metavar="N", help="First cases asked before anything counts."
+    "--warmup",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Cases that each agent answers before measuring begins.",
 )
-@click.option("--permits", type=click.IntRange(min=1), metavar="N", help="How many may work at once.")
+@click.option(
+    "--permits",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Agents that may work at the same time; default: all.",
+)
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Seed of the order of legs and agents."
 )
 @click.option(
-    "--load", metavar="FILE.py", multiple=True, help="Make agents that this file defines known by name."
+    "--load",
+    metavar="FILE.py",
+    multiple=True,
+    help="Import this file, so that the agents it defines can be used by name.",
 )
 @click.option(
     "--report",
@@ -53,8 +64,8 @@ def team(session: Session, spec: str, dry_run: bool, permits: int | None, **opti
     """Measure what agents gain and lose by working at the same time.
 
     SPEC is a team file, or the name of one that ships: see assay list teams. Each pair of legs does the same cases twice,
-    one agent after the other and all at once, in random order. The run is stored like any other; one that was cut short
-    goes on with assay run --resume RUN.
+    one agent after the other and all at once, in random order. The run is stored like any other; resume one
+    that was interrupted with assay run --resume RUN.
 
     \b
     assay team homo.yaml

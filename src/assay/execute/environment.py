@@ -25,7 +25,7 @@ _GIT_SECONDS = 2.0
 _LOAD_PER_CORE = 0.5
 
 
-def environment(folder: Path, *, packages: bool = True) -> Environment:
+def environment(folder: Path, *, packages: bool = True, probe_seconds: float = 0.06) -> Environment:
     """Everything that is known of here and now; takes about a tenth of a second, most of it the noise probe."""
     sources: dict[str, Callable[[], object]] = {
         "assay": lambda: __version__,
@@ -41,7 +41,7 @@ def environment(folder: Path, *, packages: bool = True) -> Environment:
         "on_battery": _on_battery,
         "gpus": lambda: list(_gpus()),
         "clock": clock_facts,
-        "noise": lambda: asdict(probe()),
+        "noise": lambda: asdict(probe(probe_seconds)),
     }
     if packages:
         sources["packages"] = _packages

@@ -121,6 +121,14 @@ def _running_parent(pid: int) -> int | None:
     return None if state in "ZX" else int(parent)
 
 
+def is_at_work(pid: int) -> bool:
+    """Whether it computes, or waits for a processor or a disk; False where the system does not tell."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "RD"
+    except (OSError, IndexError):
+        return False
+
+
 def kill_group(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)

@@ -5,10 +5,18 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from assay.model.figure import Figure
+from assay.model.server_metrics import ServerMetrics
+from assay.model.user_session import UserSession
+from assay.model.variate import Variate
+
+UNFINISHED = ("cut_off", "worker_lost")
+"""Kinds of errors of requests that were under way when the load or its worker ended: nobody knows how they would have gone on."""
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+"""By the names of statistics."""
 
 
 class Arrivals(StrEnum):
@@ -51,12 +59,46 @@ class Trace:
     input_tokens: array[int]
     """How long each prompt is; -1 where it was not recorded."""
     output_tokens: array[int]
+    block_ends: array[int] = field(default_factory=lambda: array("q"))
+    """Where the blocks of each row end among all `blocks`; empty when no row has any."""
+    blocks: array[int] = field(default_factory=lambda: array("q"))
+    """Ids of blocks of 512 tokens (`hash_ids`): prompts whose ids begin alike begin with the same text."""
+    sessions: tuple[UserSession, ...] = ()
+    """Where rows are the starts of sessions: what follows each of them."""
 
     def __len__(self) -> int:
         return len(self.due)
 
     def part(self, rows: slice) -> Trace:
-        return Trace(self.due[rows], self.input_tokens[rows], self.output_tokens[rows])
+        plain = (self.due[rows], self.input_tokens[rows], self.output_tokens[rows])
+        sessions = self.sessions[rows]
+        if not self.block_ends:
+            return Trace(*plain, sessions=sessions)
+        ends, blocks = array("q"), array("q")
+        for row in range(*rows.indices(len(self))):
+            blocks.extend(self.blocks[self.block_ends[row - 1] if row else 0 : self.block_ends[row]])
+            ends.append(len(blocks))
+        return Trace(*plain, ends, blocks, sessions)
+
+    def window(self, begin: float, end: float) -> Trace:
+        """The part between two times, which begins at 0 again."""
+        part = self.part(slice(bisect_left(self.due, begin), bisect_left(self.due, end)))
+        return replace(part, due=array("d", [due - begin for due in part.due]))
+
+    def faster(self, times: float) -> Trace:
+        """All that is due, in so many times less time."""
+        sessions = tuple(
+            UserSession(
+                tuple(
+                    replace(
+                        turn, at=turn.at / times, delay=None if turn.delay is None else turn.delay / times
+                    )
+                    for turn in session.turns
+                )
+            )
+            for session in self.sessions
+        )
+        return replace(self, due=array("d", [due / times for due in self.due]), sessions=sessions)
 
     def before(self, seconds: float) -> Trace:
         return self.part(slice(bisect_left(self.due, seconds)))
@@ -77,19 +119,36 @@ class Load:
     warmup: float | None = None
     """Seconds at the beginning that do not count; None when they are to be found."""
     think_seconds: float = 0.0
+    """On average."""
+    think: Variate | None = None
+    """Where think times differ: how."""
+    has_sessions: bool = False
+    """Whether what is begun are sessions of several requests."""
+    cancel_after: float | None = None
+    """Seconds after which the client gives a request up, of the share that it is to give up."""
+    cancel_share: float = 1.0
     seconds_each: float = 60.0
     """A request that takes longer has failed."""
     workers: int = 1
     seed: int = 1
     objectives: tuple[Objective, ...] = ()
+    abort_on: tuple[Objective, ...] = ()
+    """Conditions that end it early as soon as one of them holds."""
 
     @property
     def is_open(self) -> bool:
         return self.arrivals is not Arrivals.CLOSED
 
     @property
+    def is_level(self) -> bool:
+        """Whether its rate is meant to stay the same all the time."""
+        return len(self.stages) < 2 and self.arrivals is not Arrivals.TRACE
+
+    @property
     def offered(self) -> float | None:
         """Requests per second on average, where that is known beforehand."""
+        if self.has_sessions:
+            return None
         if self.trace is not None:
             return len(self.trace) / self.seconds if self.seconds else None
         if not self.stages:
@@ -134,6 +193,37 @@ class Moment:
     latency_p99: float | None
     ttft_p50: float | None
     ttft_p99: float | None
+    itl_p50: float | None = None
+    itl_p99: float | None = None
+    schedule_delay_p99: float | None = None
+    lag_p99: float | None = None
+    """Seconds that answers lay unread on this machine."""
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """Requests that ended in it, by kind of error."""
+    answered: int = 0
+    """Of the requests that were due in it, those that were answered, whenever that was."""
+    unanswered: int = 0
+    """Of the requests that were due in it, those that failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeHistogram:
+    """How often times fell between two edges, in seconds; the edges are evenly spaced, on a logarithmic scale where `is_log`."""
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    beyond: int = 0
+    """Longer than the last edge."""
+    is_log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A stretch in which the server answered none of the requests that were due."""
+
+    begin: float
+    seconds: float
+    failed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +288,35 @@ class LoadResult:
     """Workers of the generator that ended before their time."""
     is_cut: bool = False
     """Whether it was broken off."""
+    latency_growth: float = 0.0
+    """Of a timetable: seconds that latency grew in a second of load; 0 where no growth was established."""
+    ttft_censored: int = 0
+    """Answers whose first token cannot be timed, as it was read together with later ones."""
+    error_reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Why requests failed, by kind of error, where more is known than the kind."""
+    histograms: Mapping[str, TimeHistogram] = field(default_factory=dict)
+    """Of `ttft`, `itl` and `latency` in the measured part."""
+    outages: tuple[Outage, ...] = ()
+    is_unavailable: bool = False
+    """Whether more than half of the requests failed, or none was answered for a tenth of the load."""
+    doubts: tuple[str, ...] = ()
+    """Why its figures should not be used, where it is not valid; they are among the warnings, too."""
+    aborted: str | None = None
+    """The condition of `abort_on` that ended the load early, with its figure."""
+    server: ServerMetrics | None = None
+    """What the server told of itself meanwhile, where it was asked."""
+    input_tokens: int | None = None
+    """Of all answered requests, as the server counted them; None where it does not tell."""
+    cached_tokens: int | None = None
+    """How many of those the server took from its prompt cache."""
+    counted_requests: int = 0
+    """Answered requests of which the server told the input tokens."""
+    prompt_seed: int | None = None
+    """With it the same prompts are sent again; None where prompts were sent as written."""
+    cancelled: int = 0
+    """Requests that the client gave up, as it was asked to: neither answered nor failed."""
+    targets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Where there are several: how many requests to each were answered (`ok`), cancelled, and failed by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,27 +328,31 @@ class Step:
     """Offered; None in a closed loop."""
     result: LoadResult
     broken_by: str | None
-    """Why it was too much: `errors`, `latency`, `saturation` or `generator`; None when it was borne."""
+    """Why it was too much: `errors`, `latency`, `saturation` or `generator`; None when it held."""
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How much a server bears."""
+    """The rate that a server sustains, and where it breaks."""
 
     sustained: float | None
-    """The highest rate that was borne below every rate that was not, in requests per second."""
+    """Requests per second."""
     broken: float | None
-    """The lowest that was not."""
+    """The lowest rate above it that was tried and broke."""
     confirmed: bool
-    """Whether, tried again, 0.95 of the rate was borne and 1.05 of it was not."""
+    """Whether a timetable below it held and one above it broke."""
     cause: str | None
     why: str
     knee: int | None
-    """Requests at a time beyond which the throughput hardly grows."""
+    """Requests in flight beyond which the throughput hardly grows."""
     highest_throughput: float
     steps: tuple[Step, ...]
     warnings: tuple[str, ...] = ()
     is_simulated: bool = False
-    highest_borne: float | None = None
-    """The highest rate that any step bore: beyond `broken` where the limit moves."""
+    highest_held: float | None = None
+    """The highest rate that held in any step."""
+    interval: tuple[float | None, float | None] = (None, None)
+    """95 % confidence interval of `sustained`; an end is None where nothing bounds it."""
+    is_cut: bool = False
+    """Whether the search was interrupted."""

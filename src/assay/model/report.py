@@ -78,7 +78,7 @@ class Series:
     repetitions: Sequence[int]
     values: Sequence[float]
     unit: str = "process"
-    """What `processes` counts: what is independent of each other, processes or cases."""
+    """What `processes` counts: what is independent of each other, a `process`, a `case` or a `load`."""
     rounds: Sequence[int] = ()
     """Of cases: the process that each value comes from, which is one interleaved pass; empty where repetitions are passes."""
 

@@ -46,6 +46,12 @@ class Environment:
     doubts: tuple[str, ...] = ()
 
 
+SEARCH_COMPLETE = "search complete"
+"""Stored as the reason why a capacity search made no further steps."""
+_ENDS_OF_SEARCHES = frozenset({SEARCH_COMPLETE, "the search came to its end"})
+"""The second was written by earlier versions."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredTrial:
     """A trial as the store knows it."""
@@ -54,6 +60,16 @@ class StoredTrial:
     trial: Trial
     stopped: str | None = None
     """Why it ended before its plan was done."""
+
+    @property
+    def is_capacity_search(self) -> bool:
+        """Whether its executions are the steps of a search, each with a load of its own, and not repetitions."""
+        return self.stopped in _ENDS_OF_SEARCHES
+
+    @property
+    def cut_short(self) -> str | None:
+        """Why it has fewer executions than it should; None for a search, which ends when it has its answer."""
+        return None if self.is_capacity_search else self.stopped
 
 
 @dataclass(frozen=True, slots=True)

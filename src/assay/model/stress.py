@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from assay.model.figure import Figure
-from assay.model.load import Distribution, Load, LoadResult, Moment
+from assay.model.load import UNFINISHED, Distribution, Load, LoadResult, Moment
 
 STRESS = "stress"
 """What stands as the experiment of its trials."""
+
+
+OUR_CAUSES = ("generator", "in_flight")
+"""Limits of the generator and of a scenario's own settings: not known then is what the agent sustains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +25,76 @@ class Breach:
     load: float
     unit: str
     cause: str
-    """`errors`, `latency`, `saturation`, or `generator` where it was us who could not keep up."""
+    """`errors`, `latency`, `saturation`; `generator` where it was us who could not keep up, `in_flight` where the scenario
+    itself allowed no more requests in flight."""
     why: str
+    is_in_calm: bool = False
+    """Whether the same is seen in calm: then load is not the reason."""
 
     @property
     def is_theirs(self) -> bool:
-        """Whether the agent is to blame."""
-        return self.cause != "generator"
+        """Whether the agent is to blame, under pressure or in calm."""
+        return self.cause not in OUR_CAUSES
+
+    @property
+    def is_by_pressure(self) -> bool:
+        """Whether the pressure broke the agent: neither our own limit, nor what is seen in calm as well."""
+        return self.is_theirs and not self.is_in_calm
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorDetail:
+    """One kind of failure with the agent's own words, redacted."""
+
+    kind: str
+    message: str
+    count: int = 1
+    first_at: float | None = None
+    """Seconds after the load began."""
+    place: str = ""
+    """File and line of the agent's own code, where that is known."""
+    exit_code: int | None = None
+    """Negative for a signal."""
+    stderr: str = ""
+    """The last words of a program on standard error."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalmErrors:
+    """Of the requests at the base rate, before any pressure."""
+
+    failed: int = 0
+    ended: int = 0
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    details: tuple[ErrorDetail, ...] = ()
+
+    @property
+    def rate(self) -> float:
+        return self.failed / self.ended if self.ended else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A time with a name, such as that of a fault or of a step; seconds on the axis of the moments."""
+
+    begin: float
+    end: float
+    label: str
+    is_fault: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPoint:
+    """What one step of a scenario showed: so many in flight, or inputs of this size."""
+
+    load: float
+    throughput: float
+    latency_p50: float | None
+    latency_p95: float | None
+    error_rate: float
+    is_broken: bool
+    is_probe: bool = False
+    """Whether it was only put to find the breaking point: then it does not count in the score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +143,8 @@ class Judgement:
     unit: str = ""
     is_fine: bool | None = None
     """None where it is a figure and no verdict."""
+    is_criterion: bool = False
+    """Whether it counts in the score: only what no other factor of the score sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +200,9 @@ class Stretch:
     """Where there is a suite: its answers, or an even choice of them where they are many."""
     held_up: float = 0.0
     """Seconds in which this machine did not let us work, of pauses long enough to break something."""
+    details: tuple[ErrorDetail, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    """CPU and memory of the agent's processes; seconds after the load began."""
 
     @property
     def punctual(self) -> int:
@@ -144,7 +216,7 @@ class Stretch:
     @property
     def errors(self) -> dict[str, int]:
         """Without what was still under way when we left."""
-        return {kind: n for kind, n in self.result.errors.items() if kind != "cut_off"}
+        return {kind: n for kind, n in self.result.errors.items() if kind not in UNFINISHED}
 
     @property
     def error_rate(self) -> float:
@@ -189,10 +261,16 @@ class ScenarioFinding:
     """Answered within the objective, rightly or not; None where that is the same as `good`."""
     correctness: Correctness | None = None
     """None where nothing tells right from wrong."""
+    details: tuple[ErrorDetail, ...] = ()
+    """The most frequent failures, in the agent's own words."""
+    points: tuple[LoadPoint, ...] = ()
+    """Of a scenario that goes up step by step, by load."""
+    bands: tuple[Band, ...] = ()
 
     @property
     def is_broken(self) -> bool:
-        return self.breach is not None and self.breach.is_theirs
+        """Whether the pressure broke it."""
+        return self.breach is not None and self.breach.is_by_pressure
 
     @property
     def error_rate(self) -> float:
@@ -210,10 +288,18 @@ class ScenarioScore:
     bearing: float
     """1 if it did not break, else load borne ÷ load asked."""
     recovering: float
-    """1 / (1 + recovery time ÷ scenario time)."""
+    """1 / (1 + recovery time ÷ scenario time + faults)."""
     value: float
     low: float
     high: float
+    criteria_met: int = 0
+    criteria_judged: int = 0
+    """What only this scenario judges, such as whether memory leaks."""
+
+    @property
+    def faults(self) -> int:
+        """Criteria that were established not to be met."""
+        return self.criteria_judged - self.criteria_met
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +322,13 @@ class StressFinding:
     """The suite that tells right from wrong, with its pass mark; empty where there was none."""
     calm_score: Figure | None = None
     """Of the answers in calm, by that suite."""
+    calm_errors: CalmErrors = field(default_factory=CalmErrors)
+    calm_latency: Distribution | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether anything broke, by pressure or in calm already."""
+        return any(one.breach is not None and one.breach.is_theirs for one in self.scenarios)
 
     @property
     def is_simulated(self) -> bool:

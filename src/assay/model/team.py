@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from assay.model.estimate import Comparison, Verdict
 from assay.model.figure import Figure
 from assay.model.secret import is_secret
 
@@ -51,15 +52,21 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """Requests of the concurrent leg whose first token came conspicuously late."""
+    """Requests that were slower in the concurrent leg than in the sequential leg of the same pair."""
 
     events: int
+    """Slower by more than 3 % and 5 ms."""
     requests: int
     rate: Figure
+    """The share of slower requests less that of requests which were faster by as much; not below 0."""
     limit_seconds: float
-    """Later than this is an event: 3 s, or the P99 of the sequential leg where that is lower."""
+    """The smallest delay that counted."""
     by_chance: float
-    """The share of events to expect though nothing contends, because the P99 is itself an estimate."""
+    """The share of requests that were faster by as much: chance makes as many slower."""
+    verdict: Verdict
+    """Worse where requests did wait for each other; never from fewer than six pairs."""
+    delay_seconds: float | None
+    """Median of the slower requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,7 @@ class Teammate:
     figures: Mapping[str, Figure]
     """slowdown, seconds, ttft, tokens_per_second of either leg, and their deltas."""
     contention: Contention | None = None
-    """None where the answers were not streamed: then there is no first token to wait for."""
+    """None where no pair is whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,8 @@ class Round:
     skew_seconds: float
     answers: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Of the concurrent leg: agent to case to output."""
+    slower: int = 0
+    """Requests that were slower in the concurrent leg."""
 
     @property
     def speedup(self) -> float:
@@ -133,6 +142,8 @@ class TeamFinding:
     contention: Contention | None
     grades: tuple[Grade, ...]
     rounds: tuple[Round, ...]
+    comparison: Comparison | None = None
+    """Of working at once against one after the other, by the speedup."""
     options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Agent to its definition as written."""
     prompts: Mapping[str, Mapping[str, object]] = field(default_factory=dict)

@@ -6,17 +6,20 @@ import json
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.analysis.load import judged
 from assay.execute.environment import environment
 from assay.execute.load.asking import LoadOptions, Prepared
-from assay.execute.load.capacity import Search, breach
+from assay.execute.load.capacity import Search
+from assay.execute.load.engine import Watch
 from assay.execute.runner import interruptible
 from assay.execute.steady_clock import SteadyClock
-from assay.model import Artifact, Batch, RunState
-from assay.model.load import Capacity, Load, LoadResult, Step
+from assay.model import Artifact, Batch, Plan, RunState
+from assay.model.load import Arrivals, Capacity, Load, LoadResult, Step
+from assay.model.run import SEARCH_COMPLETE
 from assay.pipeline.loading import execution_of, plan_load
 from assay.pipeline.ownership import own_run
 from assay.report.capacity import FILE, capacity_document
@@ -26,6 +29,7 @@ from assay.store.store import Store
 
 STEP_SECONDS = 4.0
 MOST_STEPS = 200
+"""More than any search takes; what is not needed is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,12 @@ def find_capacity(
     store: Store,
     settings: Settings,
     tell: Callable[[Step], None],
+    watching: Callable[[Load], AbstractContextManager[Watch]],
     tags: tuple[str, ...] = (),
+    arrivals: Arrivals = Arrivals.CONSTANT,
 ) -> Found:
-    """`--duration` is the length of one step."""
-    plan = plan_load(options, settings, MOST_STEPS, (*tags, "capacity"))
+    """`--duration` is the length of one step; `watching` is entered for each; `arrivals` are those of the rates tried."""
+    plan = _plan(options, settings, tags, arrivals)
     clock = SteadyClock()
     begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), clock.now(), current_owner())
     done = 0
@@ -53,23 +59,31 @@ def find_capacity(
         def probe(load: Load) -> LoadResult:
             nonlocal done
             started = time.time()
-            result = judged(asked.at(load).measured(is_stopped=interrupt), load)
+            with watching(load) as watch:
+                result = judged(asked.at(load).measured(watch, interrupt), load)
             with interrupt.storing():
                 store.add(begun.id, Batch((execution_of(result, 0, done, started),)))
             done += 1
-            if not result.is_cut:
-                tell(Step(load.concurrency, load.offered, result, *breach(result, load)))
             return result
 
         seconds = asked.load.seconds if options.duration is not None else STEP_SECONDS
-        base = replace(asked.load, concurrency=options.concurrency)
-        capacity = Search(base, seconds, probe, interrupt).run()
+        base = replace(asked.load, concurrency=options.concurrency, arrivals=arrivals)
+        capacity = Search(base, seconds, probe, interrupt, tell).run()
         document = json.dumps(capacity_document(capacity)).encode()
         artifact = Artifact(0, FILE, "application/json", document)
-        store.add(begun.id, Batch(artifacts=(artifact,), stopped={0: "the search came to its end"}))
+        store.add(begun.id, Batch(artifacts=(artifact,), stopped={0: SEARCH_COMPLETE}))
         state = RunState.INTERRUPTED if interrupt() else _state(capacity)
         store.finish(begun.id, state, clock.now())
     return Found(begun.id, capacity, interrupt())
+
+
+def _plan(options: LoadOptions, settings: Settings, tags: tuple[str, ...], arrivals: Arrivals) -> Plan:
+    plan = plan_load(options, settings, MOST_STEPS, (*tags, "capacity"))
+    if arrivals is Arrivals.CONSTANT:
+        return plan
+    # A load takes arrivals only with a rate, so they are added to what was checked.
+    trials = (replace(trial, params={**trial.params, "arrivals": arrivals.value}) for trial in plan.trials)
+    return replace(plan, trials=tuple(trials))
 
 
 def _state(capacity: Capacity) -> RunState:

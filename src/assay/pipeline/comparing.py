@@ -32,6 +32,7 @@ from assay.model.standing import Matrix
 from assay.pipeline.agent_results import choose_results, shared_suite, trials_of
 from assay.pipeline.record import LoadedRun, TrialHistories, read_histories, report_on
 from assay.pipeline.reporting import metrics_of_experiment, report_of
+from assay.pipeline.searches import refuse_searches
 from assay.pipeline.tolerating import (
     Known,
     about_floors,
@@ -78,6 +79,7 @@ def compared(
     suite: str | None = None,
 ) -> Compared:
     sides = find_sides(store, (a, b), suite)
+    refuse_searches((a, b), sides.reports)
     side_a, side_b = sides.reports
     parts = [_Part.of(store, *part) for part in by_runs(side_a, side_b)]
     known = {key: floor for part in parts for key, floor in known_floors(store, part.a, part.b).items()}
@@ -172,7 +174,9 @@ def courses(
     store: Store, refs: Sequence[str], metrics: Sequence[str], suite: str | None = None
 ) -> list[Course]:
     """Several sides in their order, as a history: the last against the first, and where the level changed."""
-    return over_time([side(store, ref, suite) for ref in refs], metrics)
+    sides = [side(store, ref, suite) for ref in refs]
+    refuse_searches(refs, sides)
+    return over_time(sides, metrics)
 
 
 def find_sides(store: Store, refs: Sequence[str], suite: str | None = None) -> ComparisonSides:

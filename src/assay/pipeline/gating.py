@@ -29,6 +29,7 @@ from assay.model import Doubt, Metric, Report, RunState
 from assay.model.regression import Gate
 from assay.pipeline.comparing import side
 from assay.pipeline.record import read_histories
+from assay.pipeline.searches import refuse_searches
 from assay.pipeline.tolerating import (
     Known,
     about_floors,
@@ -52,6 +53,7 @@ def gated(
 ) -> Gate:
     """`ref` is a run or a result file, `baseline` the name of one that was set, or a result file."""
     sides = side(store, baseline_ref(store, baseline)), side(store, ref)
+    refuse_searches((baseline, ref), sides)
     return gate_sides(store, sides, baseline, metrics=metrics, tolerances=tolerances, max_lost=max_lost)
 
 

@@ -28,6 +28,9 @@ from assay.spec.settings import Settings
 from assay.store.processes import current_owner
 from assay.store.store import Store
 
+_PROBE_SECONDS = 0.02
+"""A load sees noise in its own lag, and the first request waits for this."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -48,7 +51,7 @@ def data_of(options: LoadOptions, settings: Settings) -> Data | None:
     if options.dataset is None:
         return None
     found = read_dataset(options.dataset, settings)
-    return Data.of(found.prompts, found.scored)
+    return Data.of(found.prompts, found.scored, found.sessions)
 
 
 def run_load(
@@ -66,7 +69,8 @@ def run_load(
     """At each level, so often; every load is stored as soon as it is done, and interrupted with what there was."""
     plan = plan_load(options, settings, repetitions, tags, levels)
     clock = SteadyClock()
-    begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), clock.now(), current_owner())
+    here = environment(Path.cwd(), probe_seconds=_PROBE_SECONDS)
+    begun = store.begin(plan, here, secrets.token_hex(5), clock.now(), current_owner())
     results: list[LoadResult] = []
     loads = [replace(asked.load, concurrency=level) for level in levels] or [asked.load]
     with interruptible() as interrupt, own_run(store, begun.id, interrupt, clock):
@@ -77,7 +81,7 @@ def run_load(
             results.append(result)
             with interrupt.storing():
                 store.add(begun.id, Batch((execution_of(result, trial, repetition, started),)))
-            if interrupt():
+            if interrupt() or result.aborted:
                 break
         state = _state(results, interrupt)
         store.finish(begun.id, state, clock.now())

@@ -1,4 +1,4 @@
-"""A stress test from the command line: what the agent bears in calm, then each scenario, stored as soon as it is done."""
+"""A stress test from the command line: what the agent bears at the base rate, then each scenario, stored as soon as it is done."""
 
 from __future__ import annotations
 
@@ -13,11 +13,27 @@ from urllib.parse import urlsplit
 from assay.analysis.stress import score_of, stress_finding
 from assay.execute.environment import environment
 from assay.execute.load.asking import LoadOptions
+from assay.execute.load.failures import failures_in, gather
 from assay.execute.runner import interruptible
 from assay.execute.steady_clock import SteadyClock
 from assay.execute.stress.bench import Interrupted, Look, StressBench, within
-from assay.execute.stress.calm import calm_load, comfortable, derived_objective, discomfort, latency_of
-from assay.execute.stress.resources import Gauge, listening_on, started_by_us, with_children
+from assay.execute.stress.calm import (
+    ENOUGH,
+    calm_load,
+    comfortable,
+    derived_objective,
+    discomfort,
+    errors_of,
+    latency_of,
+    unmet_in,
+)
+from assay.execute.stress.resources import (
+    Gauge,
+    listening_on,
+    running_its_code,
+    started_by_us,
+    with_children,
+)
 from assay.execute.stress.subject import Subject
 from assay.model import (
     Agent,
@@ -34,9 +50,10 @@ from assay.model import (
     Trial,
 )
 from assay.model.load import LoadResult
-from assay.model.stress import STRESS, ScenarioFinding, StressFinding
+from assay.model.stress import STRESS, Resources, ScenarioFinding, StressFinding
 from assay.pipeline.loading import data_of, prepare_load
 from assay.pipeline.ownership import own_run
+from assay.pipeline.settling import aftermath_of, settled
 from assay.plan.load import find_agent
 from assay.plugin import lookup
 from assay.plugin.scenario import Scenario
@@ -82,10 +99,12 @@ class Sizes:
     search: float
     calm: float
     sustain: float
+    settle: float = 2.0
+    """How long to wait at the most for an agent that was not seen to recover."""
 
 
-FULL = Sizes(search=10.0, calm=10.0, sustain=3.0)
-QUICK = Sizes(search=6.0, calm=2.0, sustain=0.5)
+FULL = Sizes(search=10.0, calm=10.0, sustain=3.0, settle=60.0)
+QUICK = Sizes(search=6.0, calm=2.0, sustain=1.0, settle=15.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +146,9 @@ def run_stress(
     chosen = scenarios_named(options.scenarios, options.is_quick) if scenarios is None else list(scenarios)
     prepare_load(options.load, settings, store)
     subject = subject_of(options.load, settings, store)
+    sizes = sizes or options.sizes
     with interruptible() as interrupt:
-        start = _start(options, subject, sizes or options.sizes, interrupt, told)
+        start = _start(options, subject, sizes, interrupt, told)
         clock = SteadyClock()
         plan = plan_stress(options, chosen, subject.use)
         begun = store.begin(plan, environment(Path.cwd()), secrets.token_hex(5), clock.now(), current_owner())
@@ -137,7 +157,8 @@ def run_stress(
             for number, scenario in enumerate(chosen):
                 started = time.time()
                 try:
-                    one = _carried_out(scenario, start.bench, told)
+                    before = next((one for one in reversed(found) if not one.skipped), None)
+                    one = _carried_out(scenario, start.bench, told, before, sizes.settle)
                 except Interrupted:
                     break
                 with interrupt.storing():
@@ -157,13 +178,16 @@ def _state(found: Sequence[ScenarioFinding], is_interrupted: bool) -> RunState:
 
 def subject_of(options: LoadOptions, settings: Settings, store: Store) -> Subject:
     data = data_of(options, settings)
+    if data is not None:
+        # Scenarios count single requests: of a session, what is said first.
+        data = replace(data, sessions=())
     found = find_agent(options.target, settings, store.agents())
     return Subject(options, data=data) if found is None else Subject(options, found.use, found.files, data)
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What is known of the agent in calm."""
+    """What is known of the agent at the base rate."""
 
     bench: StressBench
     base_text: str
@@ -172,7 +196,7 @@ class Start:
     @property
     def objective(self) -> str:
         kept = ", ".join([*(one.text for one in self.bench.objectives), "error_rate<5%"])
-        derived = "five times the P95 in calm, as no --slo was given"
+        derived = "five times the P95 at the base rate or 50 ms more, as no --slo was given"
         return f"{kept} ({derived})" if self.bench.is_derived else kept
 
     @property
@@ -184,6 +208,8 @@ class Start:
             "warnings": list(self.warnings),
             "judged_by": self.judged_by,
             "calm_score": asdict(calm.score) if (calm := self.bench.calm_quality) else None,
+            "calm_errors": plain(asdict(self.bench.calm_errors)),
+            "calm_latency": plain(asdict(self.bench.calm)),
         }
 
     @property
@@ -202,14 +228,17 @@ def _start(
     asked = subject.loaded()
     base, text = options.base, "given"
     if base is None:
-        told.say("base: looking for the rate that it bears comfortably")
+        told.say("base: searching for the rate that the agent handles comfortably")
         comfort = comfortable(subject, asked, sizes.search, is_stopped)
         base, text = comfort.rate, comfort.text
     told.say(f"base: {significant(base)} requests/s, {text}")
     cases = len(subject.check.pairs) if subject.check is not None else 0
-    load = within(calm_load(base, sizes.calm, cases), subject)
+    load = within(calm_load(base, sizes.calm, cases, ENOUGH), subject)
     load = replace(load, seconds_each=asked.load.seconds_each, workers=asked.load.workers)
-    result = asked.at(load).measured(is_stopped=is_stopped)
+    failures: list[list[Any]] = []
+    result = asked.at(load).measured(
+        is_stopped=is_stopped, watch_chunk=lambda chunk: failures.extend(failures_in(chunk.facts))
+    )
     if is_stopped():
         raise KeyboardInterrupt
     calm = latency_of(result, shown(options.load.target))
@@ -218,6 +247,8 @@ def _start(
     objectives = given or (derived_objective(calm),)
     bench = StressBench(subject, base, calm, objectives, not given, sizes.sustain, is_stopped, told.look)
     bench.is_simulated, bench.calm_quality = result.is_simulated, result.quality
+    bench.calm_errors = errors_of(result, gather(failures))
+    bench.calm_unmet = unmet_in(result, objectives)
     doubts = [doubt, unjudged(subject, result)]
     return Start(bench, text, tuple(one for one in doubts if one))
 
@@ -225,27 +256,44 @@ def _start(
 def unjudged(subject: Subject, calm: LoadResult) -> str | None:
     if subject.check is None or calm.quality is not None:
         return None
-    return f"Not one answer in calm could be scored by '{subject.options.dataset}': correctness is not compared with it."
+    return f"Not one answer at the base rate could be scored by '{subject.options.dataset}': correctness is not compared with it."
 
 
-def _carried_out(scenario: Scenario, bench: StressBench, told: Told) -> ScenarioFinding:
+def _carried_out(
+    scenario: Scenario, bench: StressBench, told: Told, before: ScenarioFinding | None, patience: float
+) -> ScenarioFinding:
     reason = scenario.not_for(bench)
     if reason:
         return ScenarioFinding(scenario.name, skipped=reason)
     if bench.is_stopped():
         raise Interrupted
-    told.say(f"{scenario.name}: under way")
+    told.say(f"{scenario.name}: running")
     bench.gauge = gauge_of(bench.subject)
     with bench.gauge.watching():
         found = scenario.run(bench)
     is_simulated = found.is_simulated or bench.is_simulated
-    return replace(found, resources=bench.gauge.taken(), is_simulated=is_simulated)
+    resources = _resources_under_load(found, bench.gauge)
+    warnings = (*aftermath_of(before), *found.warnings)
+    found = replace(found, resources=resources, is_simulated=is_simulated, warnings=warnings)
+    return settled(found, bench, patience)
+
+
+def _resources_under_load(found: ScenarioFinding, gauge: Gauge) -> Resources | None:
+    """What was seen while loads were on, on their axis of time; all of it where the scenario does not tell."""
+    taken = gauge.taken()
+    if taken is None or found.resources is None or not found.resources.samples:
+        return taken
+    return replace(taken, samples=found.resources.samples)
 
 
 def gauge_of(subject: Subject) -> Gauge:
-    """Of the server that listens on this machine, or of the programs that we started; of anything else nothing is seen."""
-    if not subject.is_server:
+    """Of the server that listens on this machine, of the programs that we started, or of the workers that run an agent's own
+    code; of anything else nothing is seen."""
+    if subject.is_command:
         return Gauge(subject.use.name if subject.use else "", started_by_us)
+    if not subject.is_server:
+        name = subject.use.name if subject.use else ""
+        return Gauge(f"{name} (with the load worker that runs its code)", running_its_code)
     port = subject.port
     process = listening_on(port) if port is not None else None
     if process is None:

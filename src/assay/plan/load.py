@@ -9,10 +9,11 @@ from pathlib import Path
 from assay.errors import LookupFailed, PlanError, did_you_mean
 from assay.model import AgentUse, Benchmark, Case
 from assay.model.plan import RECORDED
+from assay.model.user_session import UserSession
 from assay.plan.suite import function_agent
 from assay.plan.suite_agents import DOCUMENTS, SuiteAgents, shown_path, suite_files
 from assay.plan.target import Registry, checked_suite, known_agents, load_files, load_project_files
-from assay.spec.loading import read_prompts
+from assay.spec.datasets import read_sessions
 from assay.spec.settings import Settings
 
 _URLS = ("http://", "https://")
@@ -24,13 +25,16 @@ class Dataset:
 
     prompts: Sequence[object]
     scored: tuple[tuple[Benchmark, Case], ...] = ()
+    sessions: tuple[UserSession, ...] = ()
+    """Of a file of prompts: what each row says, in one turn or several, of which `prompts` are the first."""
 
 
 def read_dataset(name: str, settings: Settings) -> Dataset:
     """The cases of a suite (a file, or its name), or the prompts of a .jsonl, .csv or text file."""
     path = Path(name)
     if path.suffix not in DOCUMENTS and (path.suffix or path.is_file()):
-        return Dataset(read_prompts(path))
+        sessions = read_sessions(path)
+        return Dataset([session.turns[0].prompt for session in sessions], sessions=sessions)
     suite = checked_suite(name, settings)
     pairs = tuple(
         (benchmark, case) for benchmark in suite.benchmarks for case in benchmark.cases if not case.turns

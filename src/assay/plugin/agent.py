@@ -7,6 +7,9 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from assay.model import Answer, Request
 
+LOG_ENDS = "\nIts log ends: "
+"""Between the text of an error and the last words of the program."""
+
 
 class AgentError(Exception):
     """The agent, or the way to it, failed: recorded as a failed execution with this text.
@@ -17,6 +20,10 @@ class AgentError(Exception):
     def __init__(self, message: str = "", answer: Answer | None = None) -> None:
         super().__init__(message)
         self.answer = answer
+        self.exit_code: int | None = None
+        """Of a program that ended; negative for a signal."""
+        self.log = ""
+        """The last words of a program on standard error; they are in the message as well."""
 
 
 class InvalidAnswer(AgentError):
@@ -40,8 +47,11 @@ class Agent(Protocol):
     right output: for an oracle), `may_call_models` (an answer that names a model and tokens is
     priced), `tells_cost` (every answer says what it cost). A method `cpu_seconds` gives the CPU time of processes of its
     own; a method `peak_bytes` the most memory that they held at a time since it was called last, or None where that is
-    not known. A method `source_files` lists the files that hold its code, for agents whose code is on this machine: then
-    `assay gate --rerun-baseline` runs an earlier version from the commit that it was measured with.
+    not known. A method `prepare` is told before a load how many requests it may get at a time, and may start what it needs
+    for them. A method `source_files` lists the files that hold its code, for agents whose code is on this machine: then
+    `assay gate --rerun-baseline` runs an earlier version from the commit that it was measured with. A static method
+    `model_name` with the parameters `model` and `folder` tells how answers call the model that is asked for by that name,
+    where that is another one.
     """
 
     is_simulated: ClassVar[bool]

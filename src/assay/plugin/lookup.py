@@ -274,6 +274,7 @@ _EXTRAS = {
     "psycopg": "postgres",
     "jsonschema": "json",
     "xllamacpp": "local-llm",
+    "tokenizers": "tokenizer",
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from assay.model.load import Distribution, Load, Objective, Quality
-from assay.model.stress import Sample, ScenarioFinding, Stretch
+from assay.model.stress import CalmErrors, Sample, ScenarioFinding, Stretch
 
 
 class Bench(Protocol):
@@ -25,6 +25,11 @@ class Bench(Protocol):
     @property
     def calm_quality(self) -> Quality | None:
         """Of its answers at that rate; None where no suite tells right from wrong."""
+        ...
+
+    @property
+    def calm_errors(self) -> CalmErrors:
+        """Of the requests at that rate: what fails as often in calm is no doing of the load."""
         ...
 
     @property

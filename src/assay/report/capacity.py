@@ -15,30 +15,26 @@ if TYPE_CHECKING:
 
 FILE = "capacity.json"
 """The artifact of a run that searched for a capacity."""
+_LIMITS = {"generator": "the load generator"}
+"""Causes that read better in a sentence than as they are stored."""
 
 
 def capacity_document(capacity: Capacity) -> dict[str, Any]:
     return {
         "sustained_rate": capacity.sustained,
-        "sustained_interval": [capacity.sustained, _upper(capacity)] if capacity.sustained else None,
+        "sustained_interval": list(capacity.interval) if capacity.sustained else None,
         "breaking_rate": capacity.broken,
-        "highest_borne_rate": capacity.highest_borne,
+        "highest_borne_rate": capacity.highest_held,
         "cause": capacity.cause,
         "why": capacity.why,
         "confirmed": capacity.confirmed,
+        "interrupted": capacity.is_cut,
         "knee_concurrency": capacity.knee,
         "highest_throughput_rps": capacity.highest_throughput,
         "simulated": capacity.is_simulated,
         "warnings": list(capacity.warnings),
         "steps": [_step(step) for step in capacity.steps],
     }
-
-
-def _upper(capacity: Capacity) -> float | None:
-    """The limit lies below it: what was not borne, or more where that was borne in another step."""
-    if capacity.broken is None:
-        return None
-    return max(capacity.broken, capacity.highest_borne or 0.0)
 
 
 def _step(step: Step) -> dict[str, Any]:
@@ -67,9 +63,10 @@ def _step(step: Step) -> dict[str, Any]:
 
 def step_text(step: Step) -> str:
     """One line for whoever waits."""
-    asked = f"{significant(step.rate)}/s" if step.rate is not None else f"{step.concurrency} at a time"
-    told = f"{asked:>16}  {significant(step.result.throughput.value):>7} answers/s  {_time(step.result):>21}"
-    return f"{told}  {'borne' if not step.broken_by else step.broken_by + ': ' + step.why}"
+    load = f"{significant(step.rate)}/s" if step.rate is not None else f"{step.concurrency} in flight"
+    rate = significant(step.result.throughput.value)
+    outcome = "ok" if not step.broken_by else f"{step.broken_by}: {step.why}"
+    return f"{load:>16}  {rate:>7} answers/s  {_time(step.result):>21}  {outcome}"
 
 
 def _time(result: LoadResult) -> str:
@@ -107,37 +104,48 @@ def stored_capacity(report: Report) -> Mapping[str, Any] | None:
 
 def capacity_text(document: Mapping[str, Any]) -> str:
     """
-    >>> capacity_text({"sustained_rate": 95.0, "breaking_rate": None, "simulated": True})
-    '95 requests/s are borne (simulated); no limit was reached.'
+    >>> capacity_text({"sustained_rate": 95.0, "sustained_interval": [91, 99], "breaking_rate": None, "simulated": True})
+    'Sustained rate: 95 requests/s [91, 99] (simulated). No limit was reached.'
     """
     simulated = " (simulated)" if document["simulated"] else ""
-    once = document.get("highest_borne_rate")
-    if document["sustained_rate"] is None and once:
-        broken = f"{significant(document['breaking_rate'])} requests/s were not{simulated}"
-        return f"{significant(once)} requests/s were borne once, but {broken}: what is borne is not known."
     if document["sustained_rate"] is None:
-        return f"No rate was borne{simulated}: {document['why'] or 'nothing was answered'}."
-    borne = f"{significant(document['sustained_rate'])} requests/s are borne{simulated}"
+        return f"No rate was sustained{simulated}: {document['why'] or 'nothing was answered'}."
+    shown = f"Sustained rate: {significant(document['sustained_rate'])} requests/s{interval_text(document)}{simulated}."
     if not document["breaking_rate"]:
-        return f"{borne}; no limit was reached."
+        limit = (
+            f"Limited by {_LIMITS.get(document['cause'], document['cause'])}: {document['why']}."
+            if document.get("cause")
+            else "No limit was reached."
+        )
+        return f"{shown} {limit}"
     broken = significant(document["breaking_rate"])
-    told = f"{borne}; {broken} requests/s are not ({document['cause']}: {document['why']})"
-    if not once or once <= document["breaking_rate"]:
-        return f"{told}."
-    span = f"between {significant(document['sustained_rate'])} and {significant(once)} requests/s"
-    return f"{told}, though {significant(once)} requests/s once were: the limit lies {span}."
+    cause = _LIMITS.get(document["cause"], document["cause"])
+    return f"{shown} It broke at {broken} requests/s ({cause}: {document['why']})."
+
+
+def interval_text(document: Mapping[str, Any]) -> str:
+    """With a blank before it, where there is one.
+
+    >>> interval_text({"sustained_interval": [91, None]})
+    ' [91, ?]'
+    """
+    ends = document.get("sustained_interval") or (None, None)
+    if ends[0] is None and ends[1] is None:
+        return ""
+    low, high = ("?" if end is None else significant(end) for end in ends)
+    return f" [{low}, {high}]"
 
 
 def capacity_notes(document: Mapping[str, Any]) -> Iterator[str]:
     """Whether it was confirmed, and what a closed loop brought."""
     if document["sustained_rate"] is not None:
         yield (
-            "Tried again: 0.95 of it is borne, 1.05 of it is not."
+            "Confirmed: a lower rate held, and a higher one broke."
             if document["confirmed"]
-            else "Not confirmed by a second try at 0.95 and 1.05 of what was found at first."
+            else "Not confirmed: that takes a lower rate that holds and a higher one that breaks."
         )
     if document["knee_concurrency"] is not None:
         yield (
-            f"Knee at {count(document['knee_concurrency'])} requests at a time; at most "
+            f"Knee at {count(document['knee_concurrency'])} requests in flight; at most "
             f"{significant(document['highest_throughput_rps'])} answers/s in a closed loop."
         )

@@ -569,8 +569,8 @@ def labels(report: Report) -> list[str]:
 def _behind(trial: TrialReport, estimate: Estimate) -> str:
     series = trial.series[estimate.metric.name]
     units = len(set(series.processes))
-    place = "of {:,} cases" if series.unit == "case" else "in {:,} processes"
-    made = f"{estimate.n:,} executions" + (f" {place.format(units)}" if units > 1 else "")
+    place = {"case": "of {:,} cases", "load": ""}.get(series.unit, "in {:,} processes")
+    made = f"{estimate.n:,} executions" + (f" {place.format(units)}" if units > 1 and place else "")
     simulated = ", simulated" if estimate.metric.kind == "simulated" else ""
     return f"median {with_interval(estimate)}, {made}{simulated}"
 

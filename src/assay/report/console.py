@@ -28,13 +28,13 @@ from assay.report.figures import (
     question_text,
     ratio_text,
     size_text,
-    state_text,
     suite_text,
     total,
     when,
     with_interval,
 )
 from assay.report.leads import lead_sentence, main_lead, reason_text
+from assay.report.outcome import COLOURS, RunOutcome, outcome, outcome_of
 from assay.report.profiles import print_profiles
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
 from assay.report.warnings import rank_warnings, run_warnings
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-_STATES = {RunState.COMPLETED: "green", RunState.FAILED: "red"}
 _VERDICTS = {
     Verdict.BETTER: "green",
     Verdict.WORSE: "red",
@@ -59,6 +58,8 @@ _TRIALS, _FEW_METRICS, _FAILURES = 12, 8, 3
 
 _EFFECTS = 6
 """Of axes and best points, as many lines as these."""
+_NAMED_UNASKED = 4
+"""Metrics without a verdict that are named; of more only their number is."""
 
 
 class RunSummary(Protocol):
@@ -80,6 +81,8 @@ class RunSummary(Protocol):
     def tags(self) -> Sequence[str]: ...
     @property
     def label(self) -> str: ...
+    @property
+    def load_verdicts(self) -> Sequence[str]: ...
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -118,7 +121,15 @@ def print_unrated(report: Report, console: Console, *, is_brief: bool = False) -
         print_stress(report.stress, console)
     apart = {team.name for team in report.teams} | ({"stress"} if report.stress is not None else set())
     failing = [trial for trial in report.trials if trial.stored.trial.benchmark in apart]
-    trials = [t for t in report.trials if t.ratings is None and t.stored.trial.benchmark not in apart]
+    # Steps of a search are no repetitions: a median of them would mean nothing.
+    trials = [
+        trial
+        for trial in report.trials
+        if trial.ratings is None
+        and trial.stored.trial.benchmark not in apart
+        and not trial.stored.is_capacity_search
+    ]
+    failing += [trial for trial in report.trials if trial.stored.is_capacity_search]
     if trials or not report.trials:
         shown = replace(report, trials=tuple(trials[:_TRIALS] if is_brief else trials))
         console.print(_trials(shown, narrow=console.width < NARROW))
@@ -143,6 +154,17 @@ def _print_sweep(report: Report, console: Console) -> None:
         console.print()
 
 
+def _unasked_text(names: Sequence[str]) -> str:
+    """
+    >>> _unasked_text(["itl", "tpot"])
+    'No verdict on itl, tpot unless you ask: --metric itl --metric tpot'
+    """
+    if len(names) <= _NAMED_UNASKED:
+        hint = " ".join(f"--metric {name}" for name in names)
+        return f"No verdict on {', '.join(names)} unless you ask: {hint}"
+    return f"No verdict on {len(names)} other metrics (–) unless you ask for them, as in --metric {names[0]}"
+
+
 def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt], console: Console) -> None:
     """B against A: a table a pair of trials, or a single one when one metric was compared; reasons beneath."""
     by_trial = len({comparison.metric.name for comparison in comparisons}) == 1
@@ -154,8 +176,7 @@ def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt]
             console.print(bullet("?", f"{', '.join(names)}: {reason}", "yellow"))
         console.print()
     if unasked := dict.fromkeys(one.metric.name for one in comparisons if one.verdict is None):
-        hint = " ".join(f"--metric {name}" for name in unasked)
-        console.print(literal(f"No verdict on {', '.join(unasked)} unless you ask: {hint}", "dim"))
+        console.print(literal(_unasked_text(list(unasked)), "dim"))
         console.print()
     for doubt in rank_warnings(doubts):
         console.print(bullet("!", str(doubt), "yellow"))
@@ -193,16 +214,20 @@ def _run_cells(run: RunSummary) -> list[Text]:
     return [
         literal(run.id),
         joined(literal(run.name, "bold"), literal(f" ({run.label})" if run.label else "")),
-        literal(state_text(state), _STATES.get(state, "yellow")),
+        _outcome(outcome(state, run.load_verdicts)),
         literal(f"{run.started:%Y-%m-%d %H:%M}", "dim"),
         literal(count(run.trials)),
         literal(count(run.executions)),
     ]
 
 
+def _outcome(found: RunOutcome) -> Text:
+    return literal(found.text, COLOURS[found.tone])
+
+
 def _print_head(report: Report, console: Console) -> None:
     run, duration = report.run, lasted(report)
-    console.print(literal(run.name, "bold"), literal(state_text(run.state), _STATES.get(run.state, "yellow")))
+    console.print(literal(run.name, "bold"), _outcome(outcome_of(report)))
     if suite := suite_text(run):
         console.print(literal(suite, "dim"))
     made = sum(total(trial) for trial in report.trials)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from assay.model import Report
 from assay.report.capacity import print_capacity, stored_capacity
-from assay.report.load import COLUMNS, row
-from assay.report.load_charts import StoredLoad, stored_loads
+from assay.report.load import COLUMNS, print_findings, row
+from assay.report.load_findings import remarks_of
 from assay.report.screen import bullet, new_table
+from assay.report.stored_loads import StoredLoad, stored_loads
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,6 +27,10 @@ def print_stored_loads(report: Report, console: Console) -> None:
     if (capacity := stored_capacity(report)) is not None:
         print_capacity(capacity, console)
         console.print()
+    else:
+        # A search for the capacity breaks the objective on purpose.
+        for load in loads:
+            print_findings(load.document, console, f"{load.label}: " if len(loads) > 1 else "")
     places = [place for place, name in enumerate(COLUMNS) if _is_shown(name, loads, console.width)]
     table = new_table()
     for place in places:
@@ -34,7 +39,9 @@ def print_stored_loads(report: Report, console: Console) -> None:
         cells = row(load.label, load.document, brief=True)
         table.add_row(*(cells[place] for place in places))
     console.print(table)
-    for warning in dict.fromkeys(text for load in loads for text in load.document["warnings"]):
+    # Steps of a search are short by design, and its own warnings were printed above.
+    remarked = [] if capacity is not None else loads
+    for warning in dict.fromkeys(text for load in remarked for text in remarks_of(load.document)):
         console.print(bullet("!", warning, "yellow"))
     console.print()
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from assay.model.stress import StressFinding
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
-from assay.report.stress import columns, headline, notes, rows, setting_text
+from assay.report.stress import calm_text, columns, detail_text, headline, notes, rows, setting_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _LEFT_OUT_WHEN_NARROW = frozenset({"In time", "Right in time", "P50", "Failed"})
-_LEFT_OUT_FOR_QUALITY = frozenset({"Borne", "P95", "Broke"})
-"""What broke, and how much was borne, stands beneath the table as well."""
+_LEFT_OUT_FOR_QUALITY = frozenset({"Sustained", "P95", "Broke"})
+"""What broke, and how much was sustained, stands beneath the table as well."""
 _COLOURS = {"✓": "green", "✗": "red", "!": "yellow", "?": "yellow", "·": "dim"}
 
 
@@ -21,6 +21,10 @@ def print_stress(finding: StressFinding, console: Console) -> None:
     mark = literal("  simulated", "yellow") if finding.is_simulated else literal("")
     console.print(joined(literal(headline(finding), "bold"), mark))
     console.print(literal(setting_text(finding), "dim"))
+    if told := calm_text(finding):
+        console.print(literal(told, "yellow" if finding.calm_errors.failed else "dim"))
+    for one in finding.calm_errors.details:
+        console.print(bullet("✗", detail_text(one), "red"))
     console.print()
     if finding.scores:
         console.print(_table(finding, narrow=console.width < NARROW), "", sep="\n")
@@ -50,11 +54,12 @@ def _table(finding: StressFinding, *, narrow: bool) -> object:
 
 
 def _print_notes(finding: StressFinding, console: Console) -> None:
+    scores = {score.scenario: score for score in finding.scores}
     for one in finding.scenarios:
         if one.skipped:
-            console.print(literal(one.scenario, "bold"), literal(f"left out: {one.skipped}", "dim"))
+            console.print(literal(one.scenario, "bold"), literal(f"skipped: {one.skipped}", "dim"))
             continue
         console.print(literal(one.scenario, "bold"))
-        for mark, text in notes(one):
+        for mark, text in notes(one, scores.get(one.scenario)):
             console.print(bullet(mark, text, _COLOURS[mark]))
     console.print()

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from assay.model import Report, RunState
+from assay.model import Report
 from assay.model.standing import Lead
 from assay.report.contests import Contest, Entry, contests, marked, rating_text, title_with_id, usd_text
-from assay.report.figures import NOTHING, lasted, question_text, state_text, total
+from assay.report.figures import NOTHING, lasted, question_text, total
 from assay.report.leads import lead_of, lead_sentence, main_lead, reason_text, verdict_text
+from assay.report.outcome import COLOURS, outcome_of
 from assay.report.screen import RowGroup, bullet, joined, literal, print_groups
 from assay.report.warnings import run_warnings, split_warnings
 from assay.units import count, counted, seconds, show
@@ -26,7 +27,6 @@ _AGENTS = 8
 _HEADLINES = 4
 _ROWS = 40
 """Rows of all benchmarks; where there would be more, each shows its first two agents."""
-_STATES = {RunState.COMPLETED: "green", RunState.FAILED: "red"}
 _TITLES = ("Agent", "Overall", "Accuracy [interval]", "Time", "Cost", "Failed")
 
 
@@ -49,7 +49,7 @@ def headline(report: Report) -> str:
     run = report.run
     made, ok = sum(map(total, report.trials)), sum(trial.ok for trial in report.trials)
     failed = f", {count(made - ok)} not ok" if made > ok else ""
-    parts = [f"{run.id} {state_text(run.state)}", counted(made, "execution") + failed, _finding(report)]
+    parts = [f"{run.id} {outcome_of(report).text}", counted(made, "execution") + failed, _finding(report)]
     return " · ".join(filter(None, parts))
 
 
@@ -82,10 +82,11 @@ def _print_head(report: Report, console: Console) -> None:
     run, duration = report.run, lasted(report)
     made = counted(sum(total(trial) for trial in report.trials), "execution")
     took = "" if duration is None else f" in {seconds(duration)}"
+    found = outcome_of(report)
     console.print(
         joined(
             literal(run.name, "bold"),
-            literal(f" {state_text(run.state)}", _STATES.get(run.state, "yellow")),
+            literal(f" {found.text}", COLOURS[found.tone]),
             literal(f" · {made}{took} · run {run.id}{f' · {run.label}' if run.label else ''}", "dim"),
         )
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from assay.model import Verdict
 from assay.model.team import Round, Stint, TeamFinding
 from assay.report.screen import NARROW, bullet, joined, literal, new_table
 from assay.report.teams import (
@@ -93,10 +94,8 @@ def _print_team(team: TeamFinding, console: Console) -> None:
 
 
 def _colour(team: TeamFinding) -> str:
-    figure = team.speedup
-    if figure is None or figure.low is None or figure.high is None:
-        return "yellow"
-    return "green" if figure.low > 1 else "red" if figure.high < 1 else "yellow"
+    ruled = team.comparison.verdict if team.comparison else None
+    return {Verdict.BETTER: "green", Verdict.WORSE: "red"}.get(ruled, "yellow") if ruled else "yellow"
 
 
 def _parts(text: str, style: str = "") -> Text:

@@ -156,8 +156,15 @@ def _suite(report: Report) -> dict[str, Any]:
 
 
 def _apart(report: Report) -> dict[str, Any]:
-    """What teams and stress add to a run."""
+    """What loads, teams and stress add to a run."""
     added: dict[str, Any] = {}
+    if any(trial.stored.trial.experiment == "load" for trial in report.trials):
+        from assay.report.load_findings import brief_document
+        from assay.report.stored_loads import stored_loads
+
+        added["loads"] = [
+            {"label": load.label, **plain(brief_document(load.document))} for load in stored_loads(report)
+        ]
     if report.teams:
         from assay.report.teams import team_document
 

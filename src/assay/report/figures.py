@@ -66,19 +66,25 @@ def with_interval(estimate: Estimate) -> str:
     return interval_text(estimate.median, estimate.low, estimate.high, estimate.metric.unit)
 
 
+_FAR = 100
+
+
 def interval_text(middle: float, low: float | None, high: float | None, unit: str) -> str:
     """
     >>> interval_text(0.0123, 0.0119, 0.0128, "s"), interval_text(100.2, 100.14, 100.31, "tokens")
     ('12.3 ms [11.9, 12.8]', '100.2 tokens [100.1, 100.3]')
-    >>> interval_text(0.5, None, None, "")
-    '0.5'
+    >>> interval_text(0.5, None, None, ""), interval_text(0.000882, -0.0000027, 0.139, "s")
+    ('0.5', '0.882 ms [-0.0027, 139]')
     """
     if low is None or high is None or not math.isfinite(middle):
         return show(middle, unit)
     if unit == "s" and abs(middle) >= 60:
         return f"{show(middle, unit)} [{show(low, unit)}, {show(high, unit)}]"
     digits = _telling_digits(low, high)
-    scale = scale_for(unit, middle or max(abs(low), abs(high))) if unit in _STEPS else Scale(1.0, unit)
+    largest = max(abs(low), abs(high))
+    # In the unit of a middle that is close to 0, the ends would have many digits.
+    magnitude = largest if not middle or largest > _FAR * abs(middle) else middle
+    scale = scale_for(unit, magnitude) if unit in _STEPS else Scale(1.0, unit)
     shown = [significant(scale.of(value), digits) for value in (middle, low, high)]
     return f"{_written(shown[0], unit, scale)} [{shown[1]}, {shown[2]}]"
 
@@ -146,9 +152,9 @@ def ok_text(trial: TrialReport) -> str:
 
 
 def leading(trial: TrialReport) -> Estimate | None:
-    """The estimate that a trial is known by: what its benchmark leads with, else its time, else its first."""
+    """The estimate that a trial is known by: what its benchmark leads with, else its time or throughput, else its first."""
     by_name = {estimate.metric.name: estimate for estimate in trial.estimates}
-    wanted = (by_name[name] for name in (*trial.leads, "seconds") if name in by_name)
+    wanted = (by_name[name] for name in (*trial.leads, "seconds", "throughput_rps") if name in by_name)
     return next(wanted, None) or next(iter(trial.estimates), None)
 
 

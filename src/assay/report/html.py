@@ -8,7 +8,7 @@ import os
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -16,20 +16,21 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
-from assay.model import Estimate, Kind, Report, TrialReport
+from assay.model import AxisEffect, Estimate, Kind, Report, TrialReport
 from assay.plugin.private_files import write_private
 from assay.report import contests, figures, leads
 from assay.report import load as loading
 from assay.report import profiles as profiling
 from assay.report import suite as suites
 from assay.report import teams as teaming
-from assay.report.capacity import capacity_notes, capacity_text, stored_capacity
 from assay.report.charts import POINTS, labels, run_charts, trial_charts
 from assay.report.contests import Contest
 from assay.report.document import run_document, strict_json
 from assay.report.gallery import Gallery, Place
 from assay.report.html_contests import ContestView, contest_views, details
-from assay.report.load_charts import charts_of, load_charts, shown, stored_loads
+from assay.report.html_loads import load_views
+from assay.report.outcome import outcome_of
+from assay.report.stored_loads import shown_axes
 from assay.report.stress_charts import stress_view
 from assay.report.team_charts import team_charts
 from assay.report.theme import config
@@ -107,10 +108,12 @@ def _context(report: Report) -> dict[str, Any]:
     held = contests.contests(report)
     views = contest_views(report, held, gallery)
     teams = _teams(report, gallery)
-    loads = _loads(report, gallery)
+    loads = load_views(report, gallery)
     stress = stress_view(report.stress, gallery) if report.stress is not None else None
-    of_run = [gallery.hang(chart) for chart in run_charts(report)]
+    axes = shown_axes(report)
+    of_run = [gallery.hang(chart) for chart in run_charts(replace(report, axes=axes))]
     trials = _sections(report, held, gallery)
+    unrated = [section for section in trials if section.trial.ratings is None and not section.is_load]
     parts = {"specs": packed(gallery.specs), "runtime": b64encode(_runtime()).decode()}
     if views:
         parts["details"] = packed(details(report, views))
@@ -119,9 +122,10 @@ def _context(report: Report) -> dict[str, Any]:
         **common,
         "report": report,
         "run": report.run,
+        "outcome": outcome_of(report),
         "tiles": tiles(report, held),
         "lead": leads.main_lead(report),
-        "contents": _contents(report, views, loads, trials),
+        "contents": _contents(report, views, loads, trials, axes),
         "warnings": split_warnings(run_warnings(report)),
         "benchmark_titles": {contest.benchmark: contest.title for contest in held},
         "contests": views,
@@ -129,11 +133,11 @@ def _context(report: Report) -> dict[str, Any]:
         "loads": loads,
         "stress": stress,
         "trials": trials,
-        "unrated": [section for section in trials if section.trial.ratings is None],
-        "open": 0 if views else _OPEN,
-        "overview": [place for place in of_run if not place.name.startswith("axis-")],
-        "best": report.best,
-        "axes": _axes(report, [place for place in of_run if place.name.startswith("axis-")]),
+        "unrated": unrated,
+        "open": 0 if views or loads else _OPEN,
+        "overview": [place for place in of_run if not place.name.startswith("axis-") and unrated],
+        "best": report.best if axes else (),
+        "axes": _axes(axes, [place for place in of_run if place.name.startswith("axis-")]),
         "simulated": _simulated(report),
         "is_simulated": _is_simulated(report, held, loads),
         "parts": parts,
@@ -143,7 +147,11 @@ def _context(report: Report) -> dict[str, Any]:
 
 
 def _contents(
-    report: Report, views: Sequence[ContestView], loads: object, trials: Sequence[_Section]
+    report: Report,
+    views: Sequence[ContestView],
+    loads: object,
+    trials: Sequence[_Section],
+    axes: Sequence[AxisEffect],
 ) -> list[tuple[str, str, str]]:
     """Anchor, title and what it says in short, of every section of the page."""
     found = [
@@ -157,34 +165,10 @@ def _contents(
     found += [(f"team-{number}", team.label, "team") for number, team in enumerate(report.teams, 1)]
     found += [("stress", "Under stress", "")] if report.stress is not None else []
     found += [("loads", "Load", "")] if loads else []
-    unrated = sum(section.trial.ratings is None for section in trials)
-    found += [("trials", "Trials", count(unrated))] if unrated or not views else []
-    found += [("sweep", "Sweep", counted(len(report.axes), "axis effect"))] if report.axes else []
+    unrated = sum(section.trial.ratings is None and not section.is_load for section in trials)
+    found += [("trials", "Trials", count(unrated))] if unrated or not (views or loads) else []
+    found += [("sweep", "Sweep", counted(len(axes), "axis effect"))] if axes else []
     return [*found, ("each", "Each trial", count(len(trials))), ("environment", "Environment", "")]
-
-
-def _loads(report: Report, gallery: Gallery) -> dict[str, Any] | None:
-    """Loads of the run, with the pictures of all and those of each."""
-    loads = stored_loads(report)
-    if not loads:
-        return None
-    capacity = stored_capacity(report)
-    return {
-        "all": loads,
-        "capacity": capacity
-        and {"text": capacity_text(capacity), "notes": [*capacity_notes(capacity), *capacity["warnings"]]},
-        "simulated": any(load.document["simulated"] for load in loads),
-        "charts": [gallery.hang(chart) for chart in load_charts(loads)],
-        "views": [
-            {
-                "label": load.label,
-                "document": load.document,
-                "warnings": load.document["warnings"],
-                "charts": [gallery.hang(chart) for chart in charts_of(load, number)],
-            }
-            for number, load in enumerate(shown(loads), 1)
-        ],
-    }
 
 
 def _teams(report: Report, gallery: Gallery) -> list[dict[str, Any]]:
@@ -210,6 +194,11 @@ class _Section:
     charts: list[Place]
 
     @property
+    def is_load(self) -> bool:
+        """A load has a section of its own."""
+        return self.trial.stored.trial.experiment == "load"
+
+    @property
     def leading(self) -> Estimate | None:
         return figures.leading(self.trial)
 
@@ -225,14 +214,14 @@ def _sections(report: Report, held: Sequence[Contest], gallery: Gallery) -> list
     ]
 
 
-def _axes(report: Report, drawn: Sequence[Place]) -> list[dict[str, Any]]:
+def _axes(axes: Sequence[AxisEffect], drawn: Sequence[Place]) -> list[dict[str, Any]]:
     return [
         {
             "effect": effect,
             "figure": place,
             "points": list(zip(effect.values, effect.medians, effect.lows, effect.highs, strict=True)),
         }
-        for effect, place in zip(report.axes, drawn, strict=True)
+        for effect, place in zip(axes, drawn, strict=True)
     ]
 
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 from assay.model import Report, Status, TrialReport
 from assay.plugin.private_files import open_private
+from assay.report.capacity import FILE as CAPACITY
 from assay.report.cases import CaseTally, tallies
 from assay.report.contests import OUTCOMES, pass_mark_of, rating_text
 from assay.report.figures import (
@@ -25,6 +26,8 @@ from assay.report.figures import (
     trial_doubts,
     with_interval,
 )
+from assay.report.load_findings import FAILURES, findings_of, verdict_of, worst_verdict
+from assay.report.stored_loads import trial_documents
 
 _OURS = (Status.HARNESS_ERROR, Status.CRASHED)
 """What JUnit calls an error: nothing was judged, the test itself broke."""
@@ -155,6 +158,7 @@ def _case(report: Report, trial: TrialReport) -> ElementTree.Element:
 
 def _judge(case: ElementTree.Element, trial: TrialReport) -> None:
     if trial.ok:
+        _judge_loads(case, trial)
         return
     if not total(trial) and not trial.failures:
         case.append(_element("skipped", message=trial.stored.stopped or "No execution was made."))
@@ -163,6 +167,17 @@ def _judge(case: ElementTree.Element, trial: TrialReport) -> None:
     kind = "error" if first is not None and first.status in _OURS else "failure"
     message = f"{ok_text(trial)} executions were ok" + (f"; first: {failure_text(first)}" if first else "")
     case.append(_element(kind, first_lines(first.error) if first else "", message=message))
+
+
+def _judge_loads(case: ElementTree.Element, trial: TrialReport) -> None:
+    """A load fails as `assay load` does: by a broken objective, an abort or a server that was unavailable."""
+    if any(artifact.name == CAPACITY for artifact in trial.artifacts):
+        return
+    documents = trial_documents(trial)
+    verdict = worst_verdict(verdict_of(document).value for document in documents)
+    if verdict in FAILURES:
+        told = "\n".join(str(finding) for document in documents for finding in findings_of(document))
+        case.append(_element("failure", told, message=verdict.text))
 
 
 def _figures(trial: TrialReport) -> dict[str, str]:

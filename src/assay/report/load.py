@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.model.figure import Figure
-from assay.model.load import Distribution, Held, Load, LoadResult, Quality
+from assay.model.load import Distribution, Load, LoadResult, Moment, Quality, TimeHistogram
+from assay.model.server_metrics import ServerMetrics
+from assay.report.load_findings import findings_of, remarks_of, verdict_of
 from assay.units import count, percent, seconds, significant
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 _STATISTICS = ("mean", "p50", "p90", "p95", "p99", "p999", "max")
 _ALWAYS = ("ttft", "itl", "tpot", "latency", "schedule_delay")
@@ -47,11 +48,18 @@ def load_metrics(result: LoadResult) -> dict[str, float]:
 
 def load_document(result: LoadResult) -> dict[str, Any]:
     """Times in milliseconds, as their names say; null where nothing was measured."""
+    document = _figures_document(result)
+    return {"verdict": verdict_of(document).value, **document}
+
+
+def _figures_document(result: LoadResult) -> dict[str, Any]:
     times = {f"{name}_ms": _times(result.times.get(name)) for name in _NAMES}
     return {
         "requests_sent": result.requests_sent,
         "requests_completed": result.requests_completed,
+        "requests_cancelled": result.cancelled,
         "errors": dict(result.errors),
+        "error_reasons": {kind: dict(reasons) for kind, reasons in result.error_reasons.items()},
         "duration_s": result.duration,
         "measured_from_s": result.measured_from,
         "measured_s": result.measured_seconds,
@@ -69,6 +77,9 @@ def load_document(result: LoadResult) -> dict[str, Any]:
             "error_rate": _ends(result.error_rate),
             "goodput_rps": _ends(result.goodput),
         },
+        **_input_tokens(result),
+        "prompt_seed": result.prompt_seed,
+        "targets": [_target(url, outcomes) for url, outcomes in result.targets.items()],
         "quality": _quality(result.quality),
         "slo": [
             {
@@ -80,6 +91,14 @@ def load_document(result: LoadResult) -> dict[str, Any]:
             for held in result.held
         ],
         "valid": result.is_valid,
+        "invalid_because": list(result.doubts),
+        "interrupted": result.is_cut and result.aborted is None,
+        "aborted": result.aborted,
+        "unavailable": result.is_unavailable,
+        "outages": [
+            {"at_s": outage.begin, "seconds": outage.seconds, "failed": outage.failed}
+            for outage in result.outages
+        ],
         "saturated": result.is_saturated,
         "steady": result.is_steady,
         "simulated": result.is_simulated,
@@ -87,6 +106,63 @@ def load_document(result: LoadResult) -> dict[str, Any]:
         "warnings": list(result.warnings),
         "over_time": [_moment(moment) for moment in result.moments],
         "latency_curve_ms": [[value * 1e3, share] for value, share in result.curve],
+        "histograms_ms": {name: _histogram(shape) for name, shape in result.histograms.items()},
+        "server_metrics": _server(result.server),
+    }
+
+
+def _histogram(shape: TimeHistogram) -> dict[str, Any]:
+    return {
+        "edges": [float(f"{edge * 1e3:.6g}") for edge in shape.edges],
+        "counts": list(shape.counts),
+        "beyond": shape.beyond,
+        "log": shape.is_log,
+    }
+
+
+def _server(server: ServerMetrics | None) -> dict[str, Any] | None:
+    if server is None:
+        return None
+    return {
+        "url": server.url,
+        "software": server.software,
+        "scrapes": server.scrapes,
+        "failed": server.failed,
+        "error": server.error,
+        "series": [
+            {
+                "name": series.name,
+                "title": series.title,
+                "unit": series.unit,
+                "kind": "counter" if series.is_counter else "gauge",
+                "points": [list(point) for point in series.points],
+            }
+            for series in server.series
+        ],
+    }
+
+
+def _target(url: str, outcomes: Mapping[str, int]) -> dict[str, Any]:
+    """Of several targets, what became of the requests that went to one of them."""
+    return {
+        "url": url,
+        "requests_sent": sum(outcomes.values()),
+        "requests_completed": outcomes.get("ok", 0),
+        "requests_cancelled": outcomes.get("cancelled", 0),
+        "errors": {kind: number for kind, number in outcomes.items() if kind not in ("ok", "cancelled")},
+    }
+
+
+def _input_tokens(result: LoadResult) -> dict[str, Any]:
+    """As the server counted them, of all answered requests; null where it does not tell."""
+    given, cached = result.input_tokens, result.cached_tokens
+    mean = None if given is None else given / result.counted_requests
+    return {
+        "input_tokens": given,
+        "input_tokens_per_request": mean,
+        "input_tokens_per_s": None if mean is None else mean * result.throughput.value,
+        "cached_tokens": cached,
+        "cached_share": None if cached is None else cached / given if given else 0.0,
     }
 
 
@@ -101,7 +177,7 @@ def _quality(quality: Quality | None) -> dict[str, Any] | None:
     }
 
 
-def _moment(moment: Any) -> dict[str, float | int | None]:
+def _moment(moment: Moment) -> dict[str, Any]:
     def ms(value: float | None) -> float | None:
         return None if value is None else value * 1e3
 
@@ -117,6 +193,11 @@ def _moment(moment: Any) -> dict[str, float | int | None]:
         "latency_p99_ms": ms(moment.latency_p99),
         "ttft_p50_ms": ms(moment.ttft_p50),
         "ttft_p99_ms": ms(moment.ttft_p99),
+        "itl_p50_ms": ms(moment.itl_p50),
+        "itl_p99_ms": ms(moment.itl_p99),
+        "schedule_delay_p99_ms": ms(moment.schedule_delay_p99),
+        "lag_p99_ms": ms(moment.lag_p99),
+        "errors": dict(moment.errors),
     }
 
 
@@ -138,7 +219,9 @@ def _ends(span: Figure | None) -> list[float] | None:
 def print_load(result: LoadResult, load: Load, console: Console) -> None:
     from assay.report.screen import bullet, new_table
 
+    document = load_document(result)
     console.print(_headline(result))
+    print_findings(document, console)
     table = new_table()
     for name, side in (("", "left"), *((s.upper(), "right") for s in ("p50", "p90", "p95", "p99", "max"))):
         table.add_column(name, justify=side)  # type: ignore[arg-type]
@@ -151,16 +234,30 @@ def print_load(result: LoadResult, load: Load, console: Console) -> None:
         console.print(table)
     for line in _facts(result, load):
         console.print(line)
-    for held in result.held:
-        console.print(_held(held))
-    for warning in result.warnings:
-        console.print(bullet("!", warning, "yellow"))
+    for remark in remarks_of(document):
+        console.print(bullet("!", remark, "yellow"))
 
 
-def print_loads(results: Sequence[LoadResult], console: Console) -> None:
-    """Several loads, a row each."""
+_MARKS = {"good": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "red")}
+
+
+def print_findings(document: Mapping[str, Any], console: Console, where: str = "") -> None:
+    """Objectives, validity and errors of a load, a line each."""
+    from assay.report.screen import bullet
+
+    for finding in findings_of(document):
+        mark, colour = _MARKS[finding.tone]
+        console.print(bullet(mark, f"{where}{finding}", colour))
+
+
+def print_loads(results: Sequence[LoadResult], console: Console, levels: Sequence[int] = ()) -> None:
+    """Several loads, a row each; `levels` are the values of --concurrency, which repetitions go through again."""
     from assay.report.screen import bullet, new_table
 
+    names = [
+        str(levels[place % len(levels)]) if levels else significant(result.concurrency)
+        for place, result in enumerate(results)
+    ]
     has_score = any(result.quality for result in results)
     table = new_table()
     for name in (
@@ -176,11 +273,11 @@ def print_loads(results: Sequence[LoadResult], console: Console) -> None:
         table.add_column(name, justify="right")
     if has_score:
         table.add_column("score", justify="right")
-    for result in results:
+    for name, result in zip(names, results, strict=True):
         ttft, latency = result.times.get("ttft"), result.times.get("latency")
         score = [_give_or_take(result.quality.score) if result.quality else "–"] if has_score else []
         table.add_row(
-            significant(result.concurrency),
+            name,
             _give_or_take(result.throughput),
             significant(result.output_tokens.value),
             *(seconds(times.at(s)) if times else "–" for times in (ttft, latency) for s in ("p50", "p99")),
@@ -188,27 +285,39 @@ def print_loads(results: Sequence[LoadResult], console: Console) -> None:
             *score,
         )
     console.print(table)
-    for result in results:
-        for held in result.held:
-            if not held.is_met:
-                console.print(_held(held, f"{significant(result.concurrency)} in flight: "))
-    for warning in dict.fromkeys(warning for result in results for warning in result.warnings):
-        console.print(bullet("!", warning, "yellow"))
+    documents = [load_document(result) for result in results]
+    if (knee := _knee_text(names, documents)) is not None:
+        console.print(knee)
+    for name, document in zip(names, documents, strict=True):
+        print_findings(document, console, f"{name} in flight: ")
+    shown: dict[str, list[str]] = {}
+    for name, document in zip(names, documents, strict=True):
+        for remark in remarks_of(document):
+            shown.setdefault(remark, []).append(name)
+    for remark, where in shown.items():
+        console.print(bullet("!", f"{', '.join(dict.fromkeys(where))} in flight: {remark}", "yellow"))
 
 
-def _held(held: Held, where: str = "") -> Text:
-    from assay.report.screen import literal
+def _knee_text(names: Sequence[str], documents: Sequence[Mapping[str, Any]]) -> str | None:
+    from assay.report.load_charts import knee_of
+    from assay.report.stored_loads import StoredLoad
 
-    mark, colour = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}[held.is_met]
-    figure = "nothing was measured" if held.figure is None else _figure(held.objective.metric, held.figure)
-    return literal(f"{mark} {where}{held.objective.text}  ({figure})", colour)
+    loads = [
+        StoredLoad(name, document, int(name) if name.isdigit() else None)
+        for name, document in zip(names, documents, strict=True)
+    ]
+    knee = knee_of(loads)
+    return None if knee is None else f"Knee at {knee:g} in flight: more brings less than 5 % more throughput."
 
 
 def _headline(result: LoadResult) -> str:
     simulated = " (simulated)" if result.is_simulated else ""
+    tokens = f"{_spanned(result.output_tokens)} tokens/s"
+    if not result.output_tokens.value and result.input_tokens:
+        # As of embeddings: nothing is said in return.
+        tokens = f"{significant(_input_tokens(result)['input_tokens_per_s'])} input tokens/s"
     return (
-        f"[bold]{_spanned(result.throughput)} requests/s[/bold], {_spanned(result.output_tokens)} tokens/s"
-        f"{simulated} · {count(result.requests_completed)} of {count(result.requests_sent)} answered "
+        f"[bold]{_spanned(result.throughput)} requests/s[/bold], {tokens}{simulated} · {count(result.requests_completed)} of {count(result.requests_sent)} answered "
         f"in {seconds(result.duration)}"
     )
 
@@ -229,20 +338,25 @@ def _facts(result: LoadResult, load: Load) -> list[str]:
         lines.append(
             f"Score {_spanned(result.quality.score)} of {count(result.quality.scored)} answers under this load"
         )
+    if result.cancelled:
+        lines.append(f"Cancelled {count(result.cancelled)} requests, as asked for")
+    for url, outcomes in result.targets.items():
+        told = _target(url, outcomes)
+        failed = sum(told["errors"].values())
+        lines.append(
+            f"{url}: {count(told['requests_completed'])} of {count(told['requests_sent'])} answered, {count(failed)} failed"
+        )
+    if result.input_tokens is not None:
+        counted = _input_tokens(result)
+        lines.append(
+            f"Input {significant(counted['input_tokens_per_request'])} tokens per request, "
+            f"{significant(counted['input_tokens_per_s'])} tokens/s by the server's count, "
+            f"{percent(counted['cached_share'])} from its prompt cache"
+        )
     lines.append(
         f"Generator: answers waited {seconds(result.lag_p99)} (P99), {percent(result.cpu_share)} of a core"
     )
     return [f"[dim]{line}[/dim]" for line in lines]
-
-
-def _figure(metric: str, span: Figure) -> str:
-    show: Callable[[float], str] = {"error_rate": percent}.get(metric, significant)
-    if metric in _ALWAYS:
-        show = seconds
-    ends = (
-        f", {show(span.low)} to {show(span.high)}" if span.low is not None and span.high is not None else ""
-    )
-    return f"{show(span.value)}{ends}"
 
 
 def _spanned(span: Figure) -> str:

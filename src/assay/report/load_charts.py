@@ -1,59 +1,16 @@
-"""Pictures of loads: latency and rate over time, the curve of percentiles, throughput against latency."""
+"""Charts of several loads: the curve of percentiles, and throughput against latency with its knee."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from assay.model import Report
-from assay.report.load import document_of
+from assay.report.stored_loads import StoredLoad
 from assay.report.vega import Chart, Spec, frame, tip
-from assay.units import significant
 
-_MOST = 24
-"""Loads of a run that are shown one by one."""
-_TIMES = {
-    "latency_p50_ms": "latency P50",
-    "latency_p99_ms": "latency P99",
-    "ttft_p50_ms": "first token P50",
-    "ttft_p99_ms": "first token P99",
-}
+_FEWEST_LEVELS = 3
+_NEARLY = 0.95
 _SHARES = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredLoad:
-    """What an execution of a load told, and which one it was."""
-
-    label: str
-    document: Mapping[str, Any]
-
-
-def stored_loads(report: Report) -> list[StoredLoad]:
-    """Every load of the run, in order."""
-    return list(_loads(report))
-
-
-def _loads(report: Report) -> Iterator[StoredLoad]:
-    trials = [trial for trial in report.trials if trial.stored.trial.experiment == "load"]
-    number = 0
-    for trial in trials:
-        for execution in trial.executions:
-            document = document_of(execution.output)
-            if document is not None:
-                number += 1
-                axes = trial.stored.trial.axes if len(trials) > 1 else {}
-                yield StoredLoad(_label(number, axes, document), document)
-
-
-def _label(number: int, axes: Mapping[str, object], document: Mapping[str, Any]) -> str:
-    offered = document["offered_rate"]
-    asked = (
-        f"{significant(document['concurrency'])} at once" if offered is None else f"{offered:.4g}/s offered"
-    )
-    named = [f"{name} {value}" for name, value in axes.items() if name != "concurrency"]
-    return ", ".join([f"{number}: {asked}", *named])
 
 
 def load_charts(loads: Sequence[StoredLoad]) -> list[Chart]:
@@ -63,61 +20,6 @@ def load_charts(loads: Sequence[StoredLoad]) -> list[Chart]:
     if loads and any(load.document["latency_curve_ms"] for load in loads):
         charts.append(Chart("load-percentiles", percentiles(loads[-6:])))
     return charts
-
-
-def charts_of(load: StoredLoad, number: int) -> list[Chart]:
-    """The two pictures of one load over time."""
-    if not load.document["over_time"]:
-        return []
-    return [
-        Chart(f"load-{number}-latency", latency_over_time(load)),
-        Chart(f"load-{number}-rate", rate_over_time(load)),
-    ]
-
-
-def latency_over_time(load: StoredLoad) -> Spec:
-    rows = [
-        {"at": moment["at_s"], "value": moment[field], "what": name}
-        for moment in load.document["over_time"]
-        for field, name in _TIMES.items()
-        if moment[field] is not None
-    ]
-    return _over_time(rows, "Latency over time", load, "ms")
-
-
-def rate_over_time(load: StoredLoad) -> Spec:
-    rows = []
-    for moment in load.document["over_time"]:
-        for field, name in (("sent", "sent/s"), ("completed", "answered/s"), ("failed", "failed/s")):
-            if field != "failed" or load.document["errors"]:
-                rows.append({"at": moment["at_s"], "value": moment[field] / moment["seconds"], "what": name})
-        rows.append({"at": moment["at_s"], "value": moment["in_flight"], "what": "in flight"})
-    return _over_time(rows, "Rate and requests in flight", load, "")
-
-
-def _over_time(rows: list[dict[str, Any]], title: str, load: StoredLoad, unit: str) -> Spec:
-    begin = load.document["measured_from_s"]
-    x = {"field": "at", "type": "quantitative", "title": "seconds after the start", "scale": {"nice": False}}
-    lines = {
-        "mark": {"type": "line", "style": "trace", "interpolate": "monotone"},
-        "encoding": {
-            "x": x,
-            "y": {"field": "value", "type": "quantitative", "title": unit or None, "axis": {"tickCount": 4}},
-            "color": {"field": "what", "type": "nominal", "sort": None, "legend": {"title": None}},
-            "tooltip": [{"field": "what", "title": "what"}, tip("at", "s"), tip("value", unit or "value")],
-        },
-    }
-    layers = [lines]
-    if begin:
-        layers.append(
-            {
-                "data": {"values": [{"at": begin}]},
-                "mark": {"type": "rule", "strokeDash": [4, 4], "opacity": 0.6},
-                "encoding": {"x": x},
-            }
-        )
-    note = "what comes before the dashed line does not count" if begin else "all of it counts"
-    return {**frame(title, note), "height": 190, "data": {"values": rows}, "layer": layers}
 
 
 def percentiles(loads: Sequence[StoredLoad]) -> Spec:
@@ -134,7 +36,9 @@ def percentiles(loads: Sequence[StoredLoad]) -> Spec:
         for share, tick in zip(_SHARES, ticks, strict=True)
     )
     return {
-        **frame("Latency by percentile", "of answers in the measured part; a logarithmic scale of rarity"),
+        **frame(
+            "Latency by percentile", "answers of the measured part; the scale is logarithmic towards the tail"
+        ),
         "height": 230,
         "data": {"values": rows},
         "mark": {"type": "line", "style": "trace", "interpolate": "step-after"},
@@ -159,55 +63,101 @@ def percentiles(loads: Sequence[StoredLoad]) -> Spec:
 
 
 def throughput_against_latency(loads: Sequence[StoredLoad]) -> Spec:
-    rows = [
-        {
-            "load": load.label,
-            "kind": "closed loop" if load.document["offered_rate"] is None else "timetable",
-            "throughput": load.document["throughput_rps"],
-            "value": load.document["latency_ms"]["p95"],
-            "low": load.document["latency_ms"]["intervals"]["p95"][0],
-            "high": load.document["latency_ms"]["intervals"]["p95"][1],
-        }
-        for load in loads
-        if load.document["latency_ms"]
-    ]
+    """A point for each load, labelled with its concurrency or rate; of closed loops, joined in that order, with the knee."""
+    rows = [_point(load) for load in loads if load.document["latency_ms"]]
+    knee = knee_of(loads)
+    for row in rows:
+        row["is_knee"] = knee is not None and row["level"] == knee and row["kind"] == _CLOSED
+        row["label"] += " (knee)" if row["is_knee"] else ""
     x = {
         "field": "throughput",
         "type": "quantitative",
         "title": "answers per second",
-        "scale": {"zero": False},
+        "scale": {"zero": False, "padding": 24},
+        "axis": {"tickCount": 8},
     }
-    y = {"field": "value", "type": "quantitative", "title": "latency P95, ms", "scale": {"zero": False}}
-    colour = {"field": "kind", "type": "nominal", "sort": None, "legend": {"title": None}}
+    y = {
+        "field": "value",
+        "type": "quantitative",
+        "title": "latency P95, ms",
+        "scale": {"zero": False, "padding": 12},
+    }
+    kinds = {row["kind"] for row in rows}
+    legend = {"title": None} if len(kinds) > 1 else None
+    colour = {"field": "kind", "type": "nominal", "sort": None, "legend": legend}
+    note = (
+        "with 95 % intervals"
+        if knee is None
+        else f"beyond {knee:g} in flight, throughput grows by less than 5 %"
+    )
     return {
-        **frame(
-            "Throughput against latency",
-            "one point a load, with 95 % intervals; the knee is where it turns up",
-        ),
-        "height": 240,
+        **frame("Throughput against latency", note),
+        "height": 260,
         "data": {"values": rows},
-        "layer": [
-            {
-                "mark": {"type": "rule", "opacity": 0.5},
-                "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 60},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "color": colour,
-                    "tooltip": [
-                        {"field": "load", "title": "load"},
-                        tip("throughput", "answers/s"),
-                        tip("value", "ms"),
-                    ],
-                },
-            },
-        ],
+        "layer": _knee_layers(x, y, colour),
     }
 
 
-def shown(loads: Sequence[StoredLoad]) -> Sequence[StoredLoad]:
-    """Those that get pictures of their own: the last ones of many."""
-    return loads[-_MOST:]
+def _knee_layers(x: Spec, y: Spec, colour: Spec) -> list[Spec]:
+    """The line through closed loops, intervals, points, a ring around the knee, and labels."""
+    tips = [{"field": "load", "title": "load"}, tip("throughput", "answers/s"), tip("value", "ms")]
+    return [
+        {
+            "transform": [{"filter": f"datum.kind === '{_CLOSED}'"}],
+            "mark": {"type": "line", "style": "thread"},
+            "encoding": {"x": x, "y": y, "order": {"field": "level", "type": "quantitative"}},
+        },
+        {
+            "mark": {"type": "rule", "opacity": 0.5},
+            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 70},
+            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips},
+        },
+        {
+            "transform": [{"filter": "datum.is_knee"}],
+            "mark": {"type": "point", "style": "knee", "size": 260},
+            "encoding": {"x": x, "y": y},
+        },
+        {
+            "mark": {"type": "text", "style": "note", "align": "right", "dx": -9, "dy": -9},
+            "encoding": {"x": x, "y": y, "text": {"field": "label"}},
+        },
+    ]
+
+
+_CLOSED, _OPEN = "closed loop", "open loop"
+
+
+def _point(load: StoredLoad) -> dict[str, Any]:
+    document = load.document
+    latency, offered = document["latency_ms"], document["offered_rate"]
+    level = level_of(load)
+    return {
+        "load": load.label,
+        "kind": _CLOSED if offered is None else _OPEN,
+        "level": level if offered is None else offered,
+        "label": f"{level:g}" if offered is None else f"{offered:.3g}/s",
+        "throughput": document["throughput_rps"],
+        "value": latency["p95"],
+        "low": latency["intervals"]["p95"][0],
+        "high": latency["intervals"]["p95"][1],
+    }
+
+
+def level_of(load: StoredLoad) -> float:
+    """Requests in flight that a closed loop was asked for; where that is not known, those that there were."""
+    return load.concurrency if load.concurrency is not None else round(load.document["concurrency"])
+
+
+def knee_of(loads: Sequence[StoredLoad]) -> float | None:
+    """The lowest concurrency of the closed loops with at least 95 % of the highest throughput; None for fewer than three levels."""
+    best: dict[float, float] = {}
+    for load in loads:
+        if load.document["offered_rate"] is None:
+            level = level_of(load)
+            best[level] = max(best.get(level, 0.0), load.document["throughput_rps"])
+    if len(best) < _FEWEST_LEVELS or not max(best.values()):
+        return None
+    return min(level for level, found in best.items() if found >= _NEARLY * max(best.values()))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
 import io
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -33,14 +35,15 @@ _WHOLE = ("number", "output", "input", "reads")
 @contextlib.contextmanager
 def recording(path: Path) -> Iterator[Callable[[Any], None]]:
     """A function that takes the chunks of a load; rows are written as they come, so that memory stays small."""
-    if path.suffix not in (".csv", ".parquet"):
-        raise ReportError(f"'{path.name}' must end in .csv or .parquet.")
+    writer = next((found for ending, found in _WRITERS.items() if path.name.endswith(ending)), None)
+    if writer is None:
+        raise ReportError(f"'{path.name}' must end in .csv, .jsonl, .jsonl.gz or .parquet.")
     try:
         make_folder(path.parent)
         file = open_private(path, "wb")
     except OSError as error:
         raise ReportError(f"'{path}' cannot be written: {error.strerror}.") from None
-    with file, _csv(file) if path.suffix == ".csv" else _parquet(file) as keep:
+    with file, writer(file) as keep:
         yield keep
 
 
@@ -57,6 +60,32 @@ def _csv(file: IO[bytes]) -> Iterator[Callable[[Any], None]]:
                 row = (_plain(column[place], is_whole) for column, is_whole in columns)
                 writer.writerow([load, *row, kinds[int(kind)]])
 
+        yield keep
+
+
+@contextlib.contextmanager
+def _jsonl(file: IO[bytes]) -> Iterator[Callable[[Any], None]]:
+    """An object a line; what is not known is null."""
+    with io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
+
+        def keep(chunk: Any) -> None:
+            kinds, load = chunk.facts["kinds"], chunk.facts.get("load", 0)
+            columns = [(name, chunk.columns[column], column in _WHOLE) for name, column in _COLUMNS.items()]
+            for place, kind in enumerate(chunk.columns["kind"]):
+                values = {name: _plain(column[place], is_whole) for name, column, is_whole in columns}
+                known = {name: None if value == "" else value for name, value in values.items()}
+                text.write(json.dumps({"load": load, **known, "outcome": kinds[int(kind)]}) + "\n")
+
+        yield keep
+
+
+@contextlib.contextmanager
+def _packed_jsonl(file: IO[bytes]) -> Iterator[Callable[[Any], None]]:
+    # The lowest level: what it takes to pack a row is taken from the machine that sends the load.
+    with (
+        gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1) as packed,
+        _jsonl(cast(IO[bytes], packed)) as keep,
+    ):
         yield keep
 
 
@@ -93,3 +122,11 @@ def _parquet(file: IO[bytes]) -> Iterator[Callable[[Any], None]]:
             writer.write_table(pa.table([loads, *columns, outcomes], schema=schema))
 
         yield keep
+
+
+_WRITERS: dict[str, Callable[[IO[bytes]], contextlib.AbstractContextManager[Callable[[Any], None]]]] = {
+    ".csv": _csv,
+    ".jsonl": _jsonl,
+    ".jsonl.gz": _packed_jsonl,
+    ".parquet": _parquet,
+}

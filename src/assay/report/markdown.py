@@ -33,7 +33,6 @@ from assay.report.figures import (
     question_text,
     size_text,
     standing,
-    state_text,
     suite_text,
     tail_text,
     trial_doubts,
@@ -42,10 +41,13 @@ from assay.report.figures import (
 )
 from assay.report.leads import figures_text, lead_of, main_lead, reason_text, verdict_text
 from assay.report.markdown_contests import basis, contest_section
+from assay.report.markdown_loads import load_sections
 from assay.report.markdown_stress import stress_section
 from assay.report.markdown_teams import team_sections
 from assay.report.marking import fenced, table, text
+from assay.report.outcome import outcome_of
 from assay.report.profiles import profile_sections
+from assay.report.stored_loads import shown_axes
 from assay.report.suite import suite_section
 from assay.report.warnings import run_warnings
 from assay.units import seconds, show
@@ -65,6 +67,7 @@ class Markdown:
 
 def report_page(report: Report) -> str:
     """The whole run."""
+    axes = shown_axes(report)
     sections = [
         _head(report),
         _leads(report),
@@ -73,9 +76,10 @@ def report_page(report: Report) -> str:
         *team_sections(report.teams),
         stress_section(report.stress) if report.stress is not None else "",
         _capacity(report),
+        load_sections(report),
         _summary(report),
-        *_best(report),
-        *(_axis(effect) for effect in report.axes),
+        *(_best(report) if axes else []),
+        *(_axis(effect) for effect in axes),
         *(_trial(report, trial) for trial in report.trials),
         suite_section(report.suite, report.run.started) if report.suite is not None else "",
         _foot(report),
@@ -145,7 +149,7 @@ def _run_line(report: Report) -> str:
     parts = [
         f"Run `{run.id}`",
         text(run.label),
-        f"**{state_text(run.state)}**",
+        f"**{outcome_of(report).text}**",
         text(suite_text(run)),
         when(run.started),
         *([seconds(duration)] if duration is not None else []),
@@ -164,8 +168,8 @@ def _warnings(doubts: Sequence[Doubt], *, names_trials: bool = False) -> str:
 
 
 def _summary(report: Report) -> str:
-    """Of the trials that no contest shows already."""
-    trials = [trial for trial in report.trials if trial.ratings is None]
+    """Of the trials that no contest and no load shows already."""
+    trials = [t for t in report.trials if t.ratings is None and t.stored.trial.experiment != "load"]
     if report.trials and not trials:
         return ""
     names = ("Trial", "Median [interval]", "Mean", "P95", "CV", "n / units", "ok")
@@ -221,7 +225,7 @@ def _trial(report: Report, trial: TrialReport) -> str:
         _warnings(trial_doubts(report, trial)),
         f"Parameters: {_settings(point.params)}" if point.params else "",
         f"Read back: {_settings(trial.applied)}" if trial.applied else "",
-        f"Stopped early: {text(trial.stored.stopped)}" if trial.stored.stopped else "",
+        f"Stopped early: {text(trial.stored.cut_short)}" if trial.stored.cut_short else "",
         basis(trial),
         _estimates(trial),
         profile_sections(trial),

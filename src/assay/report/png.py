@@ -11,9 +11,11 @@ from assay.report.chart_renderer import Drawing, Failure, draw
 from assay.report.charts import run_charts, trial_charts
 from assay.report.contest_charts import contest_charts
 from assay.report.contests import contests
-from assay.report.load_charts import charts_of, load_charts, shown, stored_loads
+from assay.report.load_charts import load_charts
+from assay.report.load_time_charts import charts_of
 from assay.report.names import safe_name
 from assay.report.screen import warn
+from assay.report.stored_loads import is_brief, shown, stored_loads
 from assay.report.team_charts import team_charts
 from assay.report.vega import Chart, themed
 
@@ -55,8 +57,9 @@ def _charts(report: Report) -> Iterator[Chart]:
     yield from run_charts(report)
     loads = stored_loads(report)
     yield from load_charts(loads)
-    for number, load in enumerate(shown(loads), 1):
-        yield from charts_of(load, number)
+    drawn = shown(loads)
+    for place, load in enumerate(drawn):
+        yield from charts_of(load, place + 1, is_brief=is_brief(place, drawn))
     if len(report.trials) <= _IN_FULL:
         for trial in report.trials:
             yield from trial_charts(trial)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-_UNITS = {"case": "Cases", "process": "Processes"}
+_UNITS = {"case": "Cases", "process": "Processes", "load": "Loads"}
 _ALARMS = ("better", "worse")
 
 

@@ -22,7 +22,7 @@ _PER_SOLVED = " per solved case"
 def quantity_text(name: str, value: float) -> str:
     """
     >>> quantity_text("seconds", 1.5), quantity_text("tokens", 300.0), quantity_text("memory_mb", 64.0)
-    ('1.50 s', '300 tokens per solved case', '64 MB peak memory')
+    ('1.5 s', '300 tokens per solved case', '64 MB peak memory')
     """
     match name:
         case "seconds":

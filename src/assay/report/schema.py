@@ -432,15 +432,21 @@ class TeamFigure(BaseModel):
 
 
 class TeamContention(BaseModel):
-    """Requests of the concurrent leg whose first token came late."""
+    """Requests that were slower in the concurrent leg than in the sequential leg of the same pair."""
 
-    events: int = Field(description="How many")
+    events: int = Field(description="Slower by more than 3 % and 5 ms")
     requests: int = Field(description="Of how many")
-    rate: TeamFigure = Field(description="Their share")
-    limit_seconds: float = Field(
-        description="Later than this is late: 3 s, or the P99 of the agent's sequential leg"
+    rate: TeamFigure = Field(
+        description="The share of slower requests less that of requests which were faster by as much; not below 0"
     )
-    expected_by_chance: float = Field(description="The share to expect though nothing contends")
+    limit_seconds: float = Field(description="The smallest delay that counted")
+    expected_by_chance: float = Field(
+        description="The share of requests that were faster by as much: chance makes as many slower"
+    )
+    delay_seconds: float | None = Field(None, description="Median delay of the slower requests")
+    verdict: Literal["worse", "same", "unsure"] | None = Field(
+        None, description="worse where requests did wait for each other; never from fewer than six pairs"
+    )
 
 
 class TeamAgent(BaseModel):
@@ -454,7 +460,7 @@ class TeamAgent(BaseModel):
         description="`slowdown` (concurrent ÷ sequential time at work), and `seconds`, `ttft`, `tokens_per_second` each as "
         "`…_sequential`, `…_concurrent` and `…_delta`"
     )
-    contention: TeamContention | None = Field(description="null where answers are not streamed")
+    contention: TeamContention | None = Field(description="null where no pair is whole")
 
 
 class TeamGrade(BaseModel):
@@ -488,9 +494,13 @@ class Team(BaseModel):
     at_once: int = Field(description="How many work at the same time")
     pairs: int = Field(description="Pairs of legs that are whole")
     simulated: bool = Field(description="Whether the agents' figures are made up")
-    verdict: str = Field(description="What the interval of the speedup says")
+    verdict: str = Field(description="What working at once gains, as a sentence")
+    speedup_verdict: Literal["better", "worse", "same", "unsure"] | None = Field(
+        None, description="Of working at once against one after the other; null where no pair is whole"
+    )
+    tolerance: float | None = Field(None, description="Speedups within it of 1 count as none: a share")
     figures: dict[str, TeamFigure] = Field(
-        description="`speedup`, `efficiency`, `sequential_seconds`, `concurrent_seconds`, `throughput_…`, `skew_seconds`, "
+        description="`speedup`, `efficiency`, `slowdown`, `sequential_seconds`, `concurrent_seconds`, `throughput_…`, `skew_seconds`, "
         "`balance_ratio`; `seed_speedup` and `seed_efficiency` are the naive figures: concurrent durations added up ÷ wall time"
     )
     contention: TeamContention | None = Field(description="Of all agents together")
@@ -534,6 +544,11 @@ class Result(BaseModel):
     axes: list[AxisEffect] = Field(description="Effects of the sweep's axes")
     best: list[BestPoint] = Field([], description="Of a sweep, the best trial by each metric")
     leads: list[Lead] = Field([], description="Of agents on a suite: who leads on each benchmark and on all")
+    loads: list[Plain] | None = Field(
+        None,
+        description="Of load tests: `verdict`, `slo`, `valid`, `errors`, `warnings` and the figures of each, as `assay load --json` "
+        "writes them but for what only charts need; see docs/load.md",
+    )
     teams: list[Team] | None = Field(None, description="Of teams: both legs compared, one entry a point")
     stress: Plain | None = Field(
         None,

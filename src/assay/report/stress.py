@@ -7,15 +7,27 @@ from typing import Any
 
 from assay.model.figure import Figure
 from assay.model.load import Distribution
-from assay.model.stress import Breach, Correctness, Judgement, ScenarioFinding, ScenarioScore, StressFinding
+from assay.model.stress import (
+    Breach,
+    Correctness,
+    ErrorDetail,
+    Judgement,
+    LoadPoint,
+    ScenarioFinding,
+    ScenarioScore,
+    StressFinding,
+)
 from assay.report.figures import NOTHING
+from assay.stats.verdicts import wilson
 from assay.units import count, counted, percent, seconds, show, significant, size
 
+_LOG_LINES = 5
+_NEARLY_ONE = 0.9995
 _STATISTICS = ("p50", "p95", "p99")
 _TIMES = ("ttft", "latency")
 NOT_JUDGED = "correctness not judged: give --dataset SUITE"
 _IN_TIME, _QUALITY = "In time", "Quality"
-_COLUMNS = ("Scenario", "Score", _IN_TIME, "Borne", "P50", "P95", "Failed", "Recovery", "Broke")
+_COLUMNS = ("Scenario", "Score", _IN_TIME, "Sustained", "P50", "P95", "Failed", "Recovery", "Broke")
 
 
 def stress_metrics(found: ScenarioFinding, score: ScenarioScore) -> dict[str, float]:
@@ -59,7 +71,7 @@ def headline(finding: StressFinding) -> str:
         return "No scenario was carried out: there is no resilience to tell."
     left_out = [one.scenario for one in finding.scenarios if one.skipped]
     told = f"Resilience {spanned(span)} over {counted(len(finding.scores), 'scenario')}"
-    return f"{told}; left out: {', '.join(left_out)}" if left_out else told
+    return f"{told}; skipped: {', '.join(left_out)}" if left_out else told
 
 
 def setting_text(finding: StressFinding) -> str:
@@ -70,7 +82,7 @@ def setting_text(finding: StressFinding) -> str:
     )
     judged = NOT_JUDGED
     if finding.judged_by:
-        calm = f", {spanned(finding.calm_score)} in calm" if finding.calm_score else ""
+        calm = f", {spanned(finding.calm_score)} at the base rate" if finding.calm_score else ""
         judged = f"correctness judged by {finding.judged_by}{calm}"
     return f"{base}objective {finding.objective} · {judged}"
 
@@ -133,10 +145,14 @@ def recovery_text(found: ScenarioFinding) -> str:
 def breach_cause(breach: Breach | None) -> str:
     if breach is None:
         return "no"
+    if breach.is_in_calm:
+        return "as at the base rate"
     return breach.cause if breach.is_theirs else "not known"
 
 
 def breach_text(breach: Breach) -> str:
+    if breach.is_in_calm:
+        return f"broke, but no more than at the base rate ({breach.cause}): {breach.why}"
     when = f"{seconds(breach.at)} in" if breach.at else "from the start"
     where = f"at {amount(breach.load, breach.unit)}, {when}"
     return f"broke {where} ({breach.cause}): {breach.why}" if breach.is_theirs else f"{where}: {breach.why}"
@@ -155,7 +171,7 @@ def resources_text(found: ScenarioFinding) -> str:
         return ""
     return (
         f"{used.process}: at most {size(used.peak_memory_bytes)} of memory, "
-        f"{significant(used.mean_cpu)} cores on average, {significant(used.peak_cpu)} at the most"
+        f"{significant(used.mean_cpu)} cores on average, {significant(used.peak_cpu)} at peak"
     )
 
 
@@ -164,18 +180,63 @@ def errors_text(found: ScenarioFinding) -> str:
     return ", ".join(f"{kind} {count(n)}" for kind, n in kinds)
 
 
-def notes(found: ScenarioFinding) -> list[tuple[str, str]]:
-    """What there is to say of a scenario beneath its row: a mark and a line."""
+def arithmetic(score: ScenarioScore) -> str:
+    """
+    >>> arithmetic(ScenarioScore("sustained_load", 1.0, 1.0, 0.5, 0.5, 0.4, 0.5, 2, 3))
+    'score 0.500 = 1.000 in time × 1.000 of the load × 0.500 for recovery (1 lasting fault)'
+    """
+    factors = (
+        f"{score.share:.3f} in time × {score.bearing:.3f} of the load × {score.recovering:.3f} for recovery"
+    )
+    stay = f" ({counted(score.faults, 'lasting fault')})" if score.faults else ""
+    return f"score {score.value:.3f} = {factors}{stay}"
+
+
+def detail_text(one: ErrorDetail) -> str:
+    """
+    >>> detail_text(ErrorDetail("failed", "ValueError: no row 17", 12, 0.5, "agent.py:9"))
+    'failed, 12 times: ValueError: no row 17 (agent.py:9)'
+    """
+    where = f" ({one.place})" if one.place else ""
+    return f"{one.kind}, {counted(one.count, 'time')}: {one.message}{where}"
+
+
+def stderr_text(one: ErrorDetail) -> str:
+    """The end of what the program wrote, as far as it fits a few lines."""
+    return "\n".join(one.stderr.strip().splitlines()[-_LOG_LINES:])
+
+
+def calm_text(finding: StressFinding) -> str:
+    """How it was before any pressure; "" where that is not known."""
+    errors, latency = finding.calm_errors, finding.calm_latency
+    if latency is None:
+        return ""
+    told = f"At the base rate: P50 {seconds(latency.p50)}, P95 {seconds(latency.p95)}"
+    if not errors.ended:
+        return told
+    return f"{told}, {count(errors.failed)} of {counted(errors.ended, 'request')} failed"
+
+
+def notes(
+    found: ScenarioFinding, score: ScenarioScore | None = None, *, with_details: bool = True
+) -> list[tuple[str, str]]:
+    """What there is to say of a scenario beneath its row: a mark and a line; `with_details`, what it said when it failed."""
     told = []
+    if score is not None and score.value < _NEARLY_ONE:
+        told.append(("·", arithmetic(score)))
     if found.load_asked:
         borne = size(found.load_borne) if found.unit == "bytes" else significant(found.load_borne)
-        told.append(("·", f"{borne} of {amount(found.load_asked, found.unit)} was borne"))
+        told.append(("·", f"{borne} of {amount(found.load_asked, found.unit)} sustained"))
     if found.breach is not None:
-        told.append(("✗" if found.breach.is_theirs else "?", breach_text(found.breach)))
+        told.append(("✗" if found.breach.is_by_pressure else "?", breach_text(found.breach)))
     marks = {True: "✓", False: "✗", None: "·"}
     told += [(marks[one.is_fine], judgement_text(one)) for one in found.judgements]
     if found.errors:
-        told.append(("·", f"failed: {errors_text(found)}"))
+        told.append(("·", f"errors by kind: {errors_text(found)}"))
+    for one in found.details if with_details else ():
+        told.append(("✗", detail_text(one)))
+        if one.stderr:
+            told.append(("·", f"its standard error ends: {' ⏎ '.join(stderr_text(one).splitlines())}"))
     if found.resources is not None:
         told.append(("·", resources_text(found)))
     return told + [("!", text) for text in found.warnings]
@@ -184,8 +245,8 @@ def notes(found: ScenarioFinding) -> list[tuple[str, str]]:
 def line(found: ScenarioFinding, score: ScenarioScore | None) -> str:
     """For whoever waits."""
     if found.skipped or score is None:
-        return f"{found.scenario}: left out, {found.skipped}"
-    broke = f", broke ({found.breach.cause})" if found.breach is not None and found.breach.is_theirs else ""
+        return f"{found.scenario}: skipped, {found.skipped}"
+    broke = f", broke ({found.breach.cause})" if found.breach is not None and found.is_broken else ""
     how = "in time" if found.correctness is None else "correctly and in time"
     return f"{found.scenario}: score {significant(score.value)}, {percent(score.share)} answered {how}{broke}"
 
@@ -207,6 +268,7 @@ def stress_document(finding: StressFinding) -> dict[str, Any]:
             "calm_interval": _ends(finding.calm_score),
             "note": "" if finding.judged_by else NOT_JUDGED,
         },
+        "calm": _calm(finding),
         "simulated": finding.is_simulated,
         "scenarios": [scenario_document(one, scores.get(one.scenario)) for one in finding.scenarios],
         "scaling_limits": list(finding.limits),
@@ -227,6 +289,9 @@ def scenario_document(found: ScenarioFinding, score: ScenarioScore | None) -> di
         "share_good": score.share,
         "bearing": score.bearing,
         "recovery_factor": score.recovering,
+        "criteria_met": score.criteria_met,
+        "criteria_judged": score.criteria_judged,
+        "faults": score.faults,
         "duration_s": found.seconds,
         "requests_offered": found.offered,
         "requests_good": found.good,
@@ -235,6 +300,7 @@ def scenario_document(found: ScenarioFinding, score: ScenarioScore | None) -> di
         "quality": _quality(found.correctness),
         "errors": dict(found.errors),
         "error_rate": found.error_rate,
+        "error_details": [_detail(one) for one in found.details],
         "throughput_rps": found.throughput.value if found.throughput else None,
         "throughput_interval": _ends(found.throughput),
         **{f"{name}_ms": _times(found.times.get(name)) for name in _TIMES},
@@ -249,6 +315,11 @@ def scenario_document(found: ScenarioFinding, score: ScenarioScore | None) -> di
         "resources": _resources(found),
         "simulated": found.is_simulated,
         "warnings": list(found.warnings),
+        "steps": [_point(one) for one in found.points],
+        "bands": [
+            {"label": one.label, "from_s": one.begin, "to_s": one.end, "fault": one.is_fault}
+            for one in found.bands
+        ],
         "over_time": [
             {
                 "at_s": one.begin,
@@ -261,6 +332,45 @@ def scenario_document(found: ScenarioFinding, score: ScenarioScore | None) -> di
             }
             for one in found.moments
         ],
+    }
+
+
+def _calm(finding: StressFinding) -> dict[str, Any]:
+    errors = finding.calm_errors
+    ends = wilson(errors.rate, errors.ended) if errors.ended else None
+    return {
+        "requests": errors.ended,
+        "failed": errors.failed,
+        "error_rate": errors.rate,
+        "error_rate_interval": None if ends is None else list(ends),
+        "errors": dict(errors.kinds),
+        "error_details": [_detail(one) for one in errors.details],
+        "latency_ms": _times(finding.calm_latency),
+    }
+
+
+def _detail(one: ErrorDetail) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "message": one.message,
+        "count": one.count,
+        "first_at_s": one.first_at,
+        "place": one.place or None,
+        "exit_code": one.exit_code,
+        "stderr": one.stderr or None,
+    }
+
+
+def _point(one: LoadPoint) -> dict[str, Any]:
+    p50, p95 = one.latency_p50, one.latency_p95
+    return {
+        "load": one.load,
+        "throughput_rps": one.throughput,
+        "latency_p50_ms": None if p50 is None else p50 * 1e3,
+        "latency_p95_ms": None if p95 is None else p95 * 1e3,
+        "error_rate": one.error_rate,
+        "broke": one.is_broken,
+        "probe": one.is_probe,
     }
 
 
@@ -292,12 +402,20 @@ def _breach(breach: Breach | None) -> dict[str, Any] | None:
         "at_s": breach.at,
         "cause": breach.cause,
         "why": breach.why,
+        "in_calm": breach.is_in_calm,
     }
 
 
 def _judgement(one: Judgement) -> dict[str, Any]:
     ends = None if one.low is None or one.high is None else [one.low, one.high]
-    return {"text": one.text, "value": one.value, "interval": ends, "unit": one.unit, "fine": one.is_fine}
+    return {
+        "text": one.text,
+        "value": one.value,
+        "interval": ends,
+        "unit": one.unit,
+        "fine": one.is_fine,
+        "criterion": one.is_criterion,
+    }
 
 
 def _resources(found: ScenarioFinding) -> dict[str, Any] | None:

@@ -1,31 +1,33 @@
-"""Charts of a stress test: the factors of each score, and latency over the time of each scenario."""
+"""Charts of a stress test as a whole: the factors of each score, errors by kind, how good the answers are."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from assay.model.figure import Figure
-from assay.model.stress import ScenarioFinding, StressFinding
+from assay.model.stress import ErrorDetail, StressFinding
 from assay.report import stress as words
-from assay.report.figures import scale_for
 from assay.report.gallery import Gallery
-from assay.report.vega import Chart, Spec, frame, quantity
+from assay.report.stress_timelines import scenario_charts
+from assay.report.vega import Chart, Spec, frame
 
-_FACTORS = (("bearing", "unbroken, or load borne"), ("recovering", "recovery"), ("value", "score"))
+_FACTORS = (
+    ("bearing", "unbroken, or load sustained"),
+    ("recovering", "recovery, faults that stay"),
+    ("value", "score"),
+)
 """One that did not break loses nothing by its load, however much of it came back in time: that is the first factor's."""
 
 
 def stress_view(finding: StressFinding, gallery: Gallery) -> dict[str, Any]:
     """What the page needs: words, rows, and a place for each chart."""
+    scored = {score.scenario: score for score in finding.scores}
     scenarios = [
         {
             "finding": one,
-            "notes": [] if one.skipped else words.notes(one),
-            "chart": gallery.hang(Chart(f"stress-{one.scenario}", over_time(one)))
-            if len(one.moments) > 1
-            else None,
+            "notes": [] if one.skipped else words.notes(one, scored.get(one.scenario), with_details=False),
+            "charts": [] if one.skipped else [gallery.hang(chart) for chart in scenario_charts(one)],
+            "details": [_detail(detail) for detail in one.details],
         }
         for one in finding.scenarios
     ]
@@ -37,8 +39,17 @@ def stress_view(finding: StressFinding, gallery: Gallery) -> dict[str, Any]:
         "rows": words.rows(finding),
         "scores": gallery.hang(Chart("stress-scores", scores(finding))) if finding.scores else None,
         "quality": gallery.hang(Chart("stress-quality", told)) if (told := quality(finding)) else None,
+        "errors": gallery.hang(Chart("stress-errors", spec)) if (spec := errors_by_kind(finding)) else None,
+        "calm": words.calm_text(finding),
+        "calm_details": [_detail(detail) for detail in finding.calm_errors.details],
         "scenarios": scenarios,
     }
+
+
+def _detail(one: ErrorDetail) -> dict[str, Any]:
+    """For a row of the table of errors."""
+    ended = "" if one.exit_code is None else str(one.exit_code)
+    return {"one": one, "exit_code": ended, "stderr": one.stderr.strip()}
 
 
 def scores(finding: StressFinding) -> Spec:
@@ -51,18 +62,25 @@ def scores(finding: StressFinding) -> Spec:
         for name, title in factors
     ]
     simulated = ", simulated" if finding.is_simulated else ""
-    scale = {"domain": [0, 1], "scheme": "redyellowgreen"}
-    colour = {"field": "value", "type": "quantitative", "scale": scale, "title": None}
-    is_dark = {"test": "datum.value < 0.15 || datum.value > 0.85", "value": "white"}
-    ink = {"condition": is_dark, "value": "#222"}
+    colour = {"field": "value", "type": "quantitative", "scale": {"domain": [0, 1]}, "legend": None}
     written = {"field": "value", "type": "quantitative", "format": ".3~f"}
     return {
         **frame("What each score is made of", f"the product of three factors between 0 and 1{simulated}"),
         "height": 28 * len(finding.scores),
         "data": {"values": rows},
         "layer": [
-            {"mark": {"type": "rect", "stroke": "white", "strokeWidth": 2}, "encoding": {"color": colour}},
-            {"mark": {"type": "text", "fontSize": 11}, "encoding": {"text": written, "color": ink}},
+            {"mark": {"type": "rect", "style": "cell"}, "encoding": {"color": colour}},
+            *(
+                {
+                    "transform": [{"filter": test}],
+                    "mark": {"type": "text", "style": style},
+                    "encoding": {"text": written},
+                }
+                for test, style in (
+                    ("datum.value < 0.2 || datum.value > 0.8", "on_strong"),
+                    ("datum.value >= 0.2 && datum.value <= 0.8", "on_pale"),
+                )
+            ),
         ],
         "encoding": {
             "x": {
@@ -85,11 +103,11 @@ def scores(finding: StressFinding) -> Spec:
 
 
 def quality(finding: StressFinding) -> Spec | None:
-    """Scores of the answers under each pressure, with their intervals, beside those in calm; None where nothing was judged."""
+    """Scores of the answers under each pressure, with their intervals, beside those at the base rate; None where nothing was judged."""
     judged = [
         (one.scenario, one.correctness.score) for one in finding.scenarios if one.correctness is not None
     ]
-    told = [("in calm", finding.calm_score), *judged]
+    told = [("at the base rate", finding.calm_score), *judged]
     rows = [
         {"where": where, "value": score.value, "low": _or(score.low, score), "high": _or(score.high, score)}
         for where, score in told
@@ -99,7 +117,7 @@ def quality(finding: StressFinding) -> Spec | None:
         return None
     simulated = ", simulated" if finding.is_simulated else ""
     place = {"field": "where", "type": "nominal", "sort": None, "title": None}
-    colour = {"condition": {"test": "datum.where == 'in calm'", "value": "#888"}, "value": "#4c78a8"}
+    colour = {"condition": {"test": "datum.where == 'at the base rate'", "value": "#888"}, "value": "#4c78a8"}
     return {
         **frame("How good the answers are", f"mean score over cases, with 95 % intervals{simulated}"),
         "height": 28 * len(rows),
@@ -133,45 +151,41 @@ def _or(end: float | None, score: Figure) -> float:
     return score.value if end is None else end
 
 
-def over_time(found: ScenarioFinding) -> Spec:
-    """P50 and P99 of the requests due at each time; a rule where it broke."""
-    told = [one for one in found.moments if one.latency_p50 is not None]
-    highest = max((one.latency_p99 or 0.0 for one in told), default=1.0)
-    scale = scale_for("s", highest)
+def errors_by_kind(finding: StressFinding) -> Spec | None:
+    """How many requests of each scenario failed, and as what; None where none did."""
+    told = [
+        ("at the base rate", finding.calm_errors.kinds),
+        *((one.scenario, one.errors) for one in finding.scenarios),
+    ]
     rows = [
-        {"at": round(one.begin, 3), "value": float(f"{value / scale.factor:.5g}"), "figure": figure}
-        for one in told
-        for figure, value in (("P50", one.latency_p50), ("P99", one.latency_p99))
-        if value is not None
+        {"scenario": name, "kind": kind, "count": count}
+        for name, kinds in told
+        for kind, count in sorted(kinds.items(), key=lambda one: -one[1])
     ]
-    shown = np.array([row["value"] for row in rows if isinstance(row["value"], float)] or [1.0])
-    simulated = ", simulated" if found.is_simulated else ""
-    layers: list[Spec] = [
-        {
-            "data": {"values": rows},
-            "mark": {"type": "line", "strokeWidth": 1.6},
-            "encoding": {
-                "x": {"field": "at", "type": "quantitative", "title": "seconds under load"},
-                "y": quantity("value", f"latency, {scale.label}", shown),
-                "color": {"field": "figure", "type": "nominal", "title": None},
-            },
-        }
-    ]
-    if found.breach is not None and found.breach.is_theirs:
-        layers.append(
-            {
-                "data": {"values": [{"at": found.breach.at}]},
-                "mark": {"type": "rule", "strokeDash": [4, 4], "opacity": 0.7},
-                "encoding": {"x": {"field": "at", "type": "quantitative"}},
-            }
-        )
-    note = (
-        "by when requests were due; broken line: where it broke"
-        if len(layers) > 1
-        else "by when requests were due"
-    )
+    if not rows:
+        return None
+    places = list(dict.fromkeys(str(row["scenario"]) for row in rows))
+    simulated = ", simulated" if finding.is_simulated else ""
     return {
-        **frame(f"{found.scenario}: latency over time", f"{note}{simulated}"),
-        "height": 160,
-        "layer": layers,
+        **frame("Errors by kind", f"requests that failed{simulated}"),
+        "height": 30 * len(places),
+        "data": {"values": rows},
+        "mark": {"type": "bar", "style": "share"},
+        "encoding": {
+            "y": {
+                "field": "scenario",
+                "type": "nominal",
+                "sort": places,
+                "title": None,
+                "axis": {"grid": False},
+            },
+            "x": {
+                "field": "count",
+                "type": "quantitative",
+                "title": "failed requests",
+                "axis": {"tickCount": 5},
+            },
+            "color": {"field": "kind", "type": "nominal", "sort": None, "legend": {"title": None}},
+            "tooltip": [{"field": name, "title": name} for name in ("scenario", "kind", "count")],
+        },
     }

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import ReportError
-from assay.model import Report
+from assay.model import Report, Verdict
 from assay.model.team import Round, Stint, TeamFinding, Teammate
 from assay.plugin.private_files import make_folder, write_private
 from assay.report.document import plain, strict_json
@@ -107,8 +107,7 @@ def _agent(team: TeamFinding, one: Round, agent: Teammate) -> dict[str, Any]:
 def _round_summary(team: TeamFinding, one: Round) -> dict[str, Any]:
     names = [agent.name for agent in team.agents]
     durations = [_ended(_of(one.concurrent, name)) for name in names]
-    limits = {agent.name: agent.contention.limit_seconds for agent in team.agents if agent.contention}
-    late = [s for s in one.concurrent if s.ttft is not None and s.ttft > limits.get(s.agent, float("inf"))]
+    is_found = team.contention is not None and team.contention.verdict is Verdict.WORSE
     rates = [_throughput(_of(one.concurrent, name)) for name in names]
     firsts = [_ttft_ms(_of(one.concurrent, name)) for name in names]
     seed = sum(durations) / one.concurrent_seconds
@@ -122,8 +121,8 @@ def _round_summary(team: TeamFinding, one: Round) -> dict[str, Any]:
         "throughput_delta": _first_less_second(rates),
         "ttft_delta_ms": _first_less_second(firsts),
         "delta_sign": _SIGN,
-        "resource_contention_detected": bool(late),
-        "contention_events": len(late),
+        "resource_contention_detected": is_found and one.slower > 0,
+        "contention_events": one.slower,
         "start_skew_ms": 1e3 * one.skew_seconds,
         "balance_ratio": statistics.fmean(durations) / max(durations),
         "as_seed_002_computed_it": {

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+from assay.model import Verdict
 from assay.model.figure import Figure
+from assay.model.precision import TOLERANCE
 from assay.model.team import Contention, Round, TeamFinding, Teammate
 from assay.report.figures import NOTHING, interval_text
 from assay.units import count, percent, seconds
@@ -50,46 +52,63 @@ def heading(team: TeamFinding) -> str:
 
 
 def verdict(team: TeamFinding) -> str:
-    """What the interval of the speedup says, and nothing beyond it."""
-    figure = team.speedup
-    if figure is None:
+    """What working at once gains, by the rules of every comparison."""
+    found = team.comparison
+    if found is None or found.ratio is None:
         return "There is no whole pair of legs to compare."
-    if figure.low is None or figure.high is None:
-        return "One pair of legs has no interval: whether working at once pays is open."
-    if figure.low > 1:
-        share = percent(1 / figure.value)
-        return f"Working at once is faster: it takes {share} of the time that one after the other takes."
-    if figure.high < 1:
-        return "Working at once is slower than one after the other."
-    return "No difference is established between working at once and one after the other."
+    share = percent(1 / found.ratio)
+    match found.verdict:
+        case Verdict.BETTER:
+            return f"Working at once is faster: it takes {share} of the time that one after the other takes."
+        case Verdict.WORSE:
+            return f"Working at once is slower: it takes {share} of the time that one after the other takes."
+        case Verdict.SAME:
+            return f"Working at once takes as long as one after the other, within {percent(found.tolerance)}."
+    return f"Whether working at once is faster is open. {found.reason}".strip()
 
 
 def best_text(teams: Sequence[TeamFinding]) -> str:
-    """Which of several teams gains most, and how many the intervals do not set apart from it; nothing for a single one."""
+    """Which of several teams gains most, and how many are not apart from it; nothing for a single one."""
     known = [(team, team.speedup) for team in teams if team.speedup is not None]
     if len(known) < 2:
         return ""
     best, figure = max(known, key=lambda one: one[1].value)
     others = [one for team, one in known if team is not best]
-    reach = [one for one in others if figure.low is None or one.high is None or one.high >= figure.low]
+    reach = [one for one in others if not _is_apart(figure, one)]
     if not reach:
         return f"'{best.label}' has the highest speedup; its interval is apart from those of all {len(others)} others"
     return f"'{best.label}' has the highest speedup, but the intervals of {len(reach)} of the {len(others)} others reach its own"
 
 
+def _is_apart(best: Figure, other: Figure) -> bool:
+    """By their intervals, and by more than counts as the same."""
+    if best.low is None or other.high is None:
+        return False
+    return best.low > other.high and best.value > other.value * (1 + TOLERANCE)
+
+
 def contention_text(contention: Contention | None) -> str:
     if contention is None:
-        return "not measurable: the answers were not streamed"
-    return (
-        f"{count(contention.events)} of {count(contention.requests)} requests, {share_text(contention.rate)}"
-    )
+        return NOTHING
+    return f"{share_text(contention.rate)} of {count(contention.requests)} requests"
+
+
+def contention_brief(contention: Contention | None) -> str:
+    if contention is None:
+        return ""
+    if contention.verdict is Verdict.UNSURE and contention.rate.low:
+        return "too few pairs to tell"
+    if contention.verdict is Verdict.WORSE:
+        return f"waits of {seconds(contention.delay_seconds or 0.0)}"
+    return "none found" if contention.verdict is Verdict.SAME else "none established"
 
 
 def contention_note(contention: Contention | None) -> str:
     if contention is None:
         return ""
-    note = f"TTFT beyond {seconds(contention.limit_seconds)}"
-    return f"{note}; {percent(contention.by_chance)} by chance" if contention.by_chance else note
+    faster = round(contention.by_chance * contention.requests)
+    counted = f"{count(contention.events)} slower than alone, {count(faster)} faster"
+    return f"{contention_brief(contention)}; {counted}, by more than 3 % and 5 ms"
 
 
 def skew_text(team: TeamFinding) -> str:
@@ -123,8 +142,10 @@ def rows(team: TeamFinding) -> Iterator[Row]:
         before = f"{_middle(figures.get('throughput_sequential'))} sequential"
         note = f"all agents together; {times_text(figures.get('throughput_gain'))} of {before}"
         yield Row("throughput", figure_text(figures["throughput_concurrent"]), before, note)
-    late = contention_note(team.contention)
-    yield Row("contention", contention_text(team.contention), late.rpartition("; ")[2], late)
+    worked = "time at work of all agents, concurrent ÷ sequential"
+    yield Row("slowdown", times_text(figures.get("slowdown")), "time at work", worked)
+    brief, note = contention_brief(team.contention), contention_note(team.contention)
+    yield Row("contention", contention_text(team.contention), brief, note)
     skewed = "between the first and the last agent to begin a concurrent leg"
     alone = "one permit: one after another"
     brief, note = (alone, alone) if team.at_once == 1 else ("", skewed)
@@ -139,7 +160,7 @@ def _middle(figure: Figure | None) -> str:
     return NOTHING if figure is None else interval_text(figure.value, None, None, figure.unit)
 
 
-AGENT_COLUMNS = ("Agent", "Slowdown", "TTFT", "Δ TTFT", "tok/s", "Δ tok/s", "Late")
+AGENT_COLUMNS = ("Agent", "Slowdown", "TTFT", "Δ TTFT", "tok/s", "Δ tok/s", "Contention")
 
 
 def agent_row(agent: Teammate) -> tuple[str, ...]:
@@ -153,7 +174,7 @@ def agent_row(agent: Teammate) -> tuple[str, ...]:
         delta_text(figures.get("ttft_delta")),
         _from_to(figures, "tokens_per_second").replace(" tok/s", ""),
         delta_text(figures.get("tokens_per_second_delta")).replace(" tok/s", ""),
-        NOTHING if late is None else f"{late.events}/{late.requests}",
+        NOTHING if late is None else percent(late.rate.value),
     )
 
 
@@ -183,6 +204,8 @@ def team_document(team: TeamFinding) -> dict[str, Any]:
         "pairs": len(team.rounds),
         "simulated": team.is_simulated,
         "verdict": verdict(team),
+        "speedup_verdict": team.comparison.verdict if team.comparison else None,
+        "tolerance": team.comparison.tolerance if team.comparison else None,
         "figures": {name: _plain(figure) for name, figure in team.figures.items()},
         "contention": _plain_contention(team.contention),
         "skew_seconds_max": max((one.skew_seconds for one in team.rounds), default=None),
@@ -233,4 +256,6 @@ def _plain_contention(contention: Contention | None) -> dict[str, Any] | None:
         "rate": _plain(contention.rate),
         "limit_seconds": contention.limit_seconds,
         "expected_by_chance": contention.by_chance,
+        "delay_seconds": contention.delay_seconds,
+        "verdict": contention.verdict,
     }

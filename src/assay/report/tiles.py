@@ -11,12 +11,12 @@ from assay.model import Better, Estimate, Kind, Rating, Report
 from assay.model.stress import StressFinding
 from assay.model.team import TeamFinding
 from assay.report import figures
-from assay.report.capacity import stored_capacity
+from assay.report.capacity import interval_text, stored_capacity
 from assay.report.charts import labels
 from assay.report.contests import Contest, Entry, marked, rating_text, usd_text
-from assay.report.load_charts import StoredLoad, stored_loads
+from assay.report.stored_loads import StoredLoad, stored_loads
 from assay.report.stress import spanned
-from assay.report.teams import contention_note, figure_text, share_text, times_text
+from assay.report.teams import contention_brief, figure_text, share_text, times_text
 from assay.report.warnings import run_warnings
 from assay.units import count, counted, seconds, significant
 
@@ -64,12 +64,15 @@ def _of_stress(found: StressFinding) -> Iterator[Tile]:
 
 def _of_capacity(found: Mapping[str, Any]) -> Iterator[Tile]:
     mark = " (simulated)" if found["simulated"] else ""
-    borne, broken = found["sustained_rate"], found["breaking_rate"]
-    tried = "tried again" if found["confirmed"] else "not confirmed by a second try"
-    shown = "none for sure" if found.get("highest_borne_rate") else "none"
-    yield Tile("requests per second borne", shown if borne is None else significant(borne), f"{tried}{mark}")
+    sustained, broken = found["sustained_rate"], found["breaking_rate"]
+    shown = "none" if sustained is None else f"{significant(sustained)}{interval_text(found)}"
+    yield Tile(
+        "sustained requests per second",
+        shown,
+        f"{'confirmed' if found['confirmed'] else 'not confirmed'}{mark}",
+    )
     if broken is not None:
-        yield Tile("not borne from", f"{significant(broken)}/s", f"{found['cause']}{mark}")
+        yield Tile("broke at", f"{significant(broken)}/s", f"{found['cause']}{mark}")
 
 
 def _of_loads(loads: Sequence[StoredLoad]) -> Iterator[Tile]:
@@ -83,7 +86,11 @@ def _of_loads(loads: Sequence[StoredLoad]) -> Iterator[Tile]:
     yield Tile(f"{most}answers per second", f"{significant(best['throughput_rps'])}{interval}", note)
     if best["latency_ms"]:
         low, high = (seconds(end / 1e3) for end in best["latency_ms"]["intervals"]["p95"])
-        yield Tile("latency P95, then", seconds(best["latency_ms"]["p95"] / 1e3), f"{low} to {high}{mark}")
+        yield Tile(
+            "latency P95" if len(loads) == 1 else "latency P95 at that load",
+            seconds(best["latency_ms"]["p95"] / 1e3),
+            f"{low} to {high}{mark}",
+        )
 
 
 def _of_teams(teams: Sequence[TeamFinding]) -> Iterator[Tile]:
@@ -99,7 +106,7 @@ def _of_teams(teams: Sequence[TeamFinding]) -> Iterator[Tile]:
         f"of {best.at_once} at work at once",
     )
     if best.contention is not None:
-        yield Tile("contention", share_text(best.contention.rate), contention_note(best.contention))
+        yield Tile("contention", share_text(best.contention.rate), contention_brief(best.contention))
     elif (throughput := best.figures.get("throughput_concurrent")) is not None:
         yield Tile("throughput of the team", figure_text(throughput), "all agents together")
 
@@ -159,9 +166,7 @@ def _completion(report: Report) -> Tile:
 
 def _caution(report: Report) -> Tile:
     warnings = len(run_warnings(report))
-    return Tile(
-        "warnings", count(warnings), "read them beside the figures" if warnings else "nothing to doubt"
-    )
+    return Tile("warnings", count(warnings), "shown below" if warnings else "none")
 
 
 def _of_contests(held: Sequence[Contest]) -> Iterator[Tile]:

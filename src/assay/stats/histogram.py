@@ -60,6 +60,22 @@ class Histogram:
         """Values and the share of all that each is not exceeded by."""
         return np.array([_middle(int(one)) for one in self.buckets]), np.cumsum(self.counts) / max(self.n, 1)
 
+    def count_in_bins(self, edges: Array) -> tuple[NDArray[np.int64], int]:
+        """How many values lie between each edge and the next, and how many beyond the last; those below the first are in the first bin.
+
+        >>> histogram(np.array([1.0, 2.0, 2.1, 9.0])).count_in_bins(np.array([0.5, 1.5, 2.5]))
+        (array([1, 2]), 1)
+        """
+        middles = np.array([_middle(int(one)) for one in self.buckets])
+        middles = np.clip(middles, self.least, self.most) if self.n else middles
+        places = np.maximum(np.searchsorted(edges, middles, side="left") - 1, 0)
+        is_beyond = middles > edges[-1] * (1 + 1 / _PARTS)
+        places = np.minimum(places, len(edges) - 2)
+        counts = np.bincount(
+            places[~is_beyond], self.counts[~is_beyond].astype(float), minlength=len(edges) - 1
+        )
+        return counts.astype(np.int64), int(self.counts[is_beyond].sum())
+
 
 NOTHING = Histogram(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32))
 

@@ -230,6 +230,18 @@ def _newcombe(a: _Share, b: _Share, z: float) -> tuple[float, float]:
     return math.hypot(below_b, above_a), math.hypot(above_b, below_a)
 
 
+def share_difference(a: tuple[float, float], b: tuple[float, float], z: float = 1.96) -> tuple[float, float]:
+    """Newcombe's (1998) interval of b less a, each a share and how many observations it rests on.
+
+    >>> [round(end, 3) for end in share_difference((0.0, 100), (0.1, 200))]
+    [0.05, 0.149]
+    """
+    first, second = _Share(*a), _Share(*b)
+    below, above = _newcombe(first, second, z)
+    value = second.mean - first.mean
+    return value - below, value + above
+
+
 def _newcombe_p(a: _Share, b: _Share) -> float:
     """Of the interval that just touches zero, found by halving."""
     value = b.mean - a.mean
@@ -241,6 +253,19 @@ def _newcombe_p(a: _Share, b: _Share) -> float:
         below, above = _newcombe(a, b, z)
         low, high = (z, high) if (below if value > 0 else above) < abs(value) else (low, z)
     return two_sided(low)
+
+
+def mean_half_width(values: ArrayLike, level: float = 0.95) -> float:
+    """Half of Student's interval of the mean; 0 of fewer than two values, which do not tell.
+
+    >>> round(mean_half_width([1.0, 2.0, 3.0, 4.0, 5.0]), 4)
+    1.9632
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    if sample.size < 2:
+        return 0.0
+    error = float(sample.std(ddof=1)) / math.sqrt(sample.size)
+    return t_quantile((1 + level) / 2, sample.size - 1) * error
 
 
 @lru_cache(maxsize=4096)

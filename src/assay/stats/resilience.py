@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from assay.stats.means import share_difference
+
+_SURE = 3.0
+
 
 def scenario_score(share: float, bearing: float, recovering: float) -> float:
     """Each factor between 0 and 1, so that nothing makes up for a failing elsewhere.
@@ -12,6 +16,20 @@ def scenario_score(share: float, bearing: float, recovering: float) -> float:
     0.36000000000000004
     """
     return share * bearing * recovering
+
+
+def is_as_in_calm(failed: int, ended: int, calm_failed: int, calm_ended: int) -> bool:
+    """Whether requests fail in calm as well, and no more under pressure as far as anybody can tell.
+
+    By Newcombe's interval of the difference, with three standard errors: a load is looked at in many places.
+
+    >>> is_as_in_calm(100, 1000, 9, 100), is_as_in_calm(300, 1000, 9, 100), is_as_in_calm(1, 10, 0, 100)
+    (True, False, False)
+    """
+    if not calm_failed or not ended:
+        return False
+    low, _ = share_difference((calm_failed / calm_ended, calm_ended), (failed / ended, ended), _SURE)
+    return low <= 0
 
 
 def right_among(in_time: int, right: int, judged: int) -> float:
@@ -43,15 +61,20 @@ def bearing(is_broken: bool, borne: float, asked: float) -> float:
     return min(1.0, max(0.0, borne / asked)) if asked > 0 else 0.0
 
 
-def recovering(recovery: float | None, seconds: float) -> float:
+def recovering(recovery: float | None, seconds: float, faults: int = 0) -> float:
     """Half when it takes as long to recover as the scenario lasted.
+
+    A fault that was established, such as a leak, is still there when the scenario is over: each counts as one that took as
+    long to recover from as the scenario lasted.
 
     >>> recovering(None, 10), recovering(0.0, 10), recovering(10.0, 10), recovering(30.0, 10)
     (1.0, 1.0, 0.5, 0.25)
+    >>> recovering(None, 10, faults=1), recovering(10.0, 10, faults=2)
+    (0.5, 0.25)
     """
     if not recovery:
-        return 1.0
-    return 1 / (1 + recovery / seconds) if seconds > 0 else 0.0
+        return 1 / (1 + faults)
+    return 1 / (1 + recovery / seconds + faults) if seconds > 0 else 0.0
 
 
 def resilience(scores: Iterable[float]) -> float | None:

@@ -12,7 +12,7 @@ from assay.model import DIMENSIONS, RunState
 from assay.store.reading import IS_OK_MEASURED, read_tags
 from assay.store.refs import newest_first
 from assay.store.rows import check_kinds
-from assay.store.tables import agents, executions, runs, suites, tags, trials
+from assay.store.tables import agents, artifacts, executions, runs, suites, tags, trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class RunSummary:
     executions: int
     tags: tuple[str, ...]
     label: str
+    load_verdicts: tuple[str, ...] = ()
+    """Of a run of load tests: what each of them came to, as in `slo_broken`; empty for a search of the capacity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,26 @@ def _summary(connection: sa.Connection, row: sa.Row[tuple[object, ...]]) -> RunS
         **row._mapping,
         "state": RunState(row.state),
         "tags": tuple(read_tags(connection, row.id)),
+        "load_verdicts": _read_load_verdicts(connection, row.id),
     }
     return RunSummary(**fields)
+
+
+def _read_load_verdicts(connection: sa.Connection, run_id: str) -> tuple[str, ...]:
+    """From the documents of its loads: that of `assay load`, or the one in the output of the experiment `load`."""
+    output = executions.c.output
+    verdict = sa.func.coalesce(
+        output["verdict"].as_string(),
+        output[("load", 0, "verdict")].as_string(),
+    )
+    searched = sa.select(artifacts.c.trial_id).where(artifacts.c.name == "capacity.json")
+    query = (
+        sa.select(verdict)
+        .join(trials, trials.c.id == executions.c.trial_id)
+        .where(trials.c.run_id == run_id, trials.c.experiment == "load", trials.c.id.not_in(searched))
+        .where(executions.c.phase == "measured")
+    )
+    return tuple(found for found in connection.scalars(query) if found is not None)
 
 
 def read_latest_trials(

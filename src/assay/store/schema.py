@@ -50,7 +50,13 @@ def ensure(engine: sa.Engine, address: Address) -> None:
     with engine.connect() as connection:
         found = current(connection, address)
         if found is None:
-            _refuse_foreign(connection, address)  # before anything is changed in its file
+            try:
+                _refuse_foreign(connection, address)  # before anything is changed in its file
+            except StoreError:
+                # Another process may have made the schema since we looked for it.
+                found = current(connection, address)
+                if found is None:
+                    raise
     if found is None:
         _make(engine, address)
     elif found != HEAD:

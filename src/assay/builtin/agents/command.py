@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import ClassVar, Literal
 
 from assay.builtin.agents.child import Child
@@ -17,12 +17,16 @@ from assay.builtin.agents.protocol import request_line
 from assay.builtin.agents.version import version_of
 from assay.builtin.agents.waiting import Polling, ready
 from assay.execute.sandbox import Program, Sandbox, probe_bubblewrap, visible_files
+from assay.execute.tree import find_descendants, is_at_work
 from assay.model import Answer, Request
 from assay.model.redaction import known_secrets, redact
-from assay.plugin.agent import AgentError, BadAgent
+from assay.plugin.agent import LOG_ENDS, AgentError, BadAgent
 
 MAX_BYTES = 32 * 2**20
 _LEAVE_SECONDS = 0.5
+_MOST_SECONDS_TO_START = 20.0
+_LOOK_SECONDS = 0.05
+_QUIET_LOOKS = 4
 _LOG_IN_ERROR = 2000
 _HIDDEN = (".assay",)
 """Folders of a project that a program in a sandbox sees empty: the database of results."""
@@ -94,6 +98,15 @@ class Command:
         """The first process is started now, so that no answer has to wait for it."""
         if not self._is_once:
             self._idle.append(self._started())
+
+    def prepare(self, places: int) -> None:
+        """Processes for so many requests at a time, each started and waiting for its first: what a load measures is how they
+        answer, not how they start."""
+        if self._is_once:
+            return
+        while len(self._idle) < places:
+            self._idle.append(self._started())
+        _wait_until_at_rest()
 
     def close(self) -> None:
         for child in self._all:
@@ -210,8 +223,10 @@ class Command:
         if not isinstance(error, AgentError):
             return error
         # Redacted before it is cut: nobody recognises half of a secret.
-        said = f"\nIts log ends: {redact(log)[-_LOG_IN_ERROR:].strip()}" if log else ""
-        return type(error)(str(error) + said)
+        words = redact(log)[-_LOG_IN_ERROR:].strip() if log else ""
+        told = type(error)(f"{error}{LOG_ENDS}{words}" if words else str(error))
+        told.exit_code, told.log = error.exit_code, words
+        return told
 
     def _release(self, polling: Polling, talk: Talk) -> None:
         """One that has not settled its request might still answer it: it is ended, and a new one started when needed."""
@@ -223,6 +238,15 @@ class Command:
     def _end(self, child: Child, patience: float = 0.0) -> None:
         self._all.pop(child, None)
         child.end(patience)
+
+
+def _wait_until_at_rest() -> None:
+    """Until all processes below this one have been at rest for a while, as those that wait for a request are; twenty seconds at
+    most. Those below the programs count as well: many an interpreter is started by a script."""
+    until, quiet = monotonic() + _MOST_SECONDS_TO_START, 0
+    while quiet < _QUIET_LOOKS and monotonic() < until:
+        sleep(_LOOK_SECONDS)
+        quiet = 0 if any(is_at_work(pid) for pid in find_descendants(os.getpid())) else quiet + 1
 
 
 def _checked_sandbox(sandbox: str, network: str, readable: object) -> Sandbox | None:

@@ -196,7 +196,7 @@ def _fail(talk: Talk, when: str) -> Iterator[Wait]:
     code = yield from _exit_code(talk, _GRACE_SECONDS)
     if code is None:
         raise AgentError(f"it closed its standard output {when}")
-    raise AgentError(f"{_died_of(code)} {when}")
+    raise _ended_with(code, when)
 
 
 def _exit_code(talk: Talk, patience: float) -> Generator[Wait, None, int | None]:
@@ -206,10 +206,12 @@ def _exit_code(talk: Talk, patience: float) -> Generator[Wait, None, int | None]
     return code
 
 
-def _died_of(code: int) -> str:
+def _ended_with(code: int, when: str = "") -> AgentError:
     from assay.execute.supervise import died_of
 
-    return died_of(code)
+    error = AgentError(f"{died_of(code)} {when}".rstrip())
+    error.exit_code = code
+    return error
 
 
 def once(talk: Talk, is_plain: bool) -> Dialogue:
@@ -222,7 +224,7 @@ def once(talk: Talk, is_plain: bool) -> Dialogue:
     said += [line for line, _ in talk.child.lines.finish()]
     code = yield from _exit_code(talk, float("inf"))
     if code:
-        raise AgentError(_died_of(code))
+        raise _ended_with(code)
     _settle_once(talk, said, pieces, is_plain)
 
 

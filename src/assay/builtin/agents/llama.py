@@ -60,7 +60,7 @@ class Llama:
             raise MissingExtra(
                 f"An agent of type 'llama' needs the package 'xllamacpp': {_INSTALL} (and its model: {_INSTALL_MODEL})"
             )
-        self._file = _carried() if model == "smollm2" else _given(model, folder)
+        self._file = _file_of(model, folder)
         self._system, self._context, self._threads = system, context, threads
         self._max_tokens = max_tokens
         # Without the cache of prompts, for a case's later repetitions would be quicker than its first.
@@ -94,6 +94,11 @@ class Llama:
 
     def found_version(self) -> str:
         return self._file.stem
+
+    @staticmethod
+    def model_name(model: str, folder: str) -> str:
+        """As answers call it."""
+        return _file_of(model, folder).stem
 
     def answer(self, request: Request) -> Answer:
         """In a thread: a signal that comes while the engine is calling us back would be lost in it."""
@@ -136,6 +141,10 @@ class _Heard:
         if not self._chat.is_complete:
             raise AgentError("the engine stopped before the answer was complete")
         return self._chat.answer()
+
+
+def _file_of(model: str, folder: str) -> Path:
+    return _carried() if model == "smollm2" else _given(model, folder)
 
 
 def _carried() -> Path:

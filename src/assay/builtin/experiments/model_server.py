@@ -67,12 +67,21 @@ def server_of(agent: ChatAgent, params: ServingParams, url: str) -> ModelServer:
 def answered_by(said: str | None, asked: str) -> str:
     """Dated names and tags of one and the same model, as in gpt-4o-2024-08-06 for gpt-4o, are no other model.
 
+    Nor is the path of a model's file, which llama.cpp answers with.
+
     >>> answered_by("gpt-4o-2024-08-06", "gpt-4o"), answered_by("gpt-4o-mini", "gpt-4o")
     ('gpt-4o', 'gpt-4o-mini')
+    >>> answered_by("/models/tiny.Q4_1.gguf", "tiny.Q4_1"), answered_by("/models/tiny.Q4_1.gguf", "tiny.Q8_0")
+    ('tiny.Q4_1', '/models/tiny.Q4_1.gguf')
     """
     if not said or (said.startswith(asked) and _EDITION.fullmatch(said[len(asked) :])):
         return asked
-    return said
+    return asked if _without_path(said) == _without_path(asked) else said
+
+
+def _without_path(model: str) -> str:
+    """Only of files: names such as org/model have a slash, too."""
+    return re.split(r"[/\\]", model)[-1].removesuffix(".gguf") if model.endswith(".gguf") else model
 
 
 class OllamaServer:

@@ -10,7 +10,7 @@ from assay.builtin.experiments.team_settings import TeamSettings
 from assay.execute.agents import Stable
 from assay.execute.outcome import Outcome
 from assay.execute.team.leg import After, Walked, most_at_once, outcome_of, walk
-from assay.execute.team.member import Member, permits
+from assay.execute.team.member import Member, permits, went_wrong
 from assay.model import AgentUse, Case, Turn
 from assay.model.team import Leg
 from assay.plugin import lookup
@@ -50,7 +50,8 @@ class Team(Experiment):
         if how_many is not None:
             return self._walked(context, how_many)
         walked = self._walked(context, None, lambda stints: context.read_back(**self._settings.after(stints)))
-        context.read_back(leg=self._taken(walked))
+        if went_wrong(walked.stints) is None:
+            context.read_back(leg=self._taken(walked))
         return walked
 
     def _walked(

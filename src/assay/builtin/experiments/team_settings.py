@@ -16,6 +16,7 @@ from assay.execute.agents import Stable, filled_in
 from assay.execute.team.member import Answered
 from assay.model import AgentUse
 from assay.model.team import client_options, model_options
+from assay.plugin import lookup
 from assay.plugin.agent import AgentError, BadAgent
 
 _MOST_TOKENS = ("max_tokens", "num_predict")
@@ -67,6 +68,8 @@ class _Reader:
         use = AgentUse(**{key: value for key, value in definition.items() if key != "cases"})
         with suppress(AssayError, BadAgent, ValueError):
             self._meant = filled_in(self.asked, os.environ, name)
+            if "model" in self._meant:
+                self._meant = {**self._meant, "model": _model_name(use, str(self._meant["model"]))}
             self._params = _params(use)
             asker = agent_use(self._params)
             url = str(asker.options["base_url"])
@@ -102,6 +105,12 @@ class _Reader:
             return await self._server.told()
         except AgentError:
             return Told()
+
+
+def _model_name(use: AgentUse, model: str) -> str:
+    """As the agent's answers call it: a model that is asked for by the name of a package is a file in it."""
+    found = getattr(lookup.find("agents", use.type), "model_name", None)
+    return str(found(model, use.folder)) if found else model
 
 
 def _params(use: AgentUse) -> ServingParams:

@@ -1,36 +1,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Borne, finding, recovery_after
+from assay.builtin.scenarios.bisection import bisect_load
+from assay.builtin.scenarios.outcome import (
+    Borne,
+    begins,
+    finding,
+    point,
+    recovery_after,
+    step_bands,
+)
 from assay.execute.load.quality import case_means
 from assay.model.load import Arrivals, Load
-from assay.model.stress import Judgement, ScenarioFinding, Stretch
+from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench
 from assay.units import significant
 
 _NEARLY_ALL = 0.9
 _FAIR = 0.9
+_FEW_ERRORS = 0.01
 _HOPELESS = 2
 """Levels in a row that broke, after which no higher one is tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConcurrentRequests:
-    """Twice as many at a time again and again: what does working at once gain, and from where on nothing more?"""
+    """Twice as many at a time again and again: what does working at once gain, from where on nothing more, and where does it
+    break? Between the last level that held and the first that broke, the gap is halved."""
 
     name: ClassVar[str] = "concurrent_requests"
 
     levels: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
     seconds: float = 30.0
     recovery_seconds: float = 10.0
+    halvings: int = 5
 
     @classmethod
     def quick(cls) -> ConcurrentRequests:
-        return cls(levels=(1, 2, 4, 8, 16, 32, 64), seconds=1.0, recovery_seconds=1.0)
+        return cls(levels=(1, 2, 4, 8, 16, 32, 64), seconds=1.0, recovery_seconds=1.0, halvings=4)
 
     def not_for(self, bench: Bench) -> str:
         return ""
@@ -39,10 +50,12 @@ class ConcurrentRequests:
         done = self._climbed(bench)
         asked = self._levels(bench)
         levels = asked[: len(done)]
-        broken = [place for place, one in enumerate(done) if one.breach is not None and one.breach.is_theirs]
-        breach = done[broken[0]].breach if broken else next((one.breach for one in done if one.breach), None)
-        borne = (levels[broken[0] - 1] if broken[0] else 0) if broken else levels[-1]
-        calm = done[max(0, broken[0] - 1)] if broken else done[-1]
+        search = _LevelSearch(self, bench, dict(zip(levels, done, strict=True)))
+        borne, breach = search.run()
+        if breach is not None:
+            above = [at for level, at in zip(levels, begins(done), strict=True) if level >= breach.load]
+            breach = replace(breach, at=min(above, default=breach.at))
+        shown = search.tried.get(borne, done[0])
         return finding(
             self,
             bench,
@@ -50,8 +63,14 @@ class ConcurrentRequests:
             Borne(float(asked[-1]), float(borne), "at a time"),
             breach,
             lasted=self.seconds * len(done),
-            shown=calm,
+            shown=shown,
             recovery=recovery_after(bench, self.recovery_seconds),
+            probes=search.probes,
+            points=[
+                point(level, one, is_broken=is_broken(one), is_probe=level not in levels)
+                for level, one in search.tried.items()
+            ],
+            bands=step_bands([f"{level} at a time" for level in levels], done),
             judgements=[
                 speedup(levels, done),
                 knee(levels, done),
@@ -68,11 +87,46 @@ class ConcurrentRequests:
     def _climbed(self, bench: Bench) -> list[Stretch]:
         done: list[Stretch] = []
         for level in self._levels(bench):
-            done.append(bench.put(Load(Arrivals.CLOSED, concurrency=level, seconds=self.seconds)))
+            done.append(self.put(bench, level))
             last = done[-_HOPELESS:]
-            if len(last) == _HOPELESS and all(one.breach and one.breach.is_theirs for one in last):
+            if len(last) == _HOPELESS and all(is_broken(one) for one in last):
                 break
         return done
+
+    def put(self, bench: Bench, level: int) -> Stretch:
+        return bench.put(Load(Arrivals.CLOSED, concurrency=level, seconds=self.seconds))
+
+
+def is_broken(stretch: Stretch) -> bool:
+    return stretch.breach is not None and stretch.breach.is_by_pressure
+
+
+class _LevelSearch:
+    """For the breaking point. A level that broke while a higher one held was a hiccup."""
+
+    def __init__(self, scenario: ConcurrentRequests, bench: Bench, tried: dict[int, Stretch]) -> None:
+        self._scenario, self._bench = scenario, bench
+        self.tried = tried
+        self.probes: list[Stretch] = []
+
+    def run(self) -> tuple[int, Breach | None]:
+        """The highest level that held, and how the lowest above it broke."""
+        held = max((level for level, one in self.tried.items() if not is_broken(one)), default=0)
+        above = [level for level in self.tried if level > held]
+        if len(above) == 1 and held and self._holds(above[0]):
+            # Only the last broke, and tried again it held.
+            held, above = above[0], []
+        if not above:
+            return held, next(
+                (one.breach for one in self.tried.values() if one.breach and not is_broken(one)), None
+            )
+        found = bisect_load(held, min(above), lambda level: self._holds(int(level)), self._scenario.halvings)
+        return int(found.held), self.tried[int(found.broke)].breach
+
+    def _holds(self, level: int) -> bool:
+        self.tried[level] = self._scenario.put(self._bench, level)
+        self.probes.append(self.tried[level])
+        return not is_broken(self.tried[level])
 
 
 def speedup(levels: Sequence[int], done: Sequence[Stretch]) -> Judgement:
@@ -90,7 +144,9 @@ def speedup(levels: Sequence[int], done: Sequence[Stretch]) -> Judgement:
 
 
 def knee(levels: Sequence[int], done: Sequence[Stretch]) -> Judgement:
-    """The first level with nine tenths of the most answers that any brought: beyond it hardly anything is gained."""
+    """The first level with nine tenths of the most answers that any brought that held: beyond it hardly anything is gained."""
+    held = [place for place, one in enumerate(done) if not is_broken(one)] or range(len(done))
+    levels, done = [levels[place] for place in held], [done[place] for place in held]
     rates = [one.result.throughput.value for one in done]
     place = next(place for place, rate in enumerate(rates) if rate >= _NEARLY_ALL * max(rates))
     found, rate = levels[place], rates[place]
@@ -113,9 +169,12 @@ def quality_by_level(levels: Sequence[int], done: Sequence[Stretch]) -> list[Jud
 
 
 def fair(levels: Sequence[int], done: Sequence[Stretch]) -> list[Judgement]:
-    """At the highest level at which each had enough turns to tell."""
+    """At the highest level at which each had enough turns to tell, and hardly any failed: who fails gets fewer answers, and that is
+    another fault."""
     told = [
-        (level, one.fairness) for level, one in zip(levels, done, strict=True) if one.fairness is not None
+        (level, one.fairness)
+        for level, one in zip(levels, done, strict=True)
+        if one.fairness is not None and one.error_rate <= _FEW_ERRORS
     ]
     if not told:
         return []
@@ -124,4 +183,4 @@ def fair(levels: Sequence[int], done: Sequence[Stretch]) -> list[Judgement]:
     text = (
         f"Jain's index of the answers that each of {level} callers got is {significant(index)} (1: all alike)"
     )
-    return [Judgement("fairness", text, index, is_fine=index >= _FAIR)]
+    return [Judgement("fairness", text, index, is_fine=index >= _FAIR, is_criterion=True)]

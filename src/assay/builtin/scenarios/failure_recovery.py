@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import psutil
 
-from assay.builtin.scenarios.outcome import Borne, Recovery, finding
+from assay.builtin.scenarios.outcome import Borne, Recovery, fails_as_in_calm, finding
 from assay.execute.load.asking import bounds_of
 from assay.execute.load.fault import (
     NOTHING,
@@ -26,7 +26,7 @@ from assay.execute.load.request import check_allowed
 from assay.execute.load.tally import Bounds
 from assay.execute.stress.resources import started_by_us
 from assay.model.load import Arrivals, Load
-from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
+from assay.model.stress import Band, Breach, Judgement, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench
 from assay.units import count, counted, seconds
 
@@ -38,6 +38,7 @@ _NAMES = {
     Kind.SLOW: "slow reads",
 }
 _CALM_TIMES = 10.0
+_SECONDS_TO_START = 5.0
 _MOST_LOST = 0.05
 
 
@@ -67,8 +68,10 @@ class FailureRecovery:
         return self._killed(bench) if bench.subject.is_command else self._cut_off(bench)
 
     def _patience(self, bench: Bench) -> float:
-        """A request that was swallowed has to fail some day, or nobody would know."""
-        return max(self.seconds, _CALM_TIMES * bench.calm.p95)
+        """A request that was swallowed has to fail some day, or nobody would know; one that waits for a program to start has
+        time for that."""
+        start = _SECONDS_TO_START if bench.subject.is_command else 0.0
+        return max(self.seconds, _CALM_TIMES * bench.calm.p95, start)
 
     def _load(self, bench: Bench, length: float) -> Load:
         rate = min(bench.base, self.most_per_second)
@@ -81,10 +84,16 @@ class FailureRecovery:
         killing = _Killing(times)
         objectives = () if bench.is_derived else bench.objectives
         load = self._load(bench, lasted)
-        stretch = bench.put(load, during=killing, objectives=objectives, limit=self._patience(bench))
+        patience = self._patience(bench)
+        stretch = bench.put(load, during=killing, objectives=objectives, grace=patience, limit=patience)
         took = [next((end - at for end in stretch.ends if end > at), None) for at in killing.done]
-        judgements = [_first_success("it was killed", took), lost(stretch)]
-        return self._finding(bench, [stretch], took, lasted, judgements, "kills", stretch.offered)
+        judgements = [_first_success("it was killed", took), lost(stretch, bench)]
+        bands = [
+            Band(at, at + max(0.05, took[place] or 0.0), "killed") for place, at in enumerate(killing.done)
+        ]
+        return self._finding(
+            bench, [stretch], took, lasted, judgements, "kills", stretch.offered, bands=bands
+        )
 
     def _cut_off(self, bench: Bench) -> ScenarioFinding:
         subject = bench.subject
@@ -117,8 +126,12 @@ class FailureRecovery:
             warnings = [told]
         judgements = [_first_success("the fault had ended", took, _worst(traffic, took))]
         if subject.use is not None:
-            judgements += [lost(stretch), *([doubled(traffic)] if subject.can_be_told_apart else [])]
-        return self._finding(bench, [stretch], took, lasted, judgements, "faults", offered, warnings)
+            judgements += [lost(stretch, bench), *([doubled(traffic)] if subject.can_be_told_apart else [])]
+        bands = [
+            Band(at, end, _NAMES[fault.kind])
+            for (at, fault), (end, _) in zip(timetable[::2], timetable[1::2], strict=True)
+        ]
+        return self._finding(bench, [stretch], took, lasted, judgements, "faults", offered, warnings, bands)
 
     def timetable(self) -> list[tuple[float, Fault]]:
         """When each fault begins and when it ends; between them, and at either end, there is calm."""
@@ -139,6 +152,7 @@ class FailureRecovery:
         unit: str,
         offered: int,
         warnings: Sequence[str] = (),
+        bands: Sequence[Band] = (),
     ) -> ScenarioFinding:
         back = [one for one in took if one is not None]
         breach = None
@@ -159,6 +173,7 @@ class FailureRecovery:
             recovery=recovery,
             judgements=judgements,
             warnings=warnings,
+            bands=bands,
         )
         return replace(found, offered=offered)
 
@@ -218,12 +233,13 @@ def _first_success(since: str, took: Sequence[float | None], worst: str = "") ->
     return Judgement("first_success", text, max(known), unit="s", is_fine=len(known) == len(took))
 
 
-def lost(stretch: Stretch) -> Judgement:
+def lost(stretch: Stretch, bench: Bench | None = None) -> Judgement:
     gone = stretch.offered - stretch.completed
     kinds = ", ".join(f"{kind} {count(n)}" for kind, n in stretch.errors.items())
     text = f"{count(gone)} of {counted(stretch.offered, 'request')} lost" + (f" ({kinds})" if kinds else "")
     share = gone / stretch.offered if stretch.offered else 0.0
-    return Judgement("lost", text, float(gone), is_fine=share <= _MOST_LOST)
+    is_fine = share <= _MOST_LOST or (bench is not None and fails_as_in_calm(bench, gone, stretch.offered))
+    return Judgement("lost", text, float(gone), is_fine=is_fine)
 
 
 def doubled(traffic: Traffic) -> Judgement:
@@ -233,6 +249,7 @@ def doubled(traffic: Traffic) -> Judgement:
         f"{counted(times, 'request')} reached the server more than once",
         float(times),
         is_fine=not times,
+        is_criterion=True,
     )
 
 

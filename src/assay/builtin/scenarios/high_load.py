@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Borne, finding, recovery_after
+from assay.builtin.scenarios.outcome import Borne, finding, pressure, recovery_after
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Judgement, ScenarioFinding
 from assay.plugin.scenario import Bench
@@ -12,11 +12,12 @@ from assay.units import percent
 
 @dataclass(frozen=True, slots=True)
 class HighLoad:
-    """Ten times what it bears comfortably, by the clock, with at most a hundred under way."""
+    """Ten times the base, by the clock, with at least a hundred in flight allowed: more where answers are slow."""
 
     name: ClassVar[str] = "high_load"
 
     concurrency: int = 100
+    """In flight at least; as many more as answers that are just in time need at that rate."""
     times: float = 10.0
     rate: float = 1000.0
     """Where no comfortable rate is known."""
@@ -31,10 +32,12 @@ class HighLoad:
         return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
-        rate = bench.base * self.times if bench.base > 0 else self.rate
+        meant = bench.base * self.times if bench.base > 0 else self.rate
+        pressed = pressure(bench, meant, self.concurrency)
+        rate = pressed.rate
         load = Load(
             Arrivals.CONSTANT,
-            concurrency=self.concurrency,
+            concurrency=pressed.in_flight,
             stages=((self.seconds, rate, rate),),
             seconds=self.seconds,
         )
@@ -42,10 +45,10 @@ class HighLoad:
         borne = min(rate, stretch.completed / max(self.seconds, stretch.result.duration))
         told = Judgement(
             "load_borne",
-            f"{percent(borne / rate)} of the load that was asked came back as answers",
+            f"{percent(borne / rate)} of the offered load was answered",
             borne / rate,
         )
-        return finding(
+        found = finding(
             self,
             bench,
             [stretch],
@@ -54,4 +57,6 @@ class HighLoad:
             lasted=self.seconds,
             recovery=recovery_after(bench, self.recovery_seconds),
             judgements=[told],
+            warnings=pressed.warnings,
         )
+        return replace(found, parameters={**found.parameters, "in_flight": pressed.in_flight})

@@ -4,30 +4,44 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Borne, finding, late, recovery_after, text_of
-from assay.model.load import Arrivals, Load
+from assay.builtin.scenarios.bisection import bisect_load
+from assay.builtin.scenarios.outcome import (
+    Borne,
+    also_in_calm,
+    finding,
+    frequent_error,
+    is_answered,
+    late,
+    point,
+    recovery_after,
+    step_bands,
+    text_of,
+    time_of,
+)
+from assay.model.load import Arrivals, Load, Objective
 from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench
 from assay.stats.line import growth_exponent
 from assay.units import percent, significant, size
 
-_ACCEPTED = 0.95
 _FASTER_THAN_INPUT = 1.1
 
 
 @dataclass(frozen=True, slots=True)
 class LargeInputs:
-    """Inputs from 1 kB on, each ten times as large as the one before, one at a time."""
+    """Inputs from 1 kB on, each ten times as large as the one before, one at a time; the largest that is accepted is found by
+    halving the gap."""
 
     name: ClassVar[str] = "large_inputs"
 
     sizes: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
     each: int = 20
     recovery_seconds: float = 10.0
+    halvings: int = 6
 
     @classmethod
     def quick(cls) -> LargeInputs:
-        return cls(sizes=(1_000, 10_000, 100_000, 1_000_000), each=3, recovery_seconds=1.0)
+        return cls(sizes=(1_000, 10_000, 100_000, 1_000_000), each=3, recovery_seconds=1.0, halvings=5)
 
     def not_for(self, bench: Bench) -> str:
         return (
@@ -39,68 +53,103 @@ class LargeInputs:
     def run(self, bench: Bench) -> ScenarioFinding:
         # Larger inputs may take longer: a limit that was derived from small ones says nothing about them.
         objectives = () if bench.is_derived else bench.objectives
-        done: list[Stretch] = []
+        tries: list[Try] = []
         for length in self.sizes:
-            load = Load(Arrivals.CLOSED, concurrency=1, seconds=3600.0, count=self.each)
-            done.append(bench.put(load, prompts=[text_of(length)], objectives=objectives))
-            if not done[-1].completed:
+            tries.append(self._try_size(bench, length, objectives))
+            if not tries[-1].first.completed:
                 break
-        sizes = self.sizes[: len(done)]
-        accepted = [length for length, one in zip(sizes, done, strict=True) if is_accepted(one, self.each)]
-        slow = [length for length, one in zip(sizes, done, strict=True) if late(one, objectives)]
-        borne = [length for length in accepted if length not in slow]
-        breach = first_refused(sizes, done, self.each)
+        done = [one.first for one in tries]
+        probes = self._bisect(bench, tries, objectives)
+        known = sorted((*tries, *probes), key=lambda one: one.size)
+        held = [one.size for one in known if one.is_held(objectives)]
+        accepted = [one.size for one in known if one.is_accepted]
         return finding(
             self,
             bench,
             done,
-            Borne(float(self.sizes[-1]), float(max(borne, default=0)), "bytes"),
-            breach,
-            lasted=sum(one.result.duration for one in done),
+            Borne(float(self.sizes[-1]), float(max(held, default=0)), "bytes"),
+            first_refused(known, objectives, max(held, default=0)) or also_in_calm(done),
+            lasted=time_of(done, self.recovery_seconds),
             shown=next((one for one in reversed(done) if one.completed), done[-1]),
             recovery=recovery_after(bench, self.recovery_seconds),
-            judgements=[
-                *growth(sizes, done),
-                largest(accepted, self.sizes),
-                *refusal(sizes, done, self.each),
-            ],
+            judgements=[*growth(known), largest(accepted, self.sizes), *refusal(known)],
             unasked=self.each * (len(self.sizes) - len(done)),
+            probes=[stretch for one in (*tries, *probes) for stretch in one.stretches if stretch not in done],
+            points=[
+                point(one.size, one.first, is_broken=not one.is_held(objectives), is_probe=one in probes)
+                for one in known
+            ],
+            bands=step_bands([size(one.size) for one in tries], done),
         )
 
+    def _try_size(self, bench: Bench, length: int, objectives: Sequence[Objective]) -> Try:
+        """Where some fail and some do not, once more: by chance it may be those that fail at the base rate."""
+        load = Load(Arrivals.CLOSED, concurrency=1, seconds=3600.0, count=self.each)
+        stretches = [bench.put(load, prompts=[text_of(length)], objectives=objectives)]
+        if stretches[0].errors and stretches[0].completed:
+            stretches.append(bench.put(load, prompts=[text_of(length)], objectives=objectives))
+        return Try(length, tuple(stretches), is_answered(bench, stretches))
 
-def is_accepted(stretch: Stretch, each: int) -> bool:
-    return stretch.completed >= _ACCEPTED * each
+    def _bisect(self, bench: Bench, tries: Sequence[Try], objectives: Sequence[Objective]) -> list[Try]:
+        """Between the largest that was borne and the smallest above it that was not."""
+        held = max((one.size for one in tries if one.is_held(objectives)), default=0)
+        above = [one.size for one in tries if one.size > held]
+        probes: list[Try] = []
+
+        def holds(length: float) -> bool:
+            probes.append(self._try_size(bench, int(length), objectives))
+            return probes[-1].is_held(objectives)
+
+        if above:
+            bisect_load(held, min(above), holds, self.halvings)
+        return probes
 
 
-def first_refused(sizes: Sequence[int], done: Sequence[Stretch], each: int) -> Breach | None:
-    at = 0.0
-    for length, stretch in zip(sizes, done, strict=True):
-        if not is_accepted(stretch, each):
-            return Breach(
-                at, float(length), "bytes", "errors", f"{_failed(stretch)} failed as {_kind(stretch)}"
-            )
-        if stretch.breach is not None:
-            return Breach(at, float(length), "bytes", stretch.breach.cause, stretch.breach.why)
-        at += stretch.result.duration
-    return None
+@dataclass(frozen=True, slots=True)
+class Try:
+    """All that was asked with inputs of one size."""
+
+    size: int
+    stretches: tuple[Stretch, ...]
+    is_accepted: bool
+
+    @property
+    def first(self) -> Stretch:
+        return self.stretches[0]
+
+    def is_held(self, objectives: Sequence[Objective]) -> bool:
+        """Accepted, and in time where an objective was given."""
+        breach = late(self.first, objectives)
+        return self.is_accepted and (breach is None or breach.is_in_calm)
+
+
+def first_refused(known: Sequence[Try], objectives: Sequence[Objective], held: int) -> Breach | None:
+    """The smallest size above all that held."""
+    found = next((one for one in known if one.size > held), None)
+    if found is None:
+        return None
+    at = sum(one.first.result.duration for one in known if one.size < found.size)
+    if not found.is_accepted:
+        why = f"{_failed(found.first)} failed as {frequent_error(found.first)}"
+        return Breach(at, float(found.size), "bytes", "errors", why)
+    breach = late(found.first, objectives)
+    return None if breach is None else Breach(at, float(found.size), "bytes", breach.cause, breach.why)
 
 
 def _failed(stretch: Stretch) -> str:
     return f"{percent(stretch.error_rate)} of the requests"
 
 
-def _kind(stretch: Stretch) -> str:
-    return max(stretch.errors, key=lambda kind: stretch.errors[kind], default="nothing known")
-
-
-def growth(sizes: Sequence[int], done: Sequence[Stretch]) -> list[Judgement]:
-    points = [(length, took) for length, one in zip(sizes, done, strict=True) for took in one.latencies]
+def growth(known: Sequence[Try]) -> list[Judgement]:
+    points = [(one.size, took) for one in known if one.is_accepted for took in one.first.latencies]
     line = growth_exponent([length for length, _ in points], [took for _, took in points])
     if line is None:
         return []
     text = f"Latency grows with the size to the power of {significant(line.slope)}"
     is_fine = line.low <= _FASTER_THAN_INPUT
-    return [Judgement("growth_exponent", text, line.slope, line.low, line.high, "", is_fine)]
+    return [
+        Judgement("growth_exponent", text, line.slope, line.low, line.high, "", is_fine, is_criterion=True)
+    ]
 
 
 def largest(accepted: Sequence[int], sizes: Sequence[int]) -> Judgement:
@@ -114,20 +163,23 @@ def largest(accepted: Sequence[int], sizes: Sequence[int]) -> Judgement:
     )
 
 
-def refusal(sizes: Sequence[int], done: Sequence[Stretch], each: int) -> list[Judgement]:
-    """How the first size that is not accepted is refused: a 4xx is proper, anything else is not."""
-    for length, stretch in zip(sizes, done, strict=True):
-        if not is_accepted(stretch, each):
-            kind = _kind(stretch)
-            is_proper = kind.startswith("http_4")
-            how = "properly refused" if is_proper else "not refused but lost"
-            return [
-                Judgement(
-                    "refusal",
-                    f"{size(length)} is {how} ({kind})",
-                    float(length),
-                    unit="bytes",
-                    is_fine=is_proper,
-                )
-            ]
-    return []
+def refusal(known: Sequence[Try]) -> list[Judgement]:
+    """How the first size that is not accepted is refused: by a server with a 4xx, by other agents with an error of their own
+    and not by ending the process."""
+    refused = next((one for one in known if not one.is_accepted), None)
+    if refused is None:
+        return []
+    kind, details = frequent_error(refused.first), refused.first.details
+    is_proper = kind.startswith("http_4") or bool(details and all(one.exit_code is None for one in details))
+    said = f"{kind}: {details[0].message.splitlines()[0]}" if details else kind
+    how = "refused" if is_proper else "not refused but lost"
+    return [
+        Judgement(
+            "refusal",
+            f"{size(refused.size)} is {how} ({said})",
+            float(refused.size),
+            unit="bytes",
+            is_fine=is_proper,
+            is_criterion=True,
+        )
+    ]

@@ -1,18 +1,31 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Borne, finding, late, recovery_after, text_of
+from assay.builtin.scenarios.bisection import bisect_load
+from assay.builtin.scenarios.outcome import (
+    Borne,
+    also_in_calm,
+    finding,
+    frequent_error,
+    is_answered,
+    late,
+    point,
+    recovery_after,
+    step_bands,
+    text_of,
+    time_of,
+)
 from assay.execute.stress.bounded import bounded_options, data_bytes, is_enforced
 from assay.execute.stress.resources import started_by_us
-from assay.model.load import Arrivals, Load
+from assay.model.bottleneck import MOST_ERRORS
+from assay.model.load import Arrivals, Load, Objective
 from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench
 from assay.units import count, percent, significant, size
 
-_WORKS = 0.95
 _CRASHES = ("refused", "reset", "disconnected", "incomplete")
 _BYTES_PER_TOKEN = 4
 PRESSURE = "× memory pressure"
@@ -21,7 +34,8 @@ PRESSURE = "× memory pressure"
 
 @dataclass(frozen=True, slots=True)
 class MemoryPressure:
-    """A program of ours gets less and less memory; anything else gets longer and longer contexts."""
+    """A program of ours gets less and less memory; anything else gets longer and longer contexts. Between the last step that
+    worked and the first that did not, the gap is halved."""
 
     name: ClassVar[str] = "memory_pressure"
 
@@ -33,11 +47,17 @@ class MemoryPressure:
     each: int = 20
     at_once: int = 4
     recovery_seconds: float = 10.0
+    halvings: int = 4
 
     @classmethod
     def quick(cls) -> MemoryPressure:
         return cls(
-            steps=(4.0, 2.0, 1.0), seconds=1.0, contexts=(1_000, 8_000, 32_000), each=4, recovery_seconds=1.0
+            steps=(4.0, 2.0, 1.0),
+            seconds=1.0,
+            contexts=(1_000, 8_000, 32_000),
+            each=4,
+            recovery_seconds=1.0,
+            halvings=3,
         )
 
     def not_for(self, bench: Bench) -> str:
@@ -57,77 +77,136 @@ class MemoryPressure:
         load = Load(Arrivals.CLOSED, concurrency=1, seconds=self.seconds)
         objectives = () if bench.is_derived else bench.objectives
         bench.put(load, asked=bench.subject.through_its_own_code(), during=free.look, objectives=objectives)
-        done, programs = list[Stretch](), list[_Program]()
-        for step in self.steps:
-            limit = int(step * free.most)
-            use = replace(bench.subject.use, options=bounded_options(bench.subject.use.options, limit))
-            programs.append(_Program())
+
+        def tried(left: float) -> _Step:
+            use = bench.subject.use
+            use = replace(use, options=bounded_options(use.options, int(left * free.most)))
+            program = _Program()
             asked = bench.subject.through_its_own_code(use=use)
-            done.append(bench.put(load, asked=asked, during=programs[-1].look, objectives=objectives))
-        slow = [place for place, one in enumerate(done) if late(one, objectives)]
-        failing = [place for place, one in enumerate(done) if not is_working(one)]
-        working = [step for place, step in enumerate(self.steps) if place not in (*failing, *slow)]
-        broken = min((*failing, *slow), default=None)
-        breach = None if broken is None else self._too_little(broken, done[broken], free.most)
-        smallest = min(working, default=None)
-        lowest = self.steps[-1]
-        borne = 1 / smallest if smallest else 0.0
+            stretch = bench.put(load, asked=asked, during=program.look, objectives=objectives)
+            return _Step(left, stretch, _is_held(bench, stretch, objectives), program)
+
+        done = [tried(left) for left in self.steps]
+        worked = min((one.load for one in done if one.is_held), default=None)
+        probes: list[_Step] = []
+        if worked is not None:
+            below = max((one.load for one in done if one.load < worked), default=worked)
+            probes = self._bisect_memory(worked, below, tried)
+        known = sorted((*done, *probes), key=lambda one: -one.load)
+        smallest = min((one.load for one in known if one.is_held), default=None)
+        broken = next(
+            (one for one in known if not one.is_held and (smallest is None or one.load < smallest)), None
+        )
         return finding(
             self,
             bench,
-            done,
-            Borne(1 / lowest, borne, PRESSURE),
-            breach,
+            [one.stretch for one in done],
+            Borne(1 / self.steps[-1], 1 / smallest if smallest else 0.0, PRESSURE),
+            self._too_little(broken, done, free.most)
+            if broken is not None
+            else also_in_calm([one.stretch for one in done]),
             lasted=self.seconds * len(done),
-            shown=next((one for one in reversed(done) if one.completed), done[-1]),
+            shown=next((one.stretch for one in reversed(done) if one.stretch.completed), done[-1].stretch),
             recovery=recovery_after(bench, self.recovery_seconds),
-            judgements=[_smallest(smallest, free.most), *_grace(failing, done, programs)],
+            judgements=[_smallest(smallest, free.most), *_grace(bench, broken)],
+            probes=[one.stretch for one in probes],
+            points=[
+                point(one.load * free.most, one.stretch, is_broken=not one.is_held, is_probe=one in probes)
+                for one in known
+            ],
+            bands=step_bands([size(one.load * free.most) for one in done], [one.stretch for one in done]),
         )
 
-    def _too_little(self, place: int, stretch: Stretch, working_set: int) -> Breach:
-        left = size(self.steps[place] * working_set)
-        cause, why = _broken_by(stretch, f"{percent(stretch.error_rate)} of the requests failed")
+    def _bisect_memory(self, worked: float, below: float, tried: Callable[[float], _Step]) -> list[_Step]:
+        probes: list[_Step] = []
+
+        def holds(pressure: float) -> bool:
+            probes.append(tried(1 / pressure))
+            return probes[-1].is_held
+
+        bisect_load(1 / worked, 1 / below, holds, self.halvings, is_whole=False)
+        return probes
+
+    def _too_little(self, broken: _Step, done: Sequence[_Step], working_set: int) -> Breach:
+        left = size(broken.load * working_set)
+        cause, why = _broken_by(
+            broken.stretch, f"{percent(broken.stretch.error_rate)} of the requests failed"
+        )
+        before = sum(one.load > broken.load for one in done)
         why = f"with {left} of memory {why}"
-        return Breach(place * self.seconds, 1 / self.steps[place], PRESSURE, cause, why)
+        return Breach(before * self.seconds, 1 / broken.load, PRESSURE, cause, why)
 
     def _with_more(self, bench: Bench) -> ScenarioFinding:
         objectives = () if bench.is_derived else bench.objectives
         before = _memory(bench)
-        done, held = list[Stretch](), list[int | None]()
+
+        def tried(tokens: float) -> _Step:
+            at_once = min(self.at_once, self.each)
+            load = Load(Arrivals.CLOSED, concurrency=at_once, seconds=3600.0, count=self.each)
+            prompt = text_of(int(tokens) * _BYTES_PER_TOKEN)
+            stretch = bench.put(load, prompts=[prompt], objectives=objectives)
+            return _Step(tokens, stretch, _is_held(bench, stretch, objectives), held=_memory(bench))
+
+        done: list[_Step] = []
         for tokens in self.contexts:
-            load = Load(
-                Arrivals.CLOSED, concurrency=min(self.at_once, self.each), seconds=3600.0, count=self.each
-            )
-            prompt = text_of(tokens * _BYTES_PER_TOKEN)
-            done.append(bench.put(load, prompts=[prompt], objectives=objectives))
-            held.append(_memory(bench))
-            if not done[-1].completed:
+            done.append(tried(tokens))
+            if not done[-1].stretch.completed:
                 break
-        contexts = self.contexts[: len(done)]
-        slow = [place for place, one in enumerate(done) if late(one, objectives)]
-        failing = [place for place, one in enumerate(done) if not is_working(one)]
-        working = [tokens for place, tokens in enumerate(contexts) if place not in (*failing, *slow)]
-        broken = min((*failing, *slow), default=None)
-        breach = None if broken is None else self._too_long(broken, done)
+        held = max((one.load for one in done if one.is_held), default=0.0)
+        above = [one.load for one in done if one.load > held]
+        probes: list[_Step] = []
+
+        def holds(tokens: float) -> bool:
+            probes.append(tried(tokens))
+            return probes[-1].is_held
+
+        if above:
+            held = bisect_load(held, min(above), holds, self.halvings).held
+        known = sorted((*done, *probes), key=lambda one: one.load)
+        broken = next((one for one in known if one.load > held), None)
+        stretches = [one.stretch for one in done]
         return finding(
             self,
             bench,
-            done,
-            Borne(float(self.contexts[-1]), float(max(working, default=0)), "tokens"),
-            breach,
-            lasted=sum(one.result.duration for one in done),
-            shown=next((one for one in reversed(done) if one.completed), done[-1]),
+            stretches,
+            Borne(float(self.contexts[-1]), float(held), "tokens"),
+            also_in_calm(stretches) if broken is None else _too_long(broken, done),
+            lasted=time_of(stretches, self.recovery_seconds),
+            shown=next((one for one in reversed(stretches) if one.completed), stretches[-1]),
             recovery=recovery_after(bench, self.recovery_seconds),
-            judgements=[*_per_context(before, held), *_refused(failing, contexts, done)],
+            judgements=[*_per_context(before, [one.held for one in done]), *_refused(broken)],
             unasked=self.each * (len(self.contexts) - len(done)),
+            probes=[one.stretch for one in probes],
+            points=[
+                point(one.load, one.stretch, is_broken=not one.is_held, is_probe=one in probes)
+                for one in known
+            ],
+            bands=step_bands([f"{count(int(one.load))} tokens" for one in done], stretches),
         )
 
-    def _too_long(self, place: int, done: Sequence[Stretch]) -> Breach:
-        first = done[place]
-        failed = f"{percent(first.error_rate)} of the requests failed, most of them as {_kind(first)}"
-        cause, why = _broken_by(first, failed)
-        at = sum(one.result.duration for one in done[:place])
-        return Breach(at, float(self.contexts[place]), "tokens", cause, why)
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One ceiling of memory, or one length of contexts."""
+
+    load: float
+    stretch: Stretch
+    is_held: bool
+    program: _Program | None = None
+    held: int | None = None
+    """Memory after it, where its process is on this machine."""
+
+
+def _is_held(bench: Bench, stretch: Stretch, objectives: Sequence[Objective]) -> bool:
+    breach = late(stretch, objectives)
+    return is_answered(bench, [stretch]) and (breach is None or breach.is_in_calm)
+
+
+def _too_long(broken: _Step, done: Sequence[_Step]) -> Breach:
+    failed = f"{percent(broken.stretch.error_rate)} of the requests failed, most of them as {frequent_error(broken.stretch)}"
+    cause, why = _broken_by(broken.stretch, failed)
+    at = sum(one.stretch.result.duration for one in done if one.load < broken.load)
+    return Breach(at, float(broken.load), "tokens", cause, why)
 
 
 class _Program:
@@ -145,19 +224,11 @@ class _Program:
                 self.most = max(self.most, held)
 
 
-def is_working(stretch: Stretch) -> bool:
-    return stretch.completed > 0 and stretch.error_rate <= 1 - _WORKS
-
-
 def _broken_by(stretch: Stretch, failed: str) -> tuple[str, str]:
     """Cause and words: the failures, or where there were none to speak of, the objective."""
-    if is_working(stretch) and stretch.breach is not None:
+    if stretch.error_rate <= MOST_ERRORS and stretch.breach is not None:
         return stretch.breach.cause, stretch.breach.why
     return "errors", failed
-
-
-def _kind(stretch: Stretch) -> str:
-    return max(stretch.errors, key=lambda kind: stretch.errors[kind], default="nothing known")
 
 
 def _smallest(step: float | None, working_set: int) -> Judgement:
@@ -167,19 +238,20 @@ def _smallest(step: float | None, working_set: int) -> Judgement:
     return Judgement("smallest_memory", text, step * working_set, unit="bytes")
 
 
-def _grace(failing: Sequence[int], done: Sequence[Stretch], programs: Sequence[_Program]) -> list[Judgement]:
+def _grace(bench: Bench, broken: _Step | None) -> list[Judgement]:
     """A program that is started again and again has crashed; one that stays has refused."""
-    if not failing:
+    if broken is None or broken.program is None or is_answered(bench, [broken.stretch]):
         return []
-    place = failing[0]
-    restarts = max(0, len(programs[place].pids) - 1)
-    is_graceful = restarts == 0 and done[place].completed > 0
+    restarts = max(0, len(broken.program.pids) - 1)
+    is_graceful = restarts == 0 and broken.stretch.completed > 0
     told = (
         "It refused requests and stayed up"
         if is_graceful
         else f"It crashed; {count(restarts + 1)} of its processes were seen"
     )
-    return [Judgement("graceful", f"{told} when memory was too little", is_fine=is_graceful)]
+    return [
+        Judgement("graceful", f"{told} when memory was too little", is_fine=is_graceful, is_criterion=True)
+    ]
 
 
 def _memory(bench: Bench) -> int | None:
@@ -196,14 +268,11 @@ def _per_context(before: int | None, held: Sequence[int | None]) -> list[Judgeme
     return [Judgement("memory_grown", text, float(grown), unit="bytes")]
 
 
-def _refused(failing: Sequence[int], contexts: Sequence[int], done: Sequence[Stretch]) -> list[Judgement]:
-    if not failing:
+def _refused(broken: _Step | None) -> list[Judgement]:
+    if broken is None or not broken.stretch.errors:
         return []
-    kind = _kind(done[failing[0]])
+    kind = frequent_error(broken.stretch)
     is_graceful = kind not in _CRASHES
     told = "refused" if is_graceful else "answered by breaking off"
-    return [
-        Judgement(
-            "graceful", f"{count(contexts[failing[0]])} tokens are {told} ({kind})", is_fine=is_graceful
-        )
-    ]
+    text = f"{count(int(broken.load))} tokens are {told} ({kind})"
+    return [Judgement("graceful", text, is_fine=is_graceful, is_criterion=True)]

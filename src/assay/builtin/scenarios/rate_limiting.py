@@ -1,15 +1,16 @@
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-from assay.builtin.scenarios.outcome import Borne, Recovery, finding, late
+from assay.builtin.scenarios.outcome import Borne, Recovery, fails_as_in_calm, finding, late
 from assay.execute.load.fault import Fault, Traffic
 from assay.execute.load.proxy import FaultProxy
 from assay.execute.load.request import check_allowed, is_allowed
 from assay.model.load import Arrivals, Load
-from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
+from assay.model.stress import Band, Breach, Judgement, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench
 from assay.units import count, counted, percent, significant
 
@@ -70,22 +71,27 @@ class RateLimiting:
             bench,
             [stretch],
             Borne(float(stretch.offered), float(done), "requests"),
-            self._unfinished(stretch) or late(stretch, objectives),
+            self._unfinished(bench, stretch) or late(stretch, objectives),
             lasted=self.seconds,
             recovery=_recovery(traffic, lifting.lifted, stretch, self.retry_after),
             judgements=[
                 *([obeyed(traffic)] if subject.can_be_told_apart else []),
-                finished(stretch),
+                finished(stretch, fails_as_in_calm(bench, _lost(stretch), stretch.offered)),
                 storm(traffic, stretch, self.share),
             ],
+            bands=[Band(0.0, self.seconds, f"{percent(self.share)} of the calls refused (429)")],
         )
 
-    def _unfinished(self, stretch: Stretch) -> Breach | None:
-        lost = stretch.offered - stretch.completed
-        if lost <= _MOST_LOST * stretch.offered:
+    def _unfinished(self, bench: Bench, stretch: Stretch) -> Breach | None:
+        lost = _lost(stretch)
+        if lost <= _MOST_LOST * stretch.offered or fails_as_in_calm(bench, lost, stretch.offered):
             return None
         why = f"{percent(lost / stretch.offered)} of the work was not finished"
         return Breach(0.0, float(stretch.offered), "requests", "errors", why)
+
+
+def _lost(stretch: Stretch) -> int:
+    return max(0, stretch.offered - stretch.completed)
 
 
 class _Lifting:
@@ -116,20 +122,27 @@ def obeyed(traffic: Traffic) -> Judgement:
     if not refused:
         return Judgement("obeys_retry_after", "Nothing was refused, so there was nothing to obey")
     told = f"{count(early)} of {count(refused)} refused calls came again before Retry-After was over"
-    return Judgement("obeys_retry_after", told, early / refused, is_fine=early == 0)
+    return Judgement("obeys_retry_after", told, early / refused, is_fine=early == 0, is_criterion=True)
 
 
-def finished(stretch: Stretch) -> Judgement:
+def finished(stretch: Stretch, is_as_in_calm: bool = False) -> Judgement:
     told = f"{count(stretch.completed)} of {counted(stretch.offered, 'request')} finished in the end"
     share = stretch.completed / stretch.offered if stretch.offered else 0.0
-    return Judgement("all_finished", told, share, is_fine=stretch.completed == stretch.offered)
+    told += "; no more failed than at the base rate" if is_as_in_calm else ""
+    return Judgement(
+        "all_finished", told, share, is_fine=stretch.completed == stretch.offered or is_as_in_calm
+    )
 
 
 def storm(traffic: Traffic, stretch: Stretch, share: float) -> Judgement:
-    """Where a share p is refused at random, each request needs 1 / (1 − p) calls on average."""
-    sent = traffic.sent_per_needed(max(1, stretch.offered))
+    """Where a share p is refused at random, each request needs 1 / (1 − p) calls on average, and of a few requests by chance
+    more: three standard deviations of that are no storm."""
+    asked = max(1, stretch.offered)
+    sent = traffic.sent_per_needed(asked)
     needed = 1 / (1 - share) if share < 1 else float("inf")
+    chance = 3 * math.sqrt(share / asked) / (1 - share) if share < 1 else 0.0
     told = (
         f"{significant(sent)} calls were made for each request; {significant(needed)} are needed on average"
     )
-    return Judgement("storm", told, sent, is_fine=sent <= _STORM * needed)
+    is_fine = sent <= max(_STORM * needed, needed + chance)
+    return Judgement("storm", told, sent, is_fine=is_fine, is_criterion=True)

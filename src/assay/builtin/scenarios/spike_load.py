@@ -5,9 +5,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from assay.analysis.stress import recovered_after
-from assay.builtin.scenarios.outcome import Borne, Recovery, completed_between, finding
+from assay.builtin.scenarios.outcome import (
+    Borne,
+    Recovery,
+    completed_between,
+    fails_as_in_calm,
+    finding,
+    pressure,
+)
 from assay.model.load import Arrivals, Load, Moment
-from assay.model.stress import Judgement, ScenarioFinding
+from assay.model.stress import Band, Judgement, ScenarioFinding
 from assay.plugin.scenario import Bench
 from assay.stats.verdicts import wilson
 from assay.units import percent, seconds
@@ -33,13 +40,14 @@ class SpikeLoad:
         return ""
 
     def run(self, bench: Bench) -> ScenarioFinding:
-        base, high = bench.base, bench.base * self.times
+        pressed = pressure(bench, bench.base * self.times, self.most_at_once)
+        base, high = min(bench.base, pressed.rate), pressed.rate
         stages = ((self.before, base, base), (self.spike, high, high), (self.after, base, base))
         lasted = self.before + self.spike + self.after
-        load = Load(Arrivals.CONSTANT, concurrency=self.most_at_once, stages=stages, seconds=lasted)
+        load = Load(Arrivals.CONSTANT, concurrency=pressed.in_flight, stages=stages, seconds=lasted)
         stretch = bench.put(load)
         ends = self.before + self.spike
-        took, is_seen = recovered_after(stretch.result.moments, ends, bench.calm)
+        took, is_seen = recovered_after(stretch.result.moments, ends, bench.calm, bench.calm_errors)
         later = [one for one in stretch.result.moments if one.begin >= ends]
         recovery = Recovery(took, is_seen, is_dead=bool(later) and not any(one.completed for one in later))
         return finding(
@@ -50,19 +58,21 @@ class SpikeLoad:
             stretch.breach,
             lasted=lasted,
             recovery=recovery,
-            judgements=[self._errors(stretch.result.moments), _back(took, is_seen)],
+            judgements=[self._errors(bench, stretch.result.moments), _back(took, is_seen)],
+            warnings=pressed.warnings,
+            bands=[Band(self.before, ends, "spike")],
             pressed=[one for one in stretch.scored if self.before <= one.due < ends],
         )
 
-    def _errors(self, moments: Sequence[Moment]) -> Judgement:
+    def _errors(self, bench: Bench, moments: Sequence[Moment]) -> Judgement:
         inside = [one for one in moments if self.before <= one.begin < self.before + self.spike]
         failed = sum(one.failed for one in inside)
         ended = failed + sum(one.completed for one in inside)
         share = failed / ended if ended else 0.0
         low, high = wilson(share, ended)
-        return Judgement(
-            "spike_errors", f"{percent(share)} failed in the spike", share, low, high, "", share <= 0.05
-        )
+        is_fine = share <= 0.05 or fails_as_in_calm(bench, failed, ended)
+        text = f"{percent(share)} failed in the spike, {percent(bench.calm_errors.rate)} at the base rate"
+        return Judgement("spike_errors", text, share, low, high, "share", is_fine)
 
 
 def _back(took: float, is_seen: bool) -> Judgement:

@@ -20,16 +20,19 @@ from typing import Any
 
 from assay.execute.agents import make_agent
 from assay.execute.load.answer import judgeable
+from assay.execute.load.failures import Failures
+from assay.execute.load.payload import prompt_of, text_of_order
 from assay.execute.load.record import OK, Chunk, columns_of, packed
-from assay.execute.load.replay import Replay, read_order
+from assay.execute.load.replay import NO_LENGTHS, Lengths, read_order
 from assay.execute.load.worker import pause_after, timetable
-from assay.model import AgentUse, Answer, Request
+from assay.model import AgentUse, Answer, Request, Usage
 from assay.plugin import lookup
 from assay.plugin.agent import Agent, InvalidAnswer
 
 _TICK = 0.1
-_MOST_AT_ONCE = 1024
+MOST_AT_ONCE = 1024
 """Requests under way, as each may need a thread or a connection of its own; others wait, and that is their schedule delay."""
+_FEW = 64
 _NOT_KNOWN = float("nan")
 
 
@@ -40,12 +43,16 @@ class AgentWorker:
         self._gaps = array("d")
         self._kinds: dict[str, int] = {"ok": OK}
         self._answers: list[list[object]] = []
+        self._failures = Failures()
         self._sent = 0
         self._in_flight = 0
         self._begin = 0.0
         self._lag = 0.0
         """How late this process last was to wake: what an agent that computes in it does to the others."""
-        self._replay = Replay(order, order["prompts"]) if order["replays"] else None
+        self._usage = [0, 0, 0]
+        """Answers that told how many tokens were given, those tokens, and how many of them came from a cache."""
+        self._lengths = Lengths(order)
+        self._text = text_of_order(order)
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._threads: ThreadPoolExecutor | None = None
@@ -109,7 +116,8 @@ class AgentWorker:
                 is_answered = await self._ask(number, due)
             number += order["concurrency"]
             failures = 0 if is_answered else failures + 1
-            pause = max(order["think_seconds"], pause_after(failures) if failures else 0.0)
+            think = order["think_times"][number % len(order["think_times"])]
+            pause = max(think, pause_after(failures) if failures else 0.0)
             if pause and not self._stopping.is_set():
                 await asyncio.sleep(pause)
 
@@ -122,25 +130,31 @@ class AgentWorker:
         self._sent += 1
         begun = time.monotonic()
         answer, kind = None, None
+        raised: Exception | None = None
         try:
             answer = await asyncio.wait_for(self._answer(self._request(number)), self._order["seconds_each"])
         except TimeoutError:
             kind = "timeout"
         except asyncio.CancelledError:
             kind = "cut_off"
-        except InvalidAnswer:
-            kind = "invalid_answer"
-        except Exception:
-            kind = "failed"
+        except InvalidAnswer as error:
+            kind, raised = "invalid_answer", error
+        except Exception as error:
+            kind, raised = "failed", error
+        if kind is not None and raised is not None:
+            self._failures.add(kind, raised, time.monotonic() - self._begin)
         self._write_down(number, due, begun, answer, kind)
         self._in_flight -= 1
         return kind is None
 
     def _request(self, number: int) -> Request:
-        prompts, most = self._order["prompts"], self._order["max_tokens"]
-        if self._replay is not None:
-            wanted = self._replay.max_tokens(number)
-            return Request(str(number), self._replay.prompt(number), max_tokens=wanted or most)
+        prompts, bounds = self._order["prompts"], self._order["max_tokens"]
+        most = bounds[number % len(bounds)]
+        row = self._lengths(number) if self._order["replays"] else NO_LENGTHS
+        if row.output_tokens > 0:
+            most = row.output_tokens
+        if row.input_tokens > 0:
+            return Request(str(number), prompt_of(self._text, number, row).decode(), max_tokens=most)
         return Request(str(number), prompts[number % len(prompts)], max_tokens=most)
 
     async def _answer(self, request: Request) -> Answer:
@@ -162,11 +176,18 @@ class AgentWorker:
             if answer.usage is not None:
                 output = _number(answer.usage.output_tokens)
                 given = _number(answer.usage.input_tokens)
+                self._count_input(answer.usage)
             if self._order["keeps_answers"]:
                 self._answers.append([number, judgeable(answer.output)])
         outcome = OK if kind is None else self._kinds.setdefault(kind, len(self._kinds))
         times = (due - begin, begun - begin, begun - begin, first, now - begin)
         self._rows.append((number, *times, output, given, outcome, self._lag, 0))
+
+    def _count_input(self, usage: Usage) -> None:
+        if usage.input_tokens is not None:
+            self._usage[0] += 1
+            self._usage[1] += usage.input_tokens
+            self._usage[2] += min(usage.cached_tokens or 0, usage.input_tokens)
 
     async def _tick(self) -> None:
         while True:
@@ -188,7 +209,9 @@ class AgentWorker:
             "coalesced": 0,
             "counted": False,
             "simulated": bool(getattr(self._agent, "is_simulated", False)),
+            "usage": list(self._usage),
             "answers": self._answers,
+            "failures": self._failures.take(),
             "is_last": is_last,
         }
         self._answers = []
@@ -201,7 +224,13 @@ class AgentWorker:
 
 
 def _most_at_once(order: dict[str, Any]) -> int:
-    return min(int(order["in_flight"]), _MOST_AT_ONCE)
+    return min(int(order["in_flight"]), MOST_AT_ONCE)
+
+
+def places_of(order: dict[str, Any]) -> int:
+    """Requests that may soon be under way: all of a few, or of many those that the engine would connect ahead for."""
+    most = _most_at_once(order)
+    return most if most <= _FEW else min(most, _FEW, int(order["ahead"]))
 
 
 def _number(value: int | None) -> float:
@@ -227,6 +256,8 @@ def main() -> None:
         opening: Any = agent.open()
         if inspect.isawaitable(opening):
             runner.run(_awaited(opening))
+        if (prepare := getattr(agent, "prepare", None)) is not None:
+            prepare(places_of(order))
         os.write(order["told_to"], b"ready\n")
         begin = sys.stdin.buffer.readline()
         try:

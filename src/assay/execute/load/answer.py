@@ -33,13 +33,29 @@ _PIECE = re.compile(rb'"(?:%b)": ?"(?!")' % "|".join(_NAMES).encode())
 _CONTENT, _NO_CONTENT = b'"content":"', b'"content":""'
 _OBJECT = b'"object":"chat.completion.chunk"'
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
+_DONE = b"data: [DONE]\n\n" + _LAST_CHUNK
+_USAGE = b'"usage":{'
 _TAIL = 2048
 """Bytes at the end of a stream among which it says that it is over, and how many tokens there were."""
 _OUTPUT_TOKENS = (b'"completion_tokens":', b'"output_tokens":', b'"eval_count":')
 _INPUT_TOKENS = (b'"prompt_tokens":', b'"input_tokens":', b'"prompt_eval_count":')
+_CACHED_TOKENS = (
+    b'"cached_tokens":',
+    b'"cache_read_input_tokens":',
+    b'"prompt_cache_hit_tokens":',
+    b'"cache_n":',
+)
+"""OpenAI and most servers like it; Anthropic; DeepSeek; llama.cpp without usage."""
+_APART = (b'"cache_read_input_tokens":', b'"cache_creation_input_tokens":')
+"""Input tokens that Anthropic counts beside `input_tokens`, not within."""
+MOST_PLAUSIBLE_TOKENS = 10_000_000
 _NUMBER = re.compile(rb"\s*(\d+)")
 _ERROR = re.compile(rb'"error"\s*:(?!\s*null)|"(?:type|object)"\s*:\s*"error"')
 _OVER = re.compile(rb'"finish_reason"\s*:\s*"|"done"\s*:\s*true|"message_stop"|"output"\s*:')
+_RESPONSES = re.compile(rb'"type": ?"response\.')
+"""In every event of OpenAI's Responses API, which says whole texts again when they are done: only deltas are new content."""
+_DELTA = re.compile(rb'"delta": ?"(?!")')
+_RESPONSE_OVER = re.compile(rb'"type": ?"response\.(?:completed|incomplete)"')
 _FIELD = re.compile(rb"\s*(?:(?:data|event|id|retry)?:)")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([^\r]*)", re.I)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked\s*\r\n", re.I)
@@ -363,11 +379,28 @@ def _plain_tokens(text: bytes, at: float) -> Tokens | None:
     pieces = text.count(_CONTENT) - text.count(_NO_CONTENT)
     if not 0 < pieces <= text.count(_OBJECT) <= pieces + 3:
         return None
-    tail = text[text.rfind(_CONTENT) :]
-    if b"[DONE]" not in tail or b'"error"' in tail:
+    last = text.rfind(_CONTENT)
+    if not text.endswith(_DONE) and text.find(b"[DONE]", last) < 0:
         return None
-    given = _last_number(tail, _INPUT_TOKENS)
-    return Tokens([at] * pieces, _last_number(tail, _OUTPUT_TOKENS), given, is_over=True)
+    if text.find(b'"error"', last) >= 0:
+        return None
+    output, given, cached = _usage_at_end(text, last)
+    return Tokens([at] * pieces, output, given, cached, True)
+
+
+_usages: dict[bytes, TokenCounts] = {}
+
+
+def _usage_at_end(text: bytes, last: int) -> TokenCounts:
+    """After the last content. Answers to a load often end alike, so that each ending is taken apart once."""
+    place = text.find(_USAGE, last)
+    tail = text[last if place < 0 else place :]
+    found = _usages.get(tail)
+    if found is None:
+        if len(_usages) > 256:
+            _usages.clear()
+        found = _usages[tail] = usage_in(tail)
+    return found
 
 
 def _is_in_order(text: bytes) -> bool:
@@ -414,6 +447,7 @@ class Tokens:
     stamps: list[float]
     output: int | None = None
     input: int | None = None
+    cached: int | None = None
     is_over: bool = False
     is_error: bool = False
 
@@ -426,13 +460,15 @@ class Tokens:
             self.stamps.extend([reads[min(bisect_right(reach, end + offset), last)] for end in ends])
         self.is_error = self.is_error or (b'"error"' in text and _tells_error(text))
         tail = text[min(max(0, len(text) - _TAIL), _last_line(text)) :]
-        if (output := _last_number(tail, _OUTPUT_TOKENS)) is not None:
+        output, given, cached = usage_in(tail)
+        if output is not None:
             self.output = output
-        if (given := _last_number(tail, _INPUT_TOKENS)) is not None:
-            self.input = given
-        elif self.input is None:
-            self.input = _last_number(text[:_TAIL], _INPUT_TOKENS)
-        self.is_over = self.is_over or b"[DONE]" in tail or _OVER.search(tail) is not None
+        if given is None and self.input is None:
+            _, given, cached = usage_in(text[:_TAIL])
+        if given is not None:
+            self.input, self.cached = given, cached
+        over = _RESPONSE_OVER if _is_responses(text) else _OVER
+        self.is_over = self.is_over or b"[DONE]" in tail or over.search(tail) is not None
         return self
 
 
@@ -450,7 +486,9 @@ def _tells_error(text: bytes) -> bool:
         except (ValueError, RecursionError):
             continue
         if isinstance(told, dict) and (
-            told.get("error") or "error" in (told.get("type"), told.get("object"))
+            told.get("error")
+            or "error" in (told.get("type"), told.get("object"))
+            or told.get("type") == "response.failed"
         ):
             return True
     return False
@@ -461,20 +499,30 @@ def _last_number(text: bytes, names: Sequence[bytes]) -> int | None:
     for name in names:
         place = text.rfind(name)
         if place >= 0 and (found := _NUMBER.match(text, place + len(name))):
-            return int(found[1])
+            number = int(found[1])
+            return number if number <= MOST_PLAUSIBLE_TOKENS else None
     return None
 
 
 def _ends(text: bytes) -> list[int]:
     """Where pieces of content begin that are not empty."""
+    if _is_responses(text):
+        return [piece.end() for piece in _DELTA.finditer(text)]
     ends = [piece.end() for piece in _PIECE.finditer(text)]
     return _one_a_line(text, ends) if _may_share_a_line(text, len(ends)) else ends
 
 
 def _pieces_in(text: bytes) -> int:
     """How many there are, where it does not matter at which place."""
+    if _is_responses(text):
+        return len(_DELTA.findall(text))
     pieces = len(_PIECE.findall(text))
     return len(_ends(text)) if _may_share_a_line(text, pieces) else pieces
+
+
+def _is_responses(text: bytes) -> bool:
+    """By the first event: parts of a stream begin where a line does."""
+    return _RESPONSES.search(text, 0, 256) is not None
 
 
 def _may_share_a_line(text: bytes, pieces: int) -> bool:
@@ -527,13 +575,52 @@ def check_document(text: bytes) -> None:
         raise BadReply("malformed_json")
     if document.get("error") or "error" in (document.get("type"), document.get("object")):
         raise BadReply("error_in_answer")
-    if document.get("choices") == []:
+    if document.get("choices") == [] or document.get("data") == []:
         raise BadReply("empty")
+    if document.get("object") == "response" and document.get("status") == "failed":
+        raise BadReply("error_in_answer")
 
 
-def usage_in(text: bytes) -> tuple[int | None, int | None]:
-    """Output and input tokens that an answer in one piece tells."""
-    return _last_number(text, _OUTPUT_TOKENS), _last_number(text, _INPUT_TOKENS)
+TokenCounts = tuple[int | None, int | None, int | None]
+"""Output tokens, input tokens, and those of the input that were in a cache, as a server counted them; None where it does not tell."""
+
+
+def usage_in(text: bytes) -> TokenCounts:
+    """What the answer of a model's server tells, in one piece or at the end of a stream.
+
+    >>> usage_in(b'"usage":{"input_tokens":3,"cache_read_input_tokens":7,"output_tokens":5}')
+    (5, 10, 7)
+    """
+    output = _last_number(text, _OUTPUT_TOKENS)
+    for name in _INPUT_TOKENS:
+        place = text.rfind(name)
+        if place >= 0:
+            break
+    else:
+        return output, None, None
+    found = _NUMBER.match(text, place + len(name))
+    given = int(found[1]) if found else None
+    if given is None or given > MOST_PLAUSIBLE_TOKENS:
+        return output, None, None
+    # All servers tell what was cached after the whole, and most answers need no further look.
+    if text.find(b"cache", place) < 0:
+        return output, given, None
+    rest = text[place:]
+    if _APART[0] in rest:
+        given += sum(_last_number(rest, (name,)) or 0 for name in _APART)
+    return output, given, _last_number(rest, _CACHED_TOKENS)
+
+
+def usage_of_document(text: bytes) -> TokenCounts:
+    """Of an answer over plain HTTP: only a `usage` object in JSON is taken for one, whatever else it contains."""
+    if b'"usage"' not in text:
+        return None, None, None
+    try:
+        document = _decode(text.decode().strip())
+    except (ValueError, RecursionError):
+        return None, None, None
+    usage = document.get("usage") if isinstance(document, dict) else None
+    return usage_in(json.dumps(usage).encode()) if isinstance(usage, dict) else (None, None, None)
 
 
 def judgeable(output: object) -> str:
@@ -592,6 +679,8 @@ def _documents(payload: str) -> Iterator[Any]:
 def _text_in(document: Any) -> str:
     if not isinstance(document, dict):
         return str(document)
+    if str(document.get("type")).startswith("response.") or document.get("object") == "response":
+        return _text_of_response(document)
     for choice in document.get("choices") or ():
         part = choice.get("delta") or choice.get("message") or choice
         return str(part.get("content") or part.get("text") or "")
@@ -606,3 +695,11 @@ def _text_in(document: Any) -> str:
         if isinstance(document.get(name), str):
             return str(document[name])
     return _plain(document["output"]) if document.get("output") is not None else ""
+
+
+def _text_of_response(document: dict[str, Any]) -> str:
+    """Of OpenAI's Responses API: of an event only what is new, of a whole answer its text."""
+    if "type" in document:
+        return str(document.get("delta") or "") if document["type"] == "response.output_text.delta" else ""
+    parts = [part for item in document.get("output") or () for part in item.get("content") or ()]
+    return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "output_text")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from assay.errors import Mistake, PlanError, SpecError
-from assay.execute.agents import filled_in
+from assay.errors import PlanError
 from assay.execute.load.answer import TOO_LONG
+from assay.execute.load.bounds import Bounds
 from assay.execute.load.engine import (
     AGENT_WORKER,
-    MOST_IN_FLIGHT,
     SERVER_WORKER,
     Watch,
     WatchChunk,
@@ -22,66 +21,31 @@ from assay.execute.load.engine import (
     order_for,
     order_for_agent,
 )
-from assay.execute.load.quality import Checker
-from assay.execute.load.request import (
-    Ask,
-    Target,
-    check_allowed,
-    is_loopback,
-    mould_for,
-    requests_for,
-    target_of,
+from assay.execute.load.inputs import (
+    Inputs,
+    read_inputs,
+    requests_order,
+    salt_of,
+    sessions_order,
+    with_output_rules,
 )
-from assay.execute.load.summary import summarised
-from assay.execute.load.tally import Bounds
+from assay.execute.load.load_shape import load_for
+from assay.execute.load.options import LoadOptions as LoadOptions
+from assay.execute.load.options import wrong_option
+from assay.execute.load.record import Chunk
+from assay.execute.load.request import Ask, Target, check_address, check_allowed
+from assay.execute.load.targets import more_targets, target_for, with_options
 from assay.model import AgentUse, Benchmark, Case
-from assay.model.load import Arrivals, Load, LoadResult, Objective
-from assay.model.secret import NAMED, is_secret
-from assay.spec.loading import (
-    checked_prompt,
-    objectives_of,
-    rate_of,
-    read_trace,
-    seconds_of,
-    stages_of,
-)
-from assay.units import seconds as seconds_text
+from assay.model.load import Load, LoadResult, Objective
+from assay.model.user_session import SessionTurn, UserSession, are_conversations
+from assay.spec.loading import checked_prompt
+
+if TYPE_CHECKING:
+    from assay.execute.load.abort import AbortMonitor
+    from assay.execute.load.quality import Checker
+    from assay.execute.load.server_metrics import MetricsReader, MetricsSource
 
 PROMPT = "Say in one sentence what a benchmark is."
-_LONGEST = 7 * 24 * 3600.0
-_MOST_WORKERS = 256
-
-
-@dataclass(frozen=True, slots=True)
-class LoadOptions:
-    """As written on the command line or in a spec; what is None was not given."""
-
-    target: str
-    model: str | None = None
-    prompt: str | None = None
-    dataset: str | None = None
-    concurrency: int | None = None
-    rate: float | None = None
-    arrivals: str | None = None
-    stages: str | None = None
-    duration: str | None = None
-    requests: int | None = None
-    warmup: str | None = None
-    max_tokens: int | None = None
-    stream: bool = True
-    think: str | None = None
-    timeout: str | None = None
-    workers: int = 1
-    slo: str | None = None
-    allow_host: tuple[str, ...] = ()
-    header: tuple[str, ...] = ()
-    insecure: bool = False
-    ca_file: str | None = None
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        if self.prompt is not None and self.dataset is not None:
-            raise _wrong("--dataset", "Give either --prompt or --dataset.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +58,15 @@ class Prepared:
     module: str = SERVER_WORKER
     check: Checker | None = None
     """Scores answers, where there is something to hold them against."""
+    metrics: MetricsSource | None = None
+    """Where the server's own metrics are read while the load runs."""
+    prompt_seed: int = 0
+    is_unique: bool = False
+    """Whether prompts are made to differ."""
+    loads: Iterator[int] = field(default_factory=count)
+    """Numbers of the loads that are carried out with this."""
+    targets: tuple[str, ...] = ()
+    """URLs, where there are several."""
 
     def measured(
         self,
@@ -101,21 +74,55 @@ class Prepared:
         is_stopped: Callable[[], bool] = lambda: False,
         watch_chunk: WatchChunk | None = None,
     ) -> LoadResult:
-        tally = carry_out(
-            self.load,
-            self.order,
-            watch,
-            module=self.module,
-            bounds=bounds_of(self.load.objectives),
-            is_stopped=is_stopped,
-            watch_chunk=watch_chunk,
+        monitor = self._monitor()
+
+        def watch_both(chunk: Chunk) -> None:
+            if monitor is not None:
+                monitor.watch(chunk)
+            if watch_chunk is not None:
+                watch_chunk(chunk)
+
+        with self._metrics_reader() as reader:
+            tally = carry_out(
+                self.load,
+                {**self.order, "salt": salt_of(self.prompt_seed, next(self.loads))},
+                watch,
+                module=self.module,
+                bounds=bounds_of(self.load.objectives),
+                is_stopped=lambda: (monitor is not None and monitor.is_triggered()) or is_stopped(),
+                watch_chunk=watch_both,
+            )
+        # What reads numpy, or scores answers, is not needed before the first request.
+        from assay.execute.load.summary import outcomes_of, summarised
+
+        found = replace(
+            summarised(tally, self.load),
+            prompt_seed=self.prompt_seed if self.is_unique else None,
+            targets=dict(zip(self.targets, outcomes_of(tally), strict=False)),
         )
-        found = summarised(tally, self.load)
+        if reader is not None and tally.began is not None:
+            found = replace(found, server=reader.summarize(tally.began))
+        if monitor is not None and monitor.reason is not None and found.is_cut:
+            found = replace(found, aborted=monitor.reason)
         if self.check is None:
             return found
         answers = tally.answers
         too_long = sum(payload == TOO_LONG for _, payload in answers)
         return replace(found, quality=self.check(answers), too_long=too_long)
+
+    def _monitor(self) -> AbortMonitor | None:
+        if not self.load.abort_on:
+            return None
+        from assay.execute.load.abort import AbortMonitor
+
+        return AbortMonitor(self.load.abort_on)
+
+    def _metrics_reader(self) -> contextlib.AbstractContextManager[MetricsReader | None]:
+        if self.metrics is None:
+            return contextlib.nullcontext()
+        from assay.execute.load.server_metrics import MetricsReader
+
+        return MetricsReader(self.metrics)
 
     def at(self, load: Load) -> Prepared:
         """The same requests, put in another way."""
@@ -125,18 +132,83 @@ class Prepared:
 def prepared(options: LoadOptions, target: Target | None = None, data: Data | None = None) -> Prepared:
     """Everything is checked here, before the first byte is sent."""
     found = target_for(options) if target is None else with_options(target, options)
+    found = with_output_rules(found, options)
     check_allowed(found.url, options.allow_host)
-    load = load_for(options)
+    others = more_targets(options, found)
+    load = load_for(options, has_sessions=_has_sessions(data))
+    metrics = metrics_source(options, found)
     check = data.check if data is not None else None
-    if check is None and load.trace is not None:
-        mould = mould_for(found, [str(prompt) for prompt in prompts_of(options, data)], options.max_tokens)
-        return Prepared(load, order_for(found, (), mould=mould))
-    asks: list[Ask] = []
-    if found.dialect != "http" or options.prompt is not None or data is not None:
-        asks = [Ask(prompt) for prompt in prompts_of(options, data)]
-    requests = requests_for(found, asks, options.max_tokens)
-    order = order_for(found, requests, keeps_answers=check is not None)
-    return Prepared(load, order, check=replace(check, output=found.output) if check is not None else None)
+    inputs = read_inputs(options, is_unique=found.dialect != "http" and check is None)
+    has_rows = load.trace is not None and check is None
+    if load.has_sessions:
+        requests = sessions_order(found, sessions_of(load, data, options), options, inputs)
+    else:
+        asks: list[Ask] = []
+        is_page = found.dialect == "http" and options.prompt is None and data is None
+        if not is_page or has_rows or inputs.lengths:
+            asks = asks_of(options, data)
+        requests = requests_order(found, asks, options, inputs, has_rows=has_rows)
+    order = {
+        **order_for(found, keeps_answers=check is not None, more_targets=others, **requests),
+        **inputs.extras(),
+        "ends_turns": _ends_turns(load, options),
+    }
+    return Prepared(
+        load,
+        order,
+        check=replace(check, output=found.output) if check is not None else None,
+        metrics=metrics,
+        prompt_seed=inputs.seed,
+        is_unique=_is_unique(inputs, requests),
+        targets=(found.url, *(other.url for other in others)) if others else (),
+    )
+
+
+def _has_sessions(data: Data | None) -> bool:
+    return data is not None and are_conversations(data.sessions)
+
+
+def _ends_turns(load: Load, options: LoadOptions) -> bool:
+    """Whether turns of sessions are begun no later than the load ends; a trace and a count are carried out whole."""
+    return not load.has_sessions or (
+        options.duration is not None or (load.trace is None and load.count is None)
+    )
+
+
+def sessions_of(load: Load, data: Data | None, options: LoadOptions) -> tuple[UserSession, ...]:
+    """Those of a trace, or of the data set. Turns of a trace that tell no length say what is asked every time."""
+    if load.trace is None or not load.trace.sessions:
+        assert data is not None
+        return data.sessions
+    [prompt, *_] = prompts_of(options, None)
+
+    def said(turn: SessionTurn) -> SessionTurn:
+        return turn if turn.tokens else replace(turn, prompt=prompt)
+
+    return tuple(UserSession(tuple(map(said, session.turns))) for session in load.trace.sessions)
+
+
+def _is_unique(inputs: Inputs, requests: Mapping[str, object]) -> bool:
+    if requests.get("template") is not None and "input" in inputs.lengths:
+        return inputs.is_synthetic_unique
+    return inputs.prefix.is_unique
+
+
+def metrics_source(options: LoadOptions, target: Target | None) -> MetricsSource | None:
+    """Where the server's own metrics are; the headers of the load go along only to where the load goes."""
+    url = options.server_metrics
+    if url is None:
+        return None
+    parts = check_address(url)
+    check_allowed(url, options.allow_host)
+    from assay.execute.load.server_metrics import MetricsSource
+    from assay.execute.load.tls import trusting
+
+    is_checked = not options.insecure if target is None else target.is_checked
+    ca_file = options.ca_file if target is None else target.ca_file
+    tls = trusting(ca_file, is_checked) if parts.scheme == "https" else None
+    is_same = target is not None and urlsplit(target.url)[:2] == parts[:2]
+    return MetricsSource(url, target.headers if target is not None and is_same else {}, tls)
 
 
 def prepared_agent(
@@ -148,18 +220,36 @@ def prepared_agent(
         "--header": options.header,
         "--insecure": options.insecure,
         "--ca-file": options.ca_file,
+        "--ignore-eos": options.ignore_eos,
+        "--min-tokens": options.min_tokens,
+        "--shared-prefix": options.shared_prefix,
+        "--cancel-after": options.cancel_after,
     }
     if ignored := [option for option, value in given.items() if value]:
-        raise _wrong(
+        raise wrong_option(
             ignored[0],
             f"does not apply to '{use.name}', which runs its own code instead of calling a server.",
         )
     load = load_for(options)
+    if load.has_sessions or _has_sessions(data):
+        raise PlanError(
+            f"Sessions of several turns need a server; '{use.name}' runs its own code, which is asked one thing at a time."
+        )
     check = data.check if data is not None else None
-    replays = load.trace is not None and check is None
+    inputs = read_inputs(options, is_unique=False)
+    replays = bool(inputs.lengths) or (load.trace is not None and check is None)
     prompts = prompts_of(options, data)
-    order = order_for_agent(use, prompts, options.max_tokens, files, check is not None, replays)
-    return Prepared(load, order, AGENT_WORKER, check)
+    most = [ask.max_tokens or options.max_tokens for ask in asks_of(options, data)]
+    order = order_for_agent(use, prompts, most, files, check is not None, replays)
+    return Prepared(
+        load,
+        {**order, **inputs.extras()},
+        AGENT_WORKER,
+        check,
+        metrics_source(options, None),
+        prompt_seed=inputs.seed,
+        is_unique="input" in inputs.lengths,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,85 +258,22 @@ class Data:
 
     prompts: Sequence[object]
     check: Checker | None = None
+    sessions: tuple[UserSession, ...] = ()
+    """Where a file says more than prompts: the turns of each row, and how long answers may be."""
 
     @classmethod
-    def of(cls, prompts: Sequence[object], scored: Sequence[tuple[Benchmark, Case]]) -> Data:
+    def of(
+        cls,
+        prompts: Sequence[object],
+        scored: Sequence[tuple[Benchmark, Case]],
+        sessions: tuple[UserSession, ...] = (),
+    ) -> Data:
         """Request n asks prompt n modulo their number, and is scored by the case of that number if there is one."""
-        return cls(prompts, Checker(scored) if scored else None)
+        if not scored:
+            return cls(prompts, None, sessions)
+        from assay.execute.load.quality import Checker
 
-
-def target_for(options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:
-    target = with_options(target_of(options.target, options.model, options.stream), options, environment)
-    key = environment.get("OPENAI_API_KEY")
-    names = {name.lower() for name in target.headers}
-    if target.dialect == "openai" and key and "authorization" not in names and not _is_here(target.url):
-        return replace(target, headers={**target.headers, "authorization": f"Bearer {key}"})
-    return target
-
-
-def with_options(target: Target, options: LoadOptions, environment: Mapping[str, str] = os.environ) -> Target:
-    given = dict(_header(text, environment) for text in options.header)
-    names = {name.lower() for name in given}
-    kept = {name: value for name, value in target.headers.items() if name.lower() not in names}
-    if options.ca_file is not None:
-        _check_tls(options.ca_file, target, options)
-    return replace(
-        target,
-        headers={**kept, **given},
-        is_checked=target.is_checked and not options.insecure,
-        ca_file=options.ca_file or target.ca_file,
-    )
-
-
-def _check_tls(file: str, target: Target, options: LoadOptions) -> None:
-    if options.insecure:
-        raise _wrong("--ca-file", "Give either --ca-file or --insecure, which takes any certificate.")
-    if urlsplit(target.url).scheme != "https":
-        raise _wrong(
-            "--ca-file", f"There is no TLS at '{target.url}': an address with TLS begins with https://"
-        )
-    check_ca_file(file)
-
-
-def check_ca_file(file: str) -> None:
-    """Now, and not in each worker: a file that is no use would look like a server that cannot be trusted."""
-    import ssl
-
-    from assay.execute.load.tls import trusting
-
-    try:
-        trusting(file)
-    except ssl.SSLError:
-        raise _wrong("--ca-file", f"'{file}' holds no certificate in PEM format.") from None
-    except OSError as error:
-        raise _wrong("--ca-file", f"'{file}' cannot be read: {error.strerror}.") from None
-
-
-def _is_here(url: str) -> bool:
-    return is_loopback(urlsplit(url).hostname or "")
-
-
-def check_header(text: str) -> tuple[str, str]:
-    """Name and value as written, if they may be kept."""
-    name, colon, value = (part.strip() for part in text.partition(":"))
-    if not colon or not name:
-        # What was meant to be a value is not repeated: it may be a secret.
-        raise _wrong("--header", "is not a header. Write 'Name: value'; ${NAME} stands for a variable.")
-    if is_secret(name, is_sent=True) and not NAMED.search(value):
-        raise _wrong(
-            "--header",
-            f"'{name}' looks like a secret, and what is written here is kept with the run. Put it in a variable "
-            f"and write '{name}: ${{NAME}}'.",
-        )
-    return name, value
-
-
-def _header(text: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    name, value = check_header(text)
-    try:
-        return name, str(filled_in(value, environment, "--header"))
-    except PlanError:
-        raise _wrong("--header", f"'{name}' needs a variable that is not set: {value}") from None
+        return cls(prompts, Checker(scored), sessions)
 
 
 def prompts_of(options: LoadOptions, data: Data | None) -> Sequence[object]:
@@ -257,108 +284,11 @@ def prompts_of(options: LoadOptions, data: Data | None) -> Sequence[object]:
     return [PROMPT if options.prompt is None else checked_prompt(options.prompt)]
 
 
-def load_for(options: LoadOptions) -> Load:
-    """How the requests are put."""
-    return _with_time_to_measure(_load(options))
-
-
-def _load(options: LoadOptions) -> Load:
-    if options.rate is not None and options.stages is not None:
-        raise _wrong("--stages", "Give either --rate or --stages.")
-    seconds = _duration(options)
-    common = Load(
-        Arrivals.CLOSED,
-        concurrency=_positive(options.concurrency, "--concurrency", MOST_IN_FLIGHT),
-        seconds=seconds,
-        count=_positive(options.requests, "--requests"),
-        warmup=None if options.warmup is None else seconds_of(options.warmup, "--warmup"),
-        think_seconds=seconds_of(options.think, "--think") if options.think else 0.0,
-        seconds_each=_timeout(options),
-        workers=_positive(options.workers, "--workers", _MOST_WORKERS) or 1,
-        seed=options.seed,
-        objectives=objectives_of(options.slo) if options.slo else (),
-    )
-    arrivals, _, trace = (options.arrivals or "").partition(":")
-    if arrivals == "trace":
-        return _traced(common, Path(trace), options)
-    if arrivals not in ("", "constant", "poisson"):
-        raise _wrong(
-            "--arrivals", f"'{options.arrivals}' is not known. There are constant, poisson and trace:FILE."
-        )
-    if options.rate is None and options.stages is None:
-        if arrivals:
-            raise _wrong("--arrivals", "Arrivals need a --rate or --stages.")
-        return replace(common, concurrency=common.concurrency or 1)
-    return _open(common, options, Arrivals(arrivals or "constant"), seconds)
-
-
-def _open(common: Load, options: LoadOptions, arrivals: Arrivals, seconds: float) -> Load:
-    if common.think_seconds:
-        raise _wrong("--think", "Think time belongs to a closed loop; with a rate the timetable decides.")
-    if options.stages is not None:
-        stages = stages_of(options.stages)
-        if sum(stage[0] for stage in stages) > _LONGEST:
-            raise _wrong("--stages", "All stages together may last a week at most.")
-        if options.duration is not None:
-            raise _wrong("--duration", "The stages say how long it takes.")
-        return replace(common, arrivals=arrivals, stages=stages, seconds=sum(stage[0] for stage in stages))
-    rate = rate_of(options.rate if options.rate is not None else 0, "--rate")
-    if options.requests is not None and options.duration is None:
-        # By chance they may take longer: six standard deviations.
-        more = 6 * math.sqrt(options.requests) + 10 if arrivals is Arrivals.POISSON else 0
-        seconds = (options.requests + more) / rate
-    return replace(common, arrivals=arrivals, stages=((seconds, rate, rate),), seconds=seconds)
-
-
-def _traced(common: Load, path: Path, options: LoadOptions) -> Load:
-    if common.think_seconds:
-        raise _wrong("--think", "Think time belongs to a closed loop; a trace decides by itself.")
-    if options.rate is not None or options.stages is not None:
-        raise _wrong(
-            "--arrivals", "A trace says itself when requests are due: leave --rate and --stages out."
-        )
-    trace = read_trace(path)
-    if options.requests is not None:
-        trace = trace.part(slice(options.requests))
-    if options.duration is not None:
-        trace = trace.before(common.seconds)
-    seconds = max(trace.due[-1] + _mean_gap(trace.due), 1e-3)
-    return replace(common, arrivals=Arrivals.TRACE, trace=trace, seconds=seconds)
-
-
-def _mean_gap(due: Sequence[float]) -> float:
-    return (due[-1] - due[0]) / (len(due) - 1) if len(due) > 1 else 0.0
-
-
-def _duration(options: LoadOptions) -> float:
-    if options.duration is None:
-        return _LONGEST if options.requests is not None else 10.0
-    seconds = seconds_of(options.duration, "--duration")
-    if not 0 < seconds <= _LONGEST:
-        raise _wrong("--duration", f"'{options.duration}' must be more than 0 and at most a week.")
-    return seconds
-
-
-def _with_time_to_measure(load: Load) -> Load:
-    if load.warmup is not None and load.warmup >= load.seconds:
-        took = f"the load lasts {seconds_text(load.seconds)}"
-        raise _wrong("--warmup", f"{seconds_text(load.warmup)} leaves nothing to measure: {took}.")
-    return load
-
-
-def _timeout(options: LoadOptions) -> float:
-    limit = 60.0 if options.timeout is None else seconds_of(options.timeout, "--timeout")
-    if not 0 < limit <= _LONGEST:
-        raise _wrong("--timeout", f"'{options.timeout}' must be more than 0 and at most a week.")
-    return limit
-
-
-def _positive(number: int | None, option: str, most: int = 10**12) -> int | None:
-    if number is not None and number < 1:
-        raise _wrong(option, f"must be at least 1, not {number}")
-    if number is not None and number > most:
-        raise _wrong(option, f"must be at most {most}, not {number}")
-    return number
+def asks_of(options: LoadOptions, data: Data | None) -> list[Ask]:
+    """The same, with what rows say about the length of their answers."""
+    if data is None or not data.sessions:
+        return [Ask(prompt) for prompt in prompts_of(options, data)]
+    return [Ask(turn.prompt, max_tokens=turn.max_tokens) for turn in (one.turns[0] for one in data.sessions)]
 
 
 def bounds_of(objectives: Sequence[Objective]) -> Bounds:
@@ -369,7 +299,3 @@ def bounds_of(objectives: Sequence[Objective]) -> Bounds:
         if objective.is_upper and name in ("ttft", "tpot", "latency"):
             limits[name] = min(objective.limit, limits.get(name, objective.limit))
     return Bounds(**limits)
-
-
-def _wrong(option: str, text: str) -> SpecError:
-    return SpecError([Mistake(option, None, "", text)])

@@ -28,12 +28,10 @@ _KINDS = {
     errno.ENFILE: "no_descriptors",
     errno.EADDRNOTAVAIL: "no_ports",
 }
-OWN_LIMITS = frozenset({"no_descriptors", "no_ports"})
-"""Errors that this machine makes, not the server."""
 
 
 class TlsError(OSError):
-    """The two sides could not agree on how to keep what they say to themselves."""
+    """TLS failed; the message says why."""
 
 
 class State(Enum):
@@ -74,7 +72,7 @@ class Channel:
 
     __slots__ = (
         "_clock", "_has_stamps", "_unsent", "begun", "due", "fd", "is_reused", "number", "payload", "reply",
-        "sent", "socket", "state",
+        "sent", "socket", "state", "target",
     )  # fmt: skip
 
     def __init__(self, address: tuple[socket.AddressFamily, object], clock: KernelClock | None) -> None:
@@ -90,6 +88,7 @@ class Channel:
         self.state = _CONNECTING
         self.is_reused = False
         self.number = -1
+        self.target = 0
         self.due = self.begun = self.sent = 0.0
         self.payload = b""
         self._unsent = memoryview(b"")

@@ -10,33 +10,49 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import IO, Any
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, Any
 
 from assay.errors import PlanError
 from assay.execute import reaper
 from assay.execute.guardian import Guardian
+from assay.execute.load.background import BackgroundPriority
+from assay.execute.load.bounds import SHORTEST, Bounds
 from assay.execute.load.record import Chunk, Unpacker
 from assay.execute.load.replay import written
-from assay.execute.load.request import Target, place_of
-from assay.execute.load.tally import Bounds, Pulse, Tally
+from assay.execute.load.request import Target, head_of_requests, place_of
+from assay.execute.load.standby import SERVER_WORKER as SERVER_WORKER
+from assay.execute.load.standby import server_worker
 from assay.execute.tree import MARK, kill_all, kill_tree
 from assay.model import AgentUse
 from assay.model.load import Load, Trace
+from assay.model.user_session import UserSession
+
+if TYPE_CHECKING:
+    from assay.execute.load.tally import Pulse, Tally
 
 HEAD_START = 0.05
 """Seconds between the last worker's being ready and the first request."""
+SHORT_HEAD_START = 0.02
+"""The same for a single worker with few connections to open."""
+_FEW_CONNECTIONS = 16
+_TALLY = "assay.execute.load.tally"
 MOST_IN_FLIGHT = 20_000
 MOST_AHEAD = 256
+THINK_TIMES = 1024
+"""Think times that are drawn beforehand; after the last the first is used again."""
 _PIPE_BYTES = 2**20
 _SECONDS_TO_START = 600.0
 """An agent may have a model to read first."""
 _SECONDS_OF_SILENCE = 30.0
 """Workers tell something ten times a second; one that is silent for so long beyond a request's limit is stuck."""
 _GRACE = 2.0
+_FEWEST_SLICES = 40
+_LOOK_AROUND = 0.1
 
 Order = Iterable[bytes | memoryview]
 """In parts, as it is sent to a worker."""
-Watch = Callable[[Pulse, Tally], None]
+Watch = Callable[["Pulse", "Tally"], None]
 WatchChunk = Callable[[Chunk], None]
 
 
@@ -44,41 +60,57 @@ def order_for(
     target: Target,
     requests: Sequence[bytes],
     keeps_answers: bool = False,
-    mould: Mapping[str, object] | None = None,
+    *,
+    openings: Sequence[int] = (),
+    template: Mapping[str, object] | None = None,
+    sessions: Sequence[UserSession] = (),
+    more_targets: Sequence[Target] = (),
 ) -> dict[str, object]:
     """All that a worker has to know of the server; when to ask is added for each load.
 
-    With a mould, requests are made of it and the rows of a trace.
+    With `openings`, places in the requests, each request is opened there by words of its own. With a template, requests
+    are made of it and of lengths: the rows of a trace, or what was drawn; or of the turns of sessions.
     """
-    place = place_of(target.url)
-    tls = {"name": place.host, "is_checked": target.is_checked, "ca_file": target.ca_file}
     return {
-        "address": [place.family, place.address],
-        "tls": tls if place.is_tls else None,
+        "places": [_place_order(one) for one in (target, *more_targets)],
+        "heads": [head_of_requests(one, is_get=_is_get(requests)) for one in (target, *more_targets)],
+        "sessions": [[asdict(turn) for turn in session.turns] for session in sessions],
         "requests": [one.decode("latin-1") for one in requests],
-        "mould": mould,
+        "openings": list(openings),
+        "template": template,
         "stream": target.streams,
         "is_json": target.dialect != "http",
         "keeps_answers": keeps_answers,
     }
 
 
+def _place_order(target: Target) -> dict[str, object]:
+    place = place_of(target.url)
+    tls = {"name": place.host, "is_checked": target.is_checked, "ca_file": target.ca_file}
+    return {"address": [place.family, place.address], "tls": tls if place.is_tls else None}
+
+
+def _is_get(requests: Sequence[bytes]) -> bool:
+    return bool(requests) and requests[0].startswith(b"GET ")
+
+
 def order_for_agent(
     use: AgentUse,
     prompts: Sequence[object],
-    max_tokens: int | None,
+    max_tokens: Sequence[int | None],
     files: Sequence[str],
     keeps_answers: bool = False,
     replays: bool = False,
 ) -> dict[str, object]:
     """The same for an agent that is asked through its own code; `files` define what it needs by name.
 
-    With `replays`, the rows of a trace say how long a prompt is; `prompts` are for those that do not.
+    `max_tokens` are those of each prompt. With `replays`, the rows of a trace or lengths that were drawn say how long a
+    prompt is; `prompts` are for those that do not.
     """
     return {
         "agent": asdict(use),
         "prompts": list(prompts),
-        "max_tokens": max_tokens,
+        "max_tokens": list(max_tokens),
         "load": list(files),
         "keeps_answers": keeps_answers,
         "replays": replays,
@@ -93,7 +125,9 @@ def timetable_of(load: Load) -> dict[str, object]:
         "seconds": load.seconds,
         "count": load.count,
         "seconds_each": load.seconds_each,
-        "think_seconds": load.think_seconds,
+        "think_times": load.think.draws(THINK_TIMES, load.seed) if load.think else [load.think_seconds],
+        "cancel_after": load.cancel_after,
+        "cancel_share": load.cancel_share,
         "in_flight": load.concurrency or MOST_IN_FLIGHT,
         "seed": load.seed,
         "workers": load.workers,
@@ -118,7 +152,7 @@ def part_of(whole: int, worker: int, workers: int) -> int:
     return (whole + workers - 1 - worker) // workers
 
 
-SERVER_WORKER, AGENT_WORKER = "assay.execute.load.worker", "assay.execute.load.agent_worker"
+AGENT_WORKER = "assay.execute.load.agent_worker"
 
 
 def carry_out(
@@ -132,15 +166,38 @@ def carry_out(
     watch_chunk: WatchChunk | None = None,
 ) -> Tally:
     """Returns when every request has ended, or soon after `is_stopped`; then with what there was."""
-    workers = min(load.workers, load.concurrency or load.workers)
+    workers = workers_of(load)
     orders = (
         written(
             _order_of_one({**order, **timetable_of(load)}, worker, workers), _rows_of(load, worker, workers)
         )
         for worker in range(workers)
     )
-    with _Crew(module, workers, orders, _SECONDS_OF_SILENCE + load.seconds_each) as crew, _behind_the_crew():
-        return crew.work(Tally(bounds), watch, is_stopped, watch_chunk)
+    with _Crew(module, workers, orders, _SECONDS_OF_SILENCE + load.seconds_each) as crew:
+        if workers == 1 and _ahead(load) <= _FEW_CONNECTIONS:
+            crew.head_start = SHORT_HEAD_START
+        if _shares_its_only_core():
+            import_module(_TALLY)
+        began = crew.begin(is_stopped)
+        with crew.priority:
+            # It needs numpy, which takes longer to load than a worker to start: elsewhere the first request need not wait for it.
+            from assay.execute.load.tally import Tally
+
+            tally = Tally(bounds, width=slice_width(load), think_seconds=load.think_seconds)
+            tally.began = began
+            if began is not None:
+                crew.work(tally, watch, is_stopped, watch_chunk)
+        return tally
+
+
+def workers_of(load: Load) -> int:
+    """Processes that it takes: none without a request of its own."""
+    return min(load.workers, load.concurrency or load.workers)
+
+
+def slice_width(load: Load) -> float:
+    """Seconds of a slice at first: of a load that is over in a few seconds they are shorter, so that there are enough of them."""
+    return min(SHORTEST, load.seconds / _FEWEST_SLICES)
 
 
 def _order_of_one(order: dict[str, Any], worker: int, workers: int) -> dict[str, Any]:
@@ -163,6 +220,8 @@ class _Crew:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._guardian = Guardian()
         self._marks: dict[int, str] = {}
+        self.priority = BackgroundPriority()
+        self.head_start = HEAD_START
 
     def __enter__(self) -> _Crew:
         for _ in range(self._workers):
@@ -176,18 +235,18 @@ class _Crew:
 
     def _start(self) -> subprocess.Popen[bytes]:
         """Only agents start programs of their own, which are to end with the worker, and with us if we are killed."""
-        has_programs = self._module == AGENT_WORKER
-        mark = self._guardian.mark() if has_programs else ""
+        if self._module == SERVER_WORKER:
+            return server_worker()
+        mark = self._guardian.mark()
         process = subprocess.Popen(
-            [sys.executable, "-m", *([reaper.MODULE, "-1"] if has_programs else []), self._module],
+            [sys.executable, "-m", reaper.MODULE, "-1", self._module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
-            env={**os.environ, MARK: mark} if has_programs else None,
+            env={**os.environ, MARK: mark},
         )
-        if has_programs:
-            self._guardian.watch(process.pid)
-            self._marks[process.pid] = mark
+        self._guardian.watch(process.pid)
+        self._marks[process.pid] = mark
         return process
 
     def __exit__(self, *_: object) -> None:
@@ -217,9 +276,8 @@ class _Crew:
         watch: Watch,
         is_stopped: Callable[[], bool],
         watch_chunk: WatchChunk | None,
-    ) -> Tally:
-        if not self._begin(is_stopped):
-            return tally
+    ) -> None:
+        """Add up what the workers tell, until the last of them is done; they have begun."""
         stop_at = float("inf")
         for worker, chunk in self._chunks():
             if chunk is not None:
@@ -234,25 +292,25 @@ class _Crew:
                 stop_at = now + _GRACE
             if now > stop_at:
                 break
+        self.priority.restore()
         tally.end(len(self._processes), is_stopped=stop_at < float("inf"))
-        return tally
 
-    def _begin(self, is_stopped: Callable[[], bool]) -> bool:
-        """Whether the load has begun; not if it was stopped before all workers were ready."""
+    def begin(self, is_stopped: Callable[[], bool]) -> float | None:
+        """When the load begins, on the monotonic clock; None if it was stopped before all workers were ready."""
         deadline = time.monotonic() + _SECONDS_TO_START
         for process in self._processes:
             _widen(_stdout(process))
             while not _is_readable(_stdout(process)) and time.monotonic() < deadline:
                 if is_stopped():
-                    return False
+                    return None
             if time.monotonic() >= deadline or _stdout(process).readline() != b"ready\n":
                 raise PlanError("A worker of the load engine could not be started; its message is above.")
-        begin = time.monotonic() + HEAD_START
+        begin = time.monotonic() + self.head_start
         for process in self._processes:
             with contextlib.suppress(BrokenPipeError):
                 _stdin(process).write(f"{begin!r}\n".encode())
                 _stdin(process).flush()
-        return True
+        return begin
 
     def _stop(self) -> None:
         for process in self._processes:
@@ -266,13 +324,16 @@ class _Crew:
             for number, process in enumerate(self._processes):
                 selector.register(_stdout(process), selectors.EVENT_READ, (number, Unpacker()))
             while selector.get_map():
-                ready = selector.select(0.1)
+                asleep_since = time.monotonic()
+                ready = selector.select(_LOOK_AROUND)
+                self.priority.adapt(delay=time.monotonic() - asleep_since - _LOOK_AROUND)
                 if not ready:
                     yield 0, None
                 for key, _ in ready:
                     number, unpacker = key.data
                     heard[number] = time.monotonic()
                     data = os.read(key.fd, _PIPE_BYTES)
+                    self.priority.adapt(backlog=len(data) / _PIPE_BYTES)
                     is_done = not data
                     for chunk in unpacker.feed(data):
                         is_done = is_done or bool(chunk.facts["is_last"])
@@ -287,28 +348,9 @@ class _Crew:
                 kill_tree(process.pid)
 
 
-@contextlib.contextmanager
-def _behind_the_crew() -> Iterator[None]:
-    """While workers have to be on time, this process waits for a processor to be free instead of taking it from one of them."""
-    if not _is_usual():
-        yield
-        return
-    priority = os.sched_param(0)
-    with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_BATCH, priority)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_OTHER, priority)
-
-
-def _is_usual() -> bool:
-    """Whether this process is given processors as most are; who has chosen another way is left to it."""
-    try:
-        return sys.platform == "linux" and os.sched_getscheduler(0) == os.SCHED_OTHER
-    except OSError:
-        return False
+def _shares_its_only_core() -> bool:
+    """Whether this process has no other core to work on than the workers'."""
+    return sys.platform == "linux" and len(os.sched_getaffinity(0)) == 1
 
 
 def _stdin(process: subprocess.Popen[bytes]) -> IO[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from assay.model import Answer, Benchmark, Case, Score
 from assay.model.figure import Figure
 from assay.model.load import Quality
 from assay.model.rating import is_pass
-from assay.stats.means import t_quantile
+from assay.stats.means import mean_half_width
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +82,5 @@ def figure_of(means: Sequence[float]) -> Figure:
     value = float(np.mean(means))
     if len(means) < 2:
         return Figure(value)
-    half = t_quantile(0.975, len(means) - 1) * float(np.std(means, ddof=1)) / math.sqrt(len(means))
+    half = mean_half_width(means)
     return Figure(value, max(0.0, value - half), min(1.0, value + half))

@@ -1,6 +1,6 @@
-"""Requests of a trace, made when they are due: kept is only how long each of them is, not what it says.
+"""How long each request is: kept as columns of numbers, from which what it says is made when it is due.
 
-A worker is given the rows that are its own after its order, as columns of numbers, and one request with holes in it.
+A worker is given the rows of a trace that are its own after its order; lengths that were drawn are within the order.
 """
 
 from __future__ import annotations
@@ -8,33 +8,22 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from assay.model.load import Trace
 
-PROMPT, MAX_TOKENS = "prompt", "max_tokens"
-_COLUMNS = (("due", "d"), ("input_tokens", "i"), ("output_tokens", "i"))
-_KNOWN = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_ROUND = " ".join(_KNOWN) + " "
-
-
-def words(number: int) -> str:
-    """A text of about so many tokens.
-
-    >>> words(3)
-    'one two three'
-    """
-    rounds, rest = divmod(max(1, number), len(_KNOWN))
-    return (_ROUND * rounds + " ".join(_KNOWN[:rest])).rstrip()
+_COLUMNS = (("due", "d"), ("input_tokens", "i"), ("output_tokens", "i"), ("block_ends", "q"), ("blocks", "q"))
 
 
 def written(order: dict[str, Any], trace: Trace | None) -> Iterator[bytes | memoryview]:
     """An order as a worker reads it, in parts: a line of JSON, then the columns of its rows."""
-    rows = None if trace is None else len(trace)
-    yield json.dumps({**order, "rows": rows}).encode() + b"\n"
-    if trace is not None:
-        yield from (memoryview(getattr(trace, name)) for name, _ in _COLUMNS)
+    if trace is None:
+        yield json.dumps({**order, "rows": None}).encode() + b"\n"
+        return
+    sizes = [len(getattr(trace, name)) for name, _ in _COLUMNS]
+    yield json.dumps({**order, "rows": len(trace), "columns": sizes}).encode() + b"\n"
+    yield from (memoryview(getattr(trace, name)) for name, _ in _COLUMNS)
 
 
 def read_order(stream: IO[bytes]) -> dict[str, Any] | None:
@@ -44,56 +33,48 @@ def read_order(stream: IO[bytes]) -> dict[str, Any] | None:
         return None
     order: dict[str, Any] = json.loads(line)
     if order["rows"] is not None:
-        for name, kind in _COLUMNS:
+        for (name, kind), size in zip(_COLUMNS, order["columns"], strict=True):
             order[name] = column = array(kind)
-            column.frombytes(stream.read(order["rows"] * column.itemsize))
+            column.frombytes(stream.read(size * column.itemsize))
     return order
 
 
-class Replay:
-    """What each row of one worker asks; looked up by the number that the request has among those of all workers."""
+class RequestLengths(NamedTuple):
+    """Of one request: tokens in and out, -1 where nothing is said, and the blocks that its prompt is made of."""
 
-    __slots__ = ("_input", "_output", "_prompts", "_workers")
-
-    def __init__(self, order: dict[str, Any], prompts: Sequence[str]) -> None:
-        self._input: array[int] = order["input_tokens"]
-        self._output: array[int] = order["output_tokens"]
-        self._workers: int = order["workers"]
-        self._prompts = prompts
-
-    def prompt(self, number: int) -> str:
-        """Of the length that was recorded, or one of those that were given."""
-        given = self._input[number // self._workers]
-        return words(given) if given > 0 else self._prompts[number % len(self._prompts)]
-
-    def max_tokens(self, number: int) -> int | None:
-        wanted = self._output[number // self._workers]
-        return wanted if wanted > 0 else None
+    input_tokens: int
+    output_tokens: int
+    blocks: Sequence[int] = ()
 
 
-class Replayed:
-    """The same as bytes to be sent: stands where otherwise a list of requests stands."""
+NO_LENGTHS = RequestLengths(-1, -1)
 
-    __slots__ = ("_bounded", "_head", "_replay", "_rows", "_unbounded")
+
+class Lengths:
+    """Looked up by the number that a request has among those of all workers: in a trace, else among what was drawn."""
+
+    __slots__ = ("_blocks", "_ends", "_input", "_output", "_rows_input", "_rows_output", "_workers")
 
     def __init__(self, order: dict[str, Any]) -> None:
-        mould = order["mould"]
-        self._replay = Replay(order, mould["prompts"])
-        self._rows: int = order["rows"] * order["workers"]
-        self._head: bytes = mould["head"].encode("latin-1")
-        self._bounded, self._unbounded = (
-            [part.encode() for part in mould[name]] for name in ("bounded", "unbounded")
-        )
+        drawn = order.get("lengths") or {}
+        self._input: Sequence[int] = drawn.get("input") or [-1]
+        self._output: Sequence[int] = drawn.get("output") or [-1]
+        self._workers: int | None = order["workers"] if order["rows"] is not None else None
+        """None where there is no trace."""
+        if self._workers is not None:
+            self._rows_input, self._rows_output = order["input_tokens"], order["output_tokens"]
+            self._ends, self._blocks = order["block_ends"], order["blocks"]
 
-    def __len__(self) -> int:
-        return self._rows
+    def __call__(self, number: int) -> RequestLengths:
+        given = self._input[number % len(self._input)]
+        wanted = self._output[number % len(self._output)]
+        if self._workers is None:
+            return RequestLengths(given, wanted)
+        place = number // self._workers
+        in_row, out_row = self._rows_input[place], self._rows_output[place]
+        blocks = self._blocks_at(place) if self._ends else ()
+        return RequestLengths(in_row if in_row > 0 else given, out_row if out_row > 0 else wanted, blocks)
 
-    def __getitem__(self, number: int) -> bytes:
-        most = self._replay.max_tokens(number)
-        parts = self._unbounded if most is None else self._bounded
-        holes = {
-            PROMPT.encode(): self._replay.prompt(number).encode(),
-            MAX_TOKENS.encode(): b"%d" % (most or 0),
-        }
-        body = b"".join([holes[part] if place % 2 else part for place, part in enumerate(parts)])
-        return b"%bcontent-length: %d\r\n\r\n%b" % (self._head, len(body), body)
+    def _blocks_at(self, place: int) -> Sequence[int]:
+        blocks: Sequence[int] = self._blocks[self._ends[place - 1] if place else 0 : self._ends[place]]
+        return blocks

@@ -1,4 +1,4 @@
-"""The bytes that are sent: what a server's dialect wants to be asked, made before the load begins; of a trace, a mould of it."""
+"""The bytes that are sent: what a server's dialect wants to be asked, written before the load begins, with holes for what differs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from urllib.parse import SplitResult, urlsplit
 from assay.errors import PlanError
 from assay.execute.http.errors import HttpError
 from assay.execute.http.request import Prepared, prepare
-from assay.execute.load.replay import MAX_TOKENS, PROMPT
+from assay.execute.load.payload import MAX_TOKENS, MESSAGES, OPENING, PROMPT
+from assay.execute.load.synthetic import OPENING_BYTES
 from assay.model.conversation import as_text, is_conversation
 from assay.model.secret import in_query
 
 _SECONDS_TO_ACCEPT = 2.0
 _MOST_TOKENS = 4096
 """Where nobody says how many, and the server demands a number."""
-DIALECTS = ("openai", "ollama", "anthropic", "http")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +53,33 @@ class Ask:
 
     prompt: object
     number: int = 1
+    max_tokens: int | None = None
+    """The most tokens of its answer, where it says so itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """What stands before every prompt: text that all share, and an opening that is each request's own."""
+
+    shared: str = ""
+    is_unique: bool = True
+
+    def before(self, opening: str) -> str:
+        return self.shared + (opening if self.is_unique else "")
 
 
 def target_of(url: str, model: str | None, streams: bool, headers: Mapping[str, str] | None = None) -> Target:
-    """Told by the address: `…/v1` is OpenAI's dialect, `…/api/generate` and `…/api/chat` Ollama's, others plain HTTP."""
+    """By the end of the address: `…/v1` and OpenAI's endpoints, Ollama's, Anthropic's `…/messages`; others are plain HTTP."""
     parts = check_address(url)
     path = parts.path.rstrip("/")
     sent = dict(headers or {})
     if path.endswith("/v1"):
         url = parts._replace(path=f"{path}/chat/completions").geturl()
         return Target(url, "openai", model, sent, streams=streams)
-    if path.endswith(("/chat/completions", "/completions")):
+    if path.endswith(("/chat/completions", "/completions", "/responses")):
         return Target(url, "openai", model, sent, streams=streams)
+    if path.endswith("/embeddings"):
+        return Target(url, "openai", model, sent, streams=False)
     if path.endswith("/messages"):
         return Target(url, "anthropic", model, sent, streams=streams)
     if path.endswith(("/api/generate", "/api/chat")):
@@ -91,12 +106,40 @@ def check_address(url: str) -> SplitResult:
 
 
 def requests_for(target: Target, asks: Iterable[Ask], max_tokens: int | None) -> list[bytes]:
+    """Whole requests, as written."""
     if target.dialect == "http" and not (asks := list(asks)):
         return [_prepared("GET", target.url, dict(target.headers)).with_body(b"")]
     prepared = _posted(target)
     numbered = [replace(ask, number=number) for number, ask in enumerate(asks, 1)]
-    bodies = [_json(body_for(target, ask, max_tokens)).encode(errors="replace") for ask in numbered]
-    return [prepared.with_body(body) for body in bodies]
+    return [prepared.with_body(_encode(body_for(target, ask, max_tokens))) for ask in numbered]
+
+
+def opened_requests_for(
+    target: Target, asks: Iterable[Ask], max_tokens: int | None, prefix: Prefix
+) -> tuple[list[bytes], list[int]]:
+    """Whole requests, and where in each of them its opening goes: what stands there is to be written over."""
+    mark = secrets.token_hex(OPENING_BYTES // 2)
+    opened = [with_prefix(target, ask, prefix.before(mark)) for ask in asks]
+    requests = [requests_for(there, [ask], max_tokens)[0] for there, ask in opened]
+    return requests, [request.index(mark.encode()) for request in requests] if prefix.is_unique else []
+
+
+def with_prefix(target: Target, ask: Ask, text: str) -> tuple[Target, Ask]:
+    """The same question with this text before everything else that the model reads."""
+    if target.system:
+        return replace(target, system=text + target.system), ask
+    prompt = ask.prompt
+    if isinstance(prompt, list) and is_conversation(prompt):
+        first = {**prompt[0], "content": _with_text_before(prompt[0].get("content"), text)}
+        return target, replace(ask, prompt=[first, *prompt[1:]])
+    return target, replace(ask, prompt=text + as_text(prompt))
+
+
+def _with_text_before(content: object, text: str) -> object:
+    """Of a message whose content is text, or a list of parts of which some are text."""
+    if isinstance(content, list):
+        return [{"type": "text", "text": text}, *content]
+    return text + as_text("" if content is None else content)
 
 
 def _posted(target: Target) -> Prepared:
@@ -104,20 +147,71 @@ def _posted(target: Target) -> Prepared:
     return _prepared("POST", target.url, headers)
 
 
-def mould_for(target: Target, prompts: Sequence[str], max_tokens: int | None) -> dict[str, object]:
-    """A request with holes, for a trace whose rows say how long a prompt is and how much is to come back.
+def head_of_requests(target: Target, *, is_get: bool = False) -> str:
+    """All that stands before the content's length, or of a page that is only fetched, before the end of the head."""
+    prepared = _prepared("GET", target.url, target.headers) if is_get else _posted(target)
+    return prepared.head.decode("latin-1")
 
-    A body is a list: text, the name of a hole, text, and so on. `prompts` are for rows that do not say.
+
+def template_for(
+    target: Target, asks: Sequence[Ask], max_tokens: int | None, prefix: Prefix
+) -> dict[str, object]:
+    """Requests with holes, for loads whose requests differ in how long they are and how much is to come back.
+
+    A body is a list: text, the name of a hole, text, and so on. `synthetic` is for requests of which only the length is
+    known, `given` for the others, in turn; each of them with a bound on the tokens of the answer and without.
     """
+    opening = secrets.token_hex(OPENING_BYTES // 2)
     prompt, most = secrets.token_hex(16), 10**18 + secrets.randbelow(10**18)
-    holes = {prompt: PROMPT, str(most): MAX_TOKENS}
-    bounded, unbounded = (_json(body_for(target, Ask(prompt), number)) for number in (most, max_tokens))
+    holes = {opening: OPENING, prompt: PROMPT, str(most): MAX_TOKENS}
+
+    def parts(ask: Ask, bound: int | None, before: str) -> list[str]:
+        there, opened = with_prefix(target, replace(ask, max_tokens=None), before)
+        return _with_holes(_json(body_for(there, opened, bound)), holes)
+
+    # A synthetic prompt opens in its own way; only a system prompt would stand before that.
+    before = prefix.before(opening) if target.system else prefix.shared
     return {
-        "head": _posted(target).head.decode("latin-1"),
-        "bounded": _with_holes(bounded, holes),
-        "unbounded": _with_holes(unbounded, holes),
-        "prompts": [_json(one)[1:-1] for one in prompts],
+        "head": head_of_requests(target),
+        "synthetic": [parts(Ask(prompt), bound, before) for bound in (most, max_tokens)],
+        "given": [
+            [parts(ask, bound, prefix.before(opening)) for bound in (most, ask.max_tokens or max_tokens)]
+            for ask in asks
+        ],
     }
+
+
+def chat_template_for(target: Target, max_tokens: int | None, prefix: Prefix) -> dict[str, object]:
+    """A request with a hole for its messages, for sessions in which each turn is sent with what was said before."""
+    if not takes_messages(target):
+        raise PlanError(
+            f"Sessions of several turns need a server that is sent messages, and '{target.url}' is sent text. "
+            "Give a URL that ends in /v1, /chat/completions, /responses, /messages or /api/chat."
+        )
+    opening, most = secrets.token_hex(OPENING_BYTES // 2), 10**18 + secrets.randbelow(10**18)
+    message = {"role": "user", "content": secrets.token_hex(16)}
+    there = target
+    if target.system:
+        there = replace(target, system=prefix.before(opening) + target.system)
+    holes = {opening: OPENING, re.escape(_json(message)): MESSAGES, str(most): MAX_TOKENS}
+
+    def parts(bound: int | None) -> list[str]:
+        named = {_json(message): MESSAGES, opening: OPENING, str(most): MAX_TOKENS}
+        pieces = re.split(f"({'|'.join(holes)})", _json(body_for(there, Ask([message]), bound)))
+        return [named.get(piece, piece) for piece in pieces]
+
+    return {
+        "head": head_of_requests(target),
+        "chat": [parts(most), parts(max_tokens)],
+        "opens_first_message": prefix.is_unique and not target.system,
+        "shared": "" if target.system else prefix.shared,
+    }
+
+
+def takes_messages(target: Target) -> bool:
+    """Whether a request has room for a whole conversation."""
+    path = urlsplit(target.url).path.rstrip("/")
+    return target.dialect == "anthropic" or path.endswith(("/chat/completions", "/responses", "/api/chat"))
 
 
 def _with_holes(body: str, holes: Mapping[str, str]) -> list[str]:
@@ -145,7 +239,12 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
+def _encode(body: object) -> bytes:
+    return _json(body).encode(errors="replace")
+
+
 def body_for(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
+    max_tokens = ask.max_tokens or max_tokens
     match target.dialect:
         case "openai":
             return _openai(target, ask, max_tokens)
@@ -169,7 +268,12 @@ def _messages(target: Target, ask: Ask, *, with_system: bool = True) -> list[Map
 
 def _openai(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
     body: dict[str, object] = {"model": target.model or "default", **target.params}
-    if urlsplit(target.url).path.endswith("/chat/completions"):
+    path = urlsplit(target.url).path.rstrip("/")
+    if path.endswith("/embeddings"):
+        return {**body, "input": as_text(ask.prompt)}
+    if path.endswith("/responses"):
+        return body | _responses(target, ask, max_tokens)
+    if path.endswith("/chat/completions"):
         body["messages"] = _messages(target, ask)
     else:
         body["prompt"] = as_text(ask.prompt)
@@ -177,6 +281,19 @@ def _openai(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, objec
         body["max_tokens"] = max_tokens
     if target.streams:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
+    return body
+
+
+def _responses(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
+    """OpenAI's Responses API."""
+    is_text = not (isinstance(ask.prompt, list) and is_conversation(ask.prompt))
+    body: dict[str, object] = {"input": as_text(ask.prompt) if is_text else ask.prompt}
+    if target.system:
+        body["instructions"] = target.system
+    if max_tokens is not None:
+        body["max_output_tokens"] = max_tokens
+    if target.streams:
+        body["stream"] = True
     return body
 
 

@@ -1,72 +1,67 @@
 """From what was added up to figures: where the steady part begins, and what the answers in it took.
 
-Intervals of rates come from the means of blocks of the steady part, as single requests follow each other too closely to be
-taken for independent; those of percentiles from the ranks around them.
+Intervals of percentiles come from the ranks around them; `rates` says how rates are counted.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from assay.execute.load.cancelling import CANCELLED
+from assay.execute.load.rates import (
+    FEWEST_BLOCKS,
+    LATENCIES_OF_A_LONG_WINDOW,
+    MeasuredWindow,
+    blocks_of,
+    count_rates,
+    mean_latency,
+    slices_between,
+)
 from assay.execute.load.tally import Slice, Tally, together
+from assay.execute.load.time_histograms import time_histogram
 from assay.model.figure import Figure
-from assay.model.load import Arrivals, Distribution, Load, LoadResult, Moment
+from assay.model.load import QUANTILES, Distribution, Load, LoadResult, Moment
 from assay.stats.changepoint import FEWEST, detect
 from assay.stats.histogram import Histogram
-from assay.stats.means import t_quantile
 from assay.stats.verdicts import wilson
 
-_BLOCKS = 20
-_FEWEST_BLOCKS = 4
 _FAR = 4.0
 """Robust deviations from the level of the second half below which a slice belongs to the rise."""
-_SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _CURVE_POINTS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    begin: float
-    end: float
-    is_steady: bool
-
-    @property
-    def seconds(self) -> float:
-        return self.end - self.begin
 
 
 def summarised(tally: Tally, load: Load) -> LoadResult:
     """The figures alone; `analysis.load` says what to make of them."""
+    if load.trace is not None and load.trace.sessions:
+        load = replace(load, seconds=max(load.seconds, _whole_slices(tally.last_due, tally.width)))
     if tally.stopped_at is not None:
-        load = until(load, tally.stopped_at)
+        load = until(load, _known_until(tally, tally.stopped_at))
     window = measured_window(tally, load)
-    inside = tally.between(window.begin, window.end)
-    seconds = max(window.seconds, 1e-9)
-    ended = _ending_window(tally, load, window)
-    slices = _slices(tally, ended)
-    # Where the rate was meant to change, its ups and downs are no measure of what is not known about it.
-    is_level = len(load.stages) < 2 and load.arrivals is not Arrivals.TRACE
-    latency = inside.times["latency_from_send"].mean if inside.times["latency_from_send"].n else 0.0
-    latency = latency if is_level else math.inf
+    inside = tally.between(window.times_from, window.end)
+    # Gaps are known by when their answer ended, which may be after the last request was due.
+    inside.times["itl"] = tally.between(window.times_from, max(window.end, tally.last_end)).times["itl"]
+    rates = count_rates(tally, load, window)
+    told, given, cached = (sum(column) for column in zip((0, 0, 0), *tally.usage.values(), strict=True))
     return LoadResult(
         requests_sent=sum(tally.sent.values()),
         requests_completed=tally.completed,
-        errors=dict(tally.errors),
+        errors=_without_cancelled(tally.errors),
         duration=tally.last_end,
         measured_from=window.begin,
         measured_seconds=window.seconds,
         is_steady=window.is_steady,
-        throughput=_rate(tally, ended, [s.completed for s in slices], latency),
-        output_tokens=_rate(tally, ended, [s.output for s in slices], latency),
+        throughput=rates.answers,
+        output_tokens=rates.tokens,
         error_rate=_share(inside.unanswered, inside.unanswered + inside.answered),
-        goodput=_rate(tally, ended, [s.good for s in slices], latency),
+        goodput=rates.good,
         offered_rate=load.offered,
         achieved_rate=_achieved(tally, load),
-        concurrency=inside.busy_seconds / seconds,
+        concurrency=tally.between(window.begin, window.end).busy_seconds / window.seconds,
         times={name: distribution(times) for name, times in inside.times.items() if times.n},
         held=(),
         moments=tuple(_moments(tally)),
@@ -80,12 +75,55 @@ def summarised(tally: Tally, load: Load) -> LoadResult:
         warnings=(),
         workers_lost=tally.lost,
         is_cut=tally.stopped_at is not None,
+        latency_growth=rates.latency_growth,
+        ttft_censored=sum(tally.censored.values()),
+        error_reasons=tally.error_reasons,
+        histograms={
+            name: found
+            for name in ("ttft", "itl", "latency")
+            if (found := time_histogram(inside.times[name])) is not None
+        },
+        input_tokens=given if told else None,
+        cached_tokens=cached if told else None,
+        counted_requests=told,
+        cancelled=tally.cancelled,
     )
+
+
+def _known_until(tally: Tally, stopped_at: float) -> float:
+    """What was in flight when a load was cut short is not counted, nor is the time in which it was."""
+    times = together(tally.slices.values()).times["latency_from_send"]
+    if not times.n:
+        return stopped_at
+    # A request that hung for long is no reason to leave out all that was answered meanwhile.
+    since = min(stopped_at, max(tally.unfinished_from, stopped_at - times.quantile(0.99)))
+    # Requests are known by slices: part of one would count all that was sent in it against less time.
+    whole = math.floor(since / tally.width + 1e-9) * tally.width
+    return whole if whole > 0 else stopped_at
+
+
+def _whole_slices(seconds: float, width: float) -> float:
+    """To the end of the slice that it is in."""
+    return (math.floor(seconds / width + 1e-9) + 1) * width
+
+
+def _without_cancelled(errors: Mapping[str, int]) -> dict[str, int]:
+    return {kind: number for kind, number in errors.items() if kind != CANCELLED}
+
+
+def outcomes_of(tally: Tally) -> list[dict[str, int]]:
+    """Of several targets: how often each outcome came up at each, at all workers together."""
+    added: list[Counter[str]] = [Counter() for _ in next(iter(tally.outcomes.values()), ())]
+    for told in tally.outcomes.values():
+        for total, outcomes in zip(added, told, strict=True):
+            total.update(outcomes)
+    return [dict(total) for total in added]
 
 
 def until(load: Load, seconds: float) -> Load:
     """The part of a load that was carried out before it was cut short.
 
+    >>> from assay.model.load import Arrivals
     >>> until(Load(Arrivals.CONSTANT, stages=((10, 0, 20), (10, 20, 20)), seconds=20), 5).stages
     ((5.0, 0, 10.0),)
     """
@@ -112,46 +150,52 @@ def _counted_end(tally: Tally, load: Load) -> float:
     return tally.last_due + 1 / load.offered if load.is_open and load.offered else tally.last_end
 
 
-def measured_window(tally: Tally, load: Load) -> Window:
+def measured_window(tally: Tally, load: Load) -> MeasuredWindow:
     """Without what came before the load had settled; whole if its rate was meant to change."""
     end = _sending_ends(tally, load)
     if load.warmup is not None:
         begin = math.ceil(load.warmup / tally.width - 1e-9) * tally.width
-        return Window(begin if begin < end else 0.0, end, True)
-    if len(load.stages) > 1 or load.arrivals is Arrivals.TRACE:
-        return Window(0.0, end, True)
-    counts = [s.completed + s.failed for s in _slices(tally, Window(0.0, end, True))]
-    counts = counts[: max(1, int(end / tally.width + 1e-9))]
-    begin, is_steady = settled(counts)
-    if load.is_open and load.count is None:
-        begin = max(begin, min(_slices_before_answers(tally), len(counts) // 4))
-    elif load.is_open:
-        # That nothing comes back before an answer takes its time is no rise, and no reason to leave requests out.
-        begin = max(0, begin - _slices_before_answers(tally))
-    return Window(begin * tally.width, end, is_steady)
+        begin = begin if begin < end else 0.0
+        return MeasuredWindow(begin, end, True, begin)
+    if not load.is_level:
+        return MeasuredWindow(0.0, end, True, 0.0)
+    return _open_window(tally, end) if load.is_open else _closed_window(tally, end)
 
 
-def _ending_window(tally: Tally, load: Load, window: Window) -> Window:
-    """In which rates of answers are counted: where no request of a timetable is left out, it begins as much later as an answer
-    takes, and ends as much later.
-    """
-    if load.count is None or not load.is_open:
-        return window
-    times = together(tally.slices.values()).times["latency"]
-    later = times.quantile(0.5) if times.n else 0.0
-    return Window(window.begin + later, window.end + later, window.is_steady)
-
-
-def _slices_before_answers(tally: Tally) -> int:
-    """A timetable sends from the first moment on, but nothing comes back before an answer takes its time."""
+def _open_window(tally: Tally, end: float) -> MeasuredWindow:
+    """Nothing comes back before an answer takes its time: that is no rise, and no reason to leave requests out."""
     times = together(tally.slices.values()).times["latency_from_send"]
-    return math.ceil(times.quantile(0.5) / tally.width) if times.n else 0
+    before_answers = math.ceil(times.quantile(0.5) / tally.width) if times.n else 0
+    ended = [one.completed + one.failed for one in slices_between(tally, 0.0, end)]
+    begin, is_steady = settled(ended[before_answers : max(1, int(end / tally.width + 1e-9))])
+    return MeasuredWindow(begin * tally.width, end, is_steady, begin * tally.width)
+
+
+def _closed_window(tally: Tally, end: float) -> MeasuredWindow:
+    """Rates count from the end of the first wave on: until then no answer had to wait for those before it, or all started alike."""
+    latency = mean_latency(tally)
+    size = max(1, math.ceil(2 * latency / tally.width))
+    rates = [
+        sum(one.by_life.answers + one.failed for one in block) / size
+        for block in blocks_of(slices_between(tally, 0.0, end)[: max(1, int(end / tally.width + 1e-9))], size)
+    ]
+    begin, is_steady = settled(rates)
+    rise = begin * size * tally.width
+    first_wave = math.ceil(min(latency, end / 2) / tally.width - 1e-9) * tally.width
+    rates_from = max(rise, first_wave)
+    if rates_from >= end:
+        return MeasuredWindow(0.0, end, is_steady, 0.0)
+    is_long = end >= LATENCIES_OF_A_LONG_WINDOW * latency
+    return MeasuredWindow(rates_from, end, is_steady, rates_from if is_long else rise)
 
 
 def _sending_ends(tally: Tally, load: Load) -> float:
-    """Afterwards only what was under way comes to its end. Of a counted load no request is left out."""
+    """Afterwards only what was under way comes to its end."""
     if load.count is not None and tally.last_end > 0:
-        return min(load.seconds, _counted_end(tally, load))
+        if load.is_open or tally.last_due < FEWEST_BLOCKS * tally.width:
+            return min(load.seconds, _counted_end(tally, load))
+        # From the last request of a closed loop on, fewer are in flight than were asked for.
+        return math.floor(tally.last_due / tally.width + 1e-9) * tally.width
     is_through = load.is_open or tally.last_end > load.seconds - tally.width
     end = load.seconds if is_through and not tally.lost else min(load.seconds, tally.last_end)
     whole = math.floor(end / tally.width + 1e-9) * tally.width
@@ -184,32 +228,6 @@ def settled(counts: Sequence[float]) -> tuple[int, bool]:
     return moved, not late
 
 
-def _slices(tally: Tally, window: Window) -> list[Slice]:
-    """Every slice of the window, also those in which nothing happened."""
-    return [tally.slices.get(place, Slice()) for place in tally.range_of(window.begin, window.end)]
-
-
-def _rate(tally: Tally, window: Window, counts: Sequence[float], latency: float) -> Figure:
-    value = sum(counts) / max(window.seconds, 1e-9)
-    counts = counts[: int(window.seconds / tally.width + 1e-9)]
-    shortest = math.ceil(2 * latency / tally.width) if math.isfinite(latency) else len(counts)
-    blocks = [sum(part) / (len(part) * tally.width) for part in _blocks(counts, shortest)]
-    if len(blocks) < _FEWEST_BLOCKS:
-        return Figure(value)
-    error = float(np.std(blocks, ddof=1)) / math.sqrt(len(blocks))
-    half = t_quantile(0.975, len(blocks) - 1) * error
-    return Figure(value, max(0.0, value - half), value + half)
-
-
-def _blocks(counts: Sequence[float], shortest: int) -> list[Sequence[float]]:
-    """Up to twenty of equal length; what does not fill one is left out.
-
-    Answers of a closed loop come in waves as long as the latency: a block must be longer to even them out.
-    """
-    size = max(1, len(counts) // _BLOCKS, shortest)
-    return [counts[at : at + size] for at in range(0, len(counts) - size + 1, size)]
-
-
 def _share(part: int, whole: int) -> Figure:
     if not whole:
         return Figure(0.0)
@@ -222,8 +240,8 @@ def distribution(times: Histogram) -> Distribution:
         n=times.n,
         mean=times.mean,
         max=times.most,
-        intervals={name: _rank_interval(times, share) for name, share in _SHARES.items()},
-        **{name: times.quantile(share) for name, share in _SHARES.items()},
+        intervals={name: _rank_interval(times, share) for name, share in QUANTILES.items()},
+        **{name: times.quantile(share) for name, share in QUANTILES.items()},
     )
 
 
@@ -266,4 +284,16 @@ def _moment(begin: float, seconds: float, slice_: Slice) -> Moment:
         latency.quantile(0.99) if latency.n else None,
         ttft.quantile(0.5) if ttft.n else None,
         ttft.quantile(0.99) if ttft.n else None,
+        itl_p50=_quantile(slice_, "itl", 0.5),
+        itl_p99=_quantile(slice_, "itl", 0.99),
+        schedule_delay_p99=_quantile(slice_, "schedule_delay", 0.99),
+        lag_p99=_quantile(slice_, "lag", 0.99),
+        errors=_without_cancelled(slice_.errors),
+        answered=slice_.answered,
+        unanswered=slice_.unanswered,
     )
+
+
+def _quantile(slice_: Slice, name: str, share: float) -> float | None:
+    times = slice_.times[name]
+    return times.quantile(share) if times.n else None

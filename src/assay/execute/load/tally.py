@@ -7,31 +7,52 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from assay.execute.load.bounds import SHORTEST
+from assay.execute.load.bounds import Bounds as Bounds
+from assay.execute.load.cancelling import CANCELLED
 from assay.execute.load.kept import Kept
 from assay.execute.load.record import COLUMNS, OK, Chunk
+from assay.model.load import UNFINISHED
 from assay.stats.histogram import NOTHING, Histogram, added, histogram
 
 Values = NDArray[np.float64]
-SHORTEST = 0.25
 MOST_WAITING = 500_000
 """Numbers that wait to be sorted into slices: 4 MB."""
 MOST_SLICES = 128
-UNFINISHED = ("cut_off", "worker_lost")
+_SMALL_WAVE = 4
+NOT_COUNTED = (*UNFINISHED, CANCELLED)
 """Kinds of requests of which nobody knows how they would have ended: no failures of the server."""
-TIMES = ("ttft", "latency", "ttft_from_send", "latency_from_send", "tpot", "itl", "schedule_delay")
+TIMES = ("ttft", "latency", "ttft_from_send", "latency_from_send", "tpot", "itl", "schedule_delay", "lag")
+
+
+@dataclass(slots=True)
+class Yield:
+    """What a server delivered: whole answers, those of them that met every objective, and output tokens."""
+
+    answers: float = 0.0
+    good: float = 0.0
+    tokens: float = 0.0
+
+    def add(self, other: Yield) -> None:
+        self.answers += other.answers
+        self.good += other.good
+        self.tokens += other.tokens
 
 
 @dataclass(slots=True)
 class Slice:
     """Counts are of what ended in it, times of what was due in it."""
 
+    by_life: Yield = field(default_factory=Yield)
+    """Every answer counted by the share of its life that lies in this slice, from when it was due until the next may follow."""
+    by_due: Yield = field(default_factory=Yield)
+    """Answers to the requests that were due in it, whenever they came."""
     completed: int = 0
     sent: int = 0
     """Of what was due in it: how many requests there were, and how many were answered and failed, whenever that was."""
@@ -42,22 +63,14 @@ class Slice:
     good: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     output: float = 0.0
+    """Tokens, spread evenly from the first to the last of their answer."""
     busy_seconds: float = 0.0
     """Time that requests were in flight in it, added up."""
     times: dict[str, Histogram] = field(default_factory=lambda: dict.fromkeys(TIMES, NOTHING))
 
     @property
     def failed(self) -> int:
-        return sum(number for kind, number in self.errors.items() if kind not in UNFINISHED)
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What a request must keep to, to count as good; infinity where nothing is asked."""
-
-    ttft: float = float("inf")
-    tpot: float = float("inf")
-    latency: float = float("inf")
+        return sum(number for kind, number in self.errors.items() if kind not in NOT_COUNTED)
 
 
 @dataclass(slots=True)
@@ -72,13 +85,21 @@ class Pulse:
 
 
 class Tally:
-    def __init__(self, bounds: Bounds = Bounds(), most_slices: int = MOST_SLICES) -> None:  # noqa: B008  (frozen)
+    def __init__(
+        self,
+        bounds: Bounds = Bounds(),  # noqa: B008  (frozen)
+        most_slices: int = MOST_SLICES,
+        width: float = SHORTEST,
+        think_seconds: float = 0.0,
+    ) -> None:
         self.bounds = bounds
         self._most_slices = most_slices
-        self._width = SHORTEST
+        self._width = width
+        self._think_seconds = think_seconds
         self._slices: dict[int, Slice] = {}
         self._errors: Counter[str] = Counter()
         self.completed = 0
+        self.cancelled = 0
         self.sent: dict[int, int] = {}
         self.in_flight: dict[int, int] = {}
         self.cpu: dict[int, tuple[tuple[float, float], tuple[float, float]]] = {}
@@ -88,14 +109,27 @@ class Tally:
         """Workers that ended before they had told all."""
         self.stopped_at: float | None = None
         """When the load was cut short, if it was."""
+        self._first_wave: list[Values] = []
+        """Numbers of the requests that were due at the very start, and when they were answered."""
+        self.unfinished_from = math.inf
+        """When the first of the requests was due of which nobody knows how they would have ended."""
         self._lag = NOTHING
         self.last_end = 0.0
         self.last_due = 0.0
         self.reconnects: dict[int, int] = {}
         self.coalesced: dict[int, int] = {}
+        self.censored: dict[int, int] = {}
+        """Answers of each worker whose first token cannot be timed."""
         self.counts_pieces = False
         self.is_simulated = False
+        self.outcomes: dict[int, list[dict[str, int]]] = {}
+        """Of each worker, where there are several targets: how often each outcome came up at each."""
+        self.usage: dict[int, tuple[int, int, int]] = {}
+        """Of each worker: answers that told their input tokens, those tokens, and how many of them were cached."""
         self._kept: Kept[tuple[int, str]] = Kept()
+        self._tls_failures: dict[int, Mapping[str, int]] = {}
+        self.began: float | None = None
+        """When the load began, on the monotonic clock."""
         self.seconds = 0.0
         self._ended = 0
         self._waiting: list[tuple[int, Chunk]] = []
@@ -108,17 +142,26 @@ class Tally:
         self.in_flight[worker] = int(str(facts["in_flight"]))
         self.reconnects[worker] = int(str(facts["reconnects"]))
         self.coalesced[worker] = int(str(facts["coalesced"]))
+        self.censored[worker] = int(str(facts.get("censored", 0)))
         self.counts_pieces = self.counts_pieces or bool(facts["counted"])
         self.is_simulated = self.is_simulated or bool(facts["simulated"])
+        if isinstance(outcomes := facts.get("outcomes"), list) and outcomes:
+            self.outcomes[worker] = outcomes
+        if isinstance(usage := facts.get("usage"), list):
+            self.usage[worker] = (usage[0], usage[1], usage[2])
         told = (float(str(facts["at"])), float(str(facts["cpu"])))
         self.cpu[worker] = (self.cpu.get(worker, (told, told))[0], told)
         if facts["is_last"]:
             self.done.add(worker)
+        if isinstance(tls_failures := facts.get("tls_failures"), dict):
+            self._tls_failures[worker] = tls_failures
         answers = facts["answers"]
         if isinstance(answers, list):
             for number, text in answers:
                 self._kept.add((int(number), str(text)), len(text))
         self.completed += chunk.columns["kind"].count(OK)
+        if isinstance(kinds := facts["kinds"], list) and CANCELLED in kinds:
+            self.cancelled += chunk.columns["kind"].count(kinds.index(CANCELLED))
         self._ended += len(chunk)
         self.last_end = max(self.last_end, max(chunk.columns["end"], default=0.0))
         self.last_due = max(self.last_due, max(chunk.columns["due"], default=0.0))
@@ -163,10 +206,25 @@ class Tally:
         self._settled()
         return self._errors
 
+    def requests_queued_at_start(self) -> bool:
+        """Whether of the requests that were all sent at the start, those sent first were answered first."""
+        self._settled()
+        numbers, ends = np.concatenate(self._first_wave, axis=1) if self._first_wave else np.empty((2, 0))
+        if len(ends) < _SMALL_WAVE or ends.max() < 1.5 * ends.min():
+            return False
+        least = 0.7 if len(ends) >= 2 * _SMALL_WAVE else 0.9
+        return bool(np.corrcoef(numbers, ends)[0, 1] > least)
+
     @property
     def lag(self) -> Histogram:
         self._settled()
         return self._lag
+
+    @property
+    def error_reasons(self) -> dict[str, dict[str, int]]:
+        """Why requests failed, by the kind of error, where more is known than the kind: `{"tls": {"self-signed certificate": 4}}`."""
+        found = sum((Counter(told) for told in self._tls_failures.values()), Counter[str]())
+        return {"tls": dict(found)} if found else {}
 
     @property
     def answers(self) -> list[tuple[int, str]]:
@@ -199,21 +257,26 @@ class Tally:
             name: np.concatenate([np.frombuffer(chunk.columns[name]) for chunk in chunks]) for name in COLUMNS
         }
         is_ok = columns["kind"] == OK
-        unfinished = [number for number, kind in enumerate(kinds) if kind in UNFINISHED]
-        has_failed = ~is_ok & ~np.isin(columns["kind"], unfinished)
+        is_cut = np.isin(columns["kind"], [number for number, kind in enumerate(kinds) if kind in UNFINISHED])
+        is_cancelled = np.isin(
+            columns["kind"], [number for number, kind in enumerate(kinds) if kind == CANCELLED]
+        )
+        has_failed = ~is_ok & ~is_cut & ~is_cancelled
+        self.unfinished_from = float(np.min(columns["due"][is_cut], initial=self.unfinished_from))
+        self._first_wave.append(
+            np.stack([columns[name] for name in ("number", "end")])[:, is_ok & (columns["due"] < 1e-6)]
+        )
         self._lag = added([self._lag, histogram(columns["lag"][is_ok])])
         ended = (columns["end"] / self._width).astype(int)
         due = np.maximum(columns["due"] / self._width, 0).astype(int)
         begun = np.maximum(columns["begun"] / self._width, 0).astype(int)
-        times = _times(columns)
+        times = times_of(columns)
         good = is_ok & _keep_to(times, self.bounds)
-        self._add_busy(columns["begun"], columns["end"])
+        self._spread_over_time(columns, is_ok, good)
         for place, rows in _by_place(ended):
             here = self._slices.setdefault(place, Slice())
-            fine = rows[is_ok[rows]]
-            here.completed += fine.size
+            here.completed += int(is_ok[rows].sum())
             here.good += int(good[rows].sum())
-            here.output += float(np.nansum(columns["output"][fine]))
             self._count_errors(here, columns["kind"][rows[~is_ok[rows]]], kinds)
         for place, rows in _by_place(begun):
             self._slices.setdefault(place, Slice()).begun += rows.size
@@ -223,23 +286,38 @@ class Tally:
             fine = rows[is_ok[rows]]
             here.answered += fine.size
             here.unanswered += int(has_failed[rows].sum())
+            here.by_due.add(
+                Yield(fine.size, int(good[rows].sum()), float(np.nansum(columns["output"][fine])))
+            )
             for name, values in times.items():
                 here.times[name] = added([here.times[name], histogram(values[fine])])
 
-    def _add_busy(
-        self,
-        begun: Values,
-        end: Values,
+    def _spread_over_time(
+        self, columns: dict[str, Values], is_ok: NDArray[np.bool_], good: NDArray[np.bool_]
     ) -> None:
-        """A request is in flight in every slice that it reaches into, for as long as it does."""
-        first, last = int(max(0.0, begun.min()) / self._width), int(end.max() / self._width)
-        taken = end - begun
-        reached = [
-            float(np.clip(edge * self._width - begun, 0.0, taken).sum()) for edge in range(first, last + 2)
-        ]
-        for place, (before, after) in enumerate(pairwise(reached), first):
-            if after > before:
-                self._slices.setdefault(place, Slice()).busy_seconds += after - before
+        """Counts a request in every slice that it reaches into, in proportion to the time it spends there."""
+        begun, end = columns["begun"], columns["end"]
+        for here, seconds in self._spread(begun, end, end - begun):
+            here.busy_seconds += seconds
+        if not is_ok.any():
+            return
+        due, end, good = columns["due"][is_ok], end[is_ok], good[is_ok]
+        tokens, first = np.nan_to_num(columns["output"][is_ok]), columns["first"][is_ok]
+        for here, amount in self._spread(np.where(np.isnan(first), end, first), end, tokens):
+            here.output += amount
+        next_due = end + self._think_seconds
+        for here, amount in self._spread(due, next_due, np.ones_like(due)):
+            here.by_life.answers += amount
+        for here, amount in self._spread(due, next_due, good.astype(float)):
+            here.by_life.good += amount
+        for here, amount in self._spread(due, next_due, tokens):
+            here.by_life.tokens += amount
+
+    def _spread(self, begin: Values, end: Values, amounts: Values) -> Iterator[tuple[Slice, float]]:
+        first, shares = spread(begin, end, amounts, self._width)
+        for place, share in enumerate(shares.tolist(), first):
+            if share > 0:
+                yield self._slices.setdefault(place, Slice()), share
 
     def _count_errors(self, here: Slice, numbers: Values, kinds: Sequence[str]) -> None:
         for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
@@ -261,7 +339,7 @@ class Tally:
             sum(self.in_flight.values()),
             sum(self.sent.values()),
             self.completed,
-            self._ended - self.completed,
+            self._ended - self.completed - self.cancelled,
         )
 
     def between(self, begin: float, end: float) -> Slice:
@@ -279,7 +357,13 @@ class Tally:
 
 def together(slices: Iterable[Slice]) -> Slice:
     parts = list(slices)
+    by_life, by_due = Yield(), Yield()
+    for part in parts:
+        by_life.add(part.by_life)
+        by_due.add(part.by_due)
     return Slice(
+        by_life=by_life,
+        by_due=by_due,
         completed=sum(part.completed for part in parts),
         sent=sum(part.sent for part in parts),
         answered=sum(part.answered for part in parts),
@@ -291,6 +375,31 @@ def together(slices: Iterable[Slice]) -> Slice:
         busy_seconds=sum(part.busy_seconds for part in parts),
         times={name: added([part.times[name] for part in parts]) for name in TIMES},
     )
+
+
+def spread(begin: Values, end: Values, amounts: Values, width: float) -> tuple[int, Values]:
+    """Spreads each amount evenly from its begin to its end over slices of a width: the first slice, and what falls into each.
+
+    >>> spread(np.array([0.5]), np.array([2.5]), np.array([4.0]), 1.0)
+    (0, array([1., 2., 1.]))
+    """
+    begin = np.maximum(begin, 0.0)
+    end = np.maximum(end, begin)
+    first, last = (begin / width).astype(int), (end / width).astype(int)
+    origin = int(first.min())
+    first, last = first - origin, last - origin
+    size = int(last.max()) + 1
+    is_short = first == last
+    shares = np.bincount(first[is_short], amounts[is_short], minlength=size).astype(float)
+    if not is_short.all():
+        begin, end, first, last = (one[~is_short] for one in (begin, end, first, last))
+        rates = amounts[~is_short] / (end - begin)
+        shares += np.bincount(first, rates * ((origin + first + 1) * width - begin), minlength=size)
+        shares += np.bincount(last, rates * (end - (origin + last) * width), minlength=size)
+        # In between, a request fills whole slices: its rate is switched on in one and off in another.
+        whole = np.bincount(first + 1, rates, minlength=size) - np.bincount(last, rates, minlength=size)
+        shares += np.cumsum(whole) * width
+    return origin, shares
 
 
 def _by_place(places: NDArray[np.int_]) -> Iterator[tuple[int, NDArray[np.int_]]]:
@@ -305,7 +414,7 @@ def in_time(chunk: Chunk, bounds: Bounds) -> NDArray[np.bool_]:
     """Which of the requests that a chunk tells of were answered as they must be to count as good."""
     columns = {name: np.frombuffer(chunk.columns[name]) for name in COLUMNS}
     is_ok: NDArray[np.bool_] = columns["kind"] == OK
-    return is_ok & _keep_to(_times(columns), bounds)
+    return is_ok & _keep_to(times_of(columns), bounds)
 
 
 def _keep_to(times: dict[str, Values], bounds: Bounds) -> NDArray[np.bool_]:
@@ -315,7 +424,7 @@ def _keep_to(times: dict[str, Values], bounds: Bounds) -> NDArray[np.bool_]:
     )
 
 
-def _times(
+def times_of(
     columns: dict[str, Values],
 ) -> dict[str, Values]:
     due, sent, first, end = (columns[name] for name in ("due", "sent", "first", "end"))
@@ -328,4 +437,5 @@ def _times(
         "latency_from_send": end - sent,
         "tpot": tpot,
         "schedule_delay": np.maximum(sent - due, 0.0),
+        "lag": columns["lag"],
     }

@@ -19,6 +19,28 @@ def trusting(ca_file: str | None, is_checked: bool = True) -> ssl.SSLContext:
     return context
 
 
+_REASONS = {
+    "WRONG_VERSION_NUMBER": "the server does not speak TLS on this port",
+    "HTTP_REQUEST": "the server does not speak TLS on this port",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "no common TLS protocol version",
+    "UNSUPPORTED_PROTOCOL": "no common TLS protocol version",
+    "NO_PROTOCOLS_AVAILABLE": "no common TLS protocol version",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the server refused the handshake (no common cipher or protocol)",
+    "NO_SHARED_CIPHER": "the server refused the handshake (no common cipher or protocol)",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the server requires a client certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "the server does not accept the client certificate",
+}
+"""OpenSSL's names of failures, in words."""
+
+
+def failure_reason(error: ssl.SSLError) -> str:
+    """Why a handshake failed: OpenSSL's verdict on the certificate, or its reason in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message.rstrip(".")
+    name = error.reason or ""
+    return _REASONS.get(name, name.replace("_", " ").lower() or "the handshake failed")
+
+
 class TlsChannel(Channel):
     """TLS by hand over the plain connection, so that the kernel's stamps stay to be had."""
 
@@ -51,7 +73,7 @@ class TlsChannel(Channel):
             self._push()
             return
         except ssl.SSLError as error:
-            raise TlsError(str(error)) from None
+            raise TlsError(failure_reason(error)) from None
         self._push()
         self.state = State.IDLE
         if self.number >= 0:
@@ -93,7 +115,7 @@ class TlsChannel(Channel):
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError as error:
-            self._fault = TlsError(str(error))
+            self._fault = TlsError(failure_reason(error))
             if not pieces:
                 raise self._fault from None
             self._stop_reading()

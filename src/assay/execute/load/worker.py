@@ -22,10 +22,13 @@ from itertools import count, takewhile
 from typing import Any
 
 from assay.execute.load.alarm import Alarm
-from assay.execute.load.answer import BadReply, Reply, Trust, check_document, usage_in
-from assay.execute.load.channel import Channel, KernelClock, State, kind_of
+from assay.execute.load.answer import BadReply, Reply, Trust, check_document, usage_in, usage_of_document
+from assay.execute.load.cancelling import CANCELLED, Cancellations
+from assay.execute.load.channel import Channel, KernelClock, State, TlsError, kind_of
+from assay.execute.load.conversations import Conversations
+from assay.execute.load.payload import Payloads, alternate_targets, payloads_of
 from assay.execute.load.record import OK, Chunk, columns_of, packed
-from assay.execute.load.replay import Replayed, read_order
+from assay.execute.load.replay import read_order
 from assay.execute.load.schedule import Stage, arrivals, share
 
 _TICK = 0.1
@@ -51,23 +54,35 @@ class Worker:
 
     def __init__(self, order: dict[str, Any]) -> None:
         self._order = order
-        self._requests = requests_of(order)
+        self._conversations = Conversations(order) if order["sessions"] else None
+        self._targets = len(order["places"])
+        self._is_complex = self._targets > 1 or self._conversations is not None
+        self._payload_of = self._payloads()
         self._streams: bool = order["stream"]
         self._keeps_answers: bool = order["keeps_answers"]
+        self._keeps_text = self._keeps_answers or self._conversations is not None
         self._limit: float = order["seconds_each"]
         self._most: int = order["in_flight"]
-        self._think: float = order["think_seconds"]
-        self._address = (socket.AddressFamily(order["address"][0]), _socket_address(order["address"][1]))
+        self._thinks: list[float] = order["think_times"]
+        self._think = self._thinks[0] if len(self._thinks) == 1 else None
+        """Where all think times are the same."""
         self._kernel = KernelClock() if sys.platform == "linux" else None
-        self._open_channel = self._channels_maker()
+        self._open_channel = self._channels_makers()
         self._poll = poller()
         self._alarm = Alarm()
         self._channels: dict[int, Channel] = {}
-        self._idle: list[Channel] = []
+        self._idle: list[list[Channel]] = [[] for _ in range(self._targets)]
+        """By target."""
         self._later: list[tuple[float, int]] = []
-        """Of a closed loop: when the next request of a place is due, and its number."""
+        """Of a closed loop and of sessions: when the next request of a place is due, and its number."""
+        self._cancellations = Cancellations(order["cancel_after"], order["cancel_share"], order["seed"])
+        self._cancels = self._cancellations.after is not None
+        self._outcomes: list[dict[str, int]] = [{} for _ in range(self._targets)]
+        """Of several targets: how often each outcome came up at each."""
         self._failures: dict[int, int] = {}
         self._kinds: dict[str, int] = {"ok": OK}
+        self._tls_failures: dict[str, int] = {}
+        """Requests that failed in TLS, by the reason."""
         self._rows: list[tuple[float, ...]] = []
         self._gaps = array("d")
         self._answers: list[list[object]] = []
@@ -79,30 +94,50 @@ class Worker:
         self._crowds = 0
         """Of a closed loop: how often in a row more than a few answers were waiting."""
         self._coalesced = 0
+        self._spans = FirstReads()
         self._places: int | None = order["concurrency"] if _is_closed(order) else None
         """Of a closed loop: how many requests are always under way, of all workers together."""
         self._count: int | None = order["count"]
-        self._seconds: float = order["seconds"]
+        self._turns_until: float = order["seconds"] if order.get("ends_turns", True) else _NEVER
+        """Of a closed loop and of sessions: until when requests follow others, in seconds from the start."""
         self._spent_awake = 0.0
         self._trust = Trust()
         self._counts_pieces = False
         """Whether any answer told no number of tokens, so that its pieces were counted instead."""
+        self._told = 0
+        self._input_tokens = 0
+        self._cached_tokens = 0
+        """Of answers whose server told how many tokens it was given: how many answers, tokens, and tokens in its cache."""
         self._is_simulated = False
 
-    def _channels_maker(self) -> Callable[[], Channel]:
-        if self._order["tls"] is None:
-            return lambda: Channel(self._address, self._kernel)
+    def _payloads(self) -> Payloads:
+        made = self._conversations or payloads_of(self._order)
+        return made if self._targets == 1 else alternate_targets(made, self._order["heads"], self._target_of)
+
+    def _target_of(self, number: int) -> int:
+        """In turn; all requests of a session go to the same."""
+        if self._conversations is not None:
+            number = self._conversations.position_of(number).session
+        return number % self._targets
+
+    def _channels_makers(self) -> list[Callable[[], Channel]]:
+        return [self._channels_maker(place) for place in self._order["places"]]
+
+    def _channels_maker(self, place: dict[str, Any]) -> Callable[[], Channel]:
+        address = (socket.AddressFamily(place["address"][0]), _socket_address(place["address"][1]))
+        if place["tls"] is None:
+            return lambda: Channel(address, self._kernel)
         from assay.execute.load.tls import TlsChannel, trusting
 
-        tls = self._order["tls"]
+        tls = place["tls"]
         context = trusting(tls["ca_file"], tls["is_checked"])
-        return lambda: TlsChannel(self._address, self._kernel, context, tls["name"])
+        return lambda: TlsChannel(address, self._kernel, context, tls["name"])
 
     def run(self, begin: float) -> None:
         """`begin` on the monotonic clock."""
         self._begin = begin
         self._give_up_at = begin + self._order["seconds"] + self._limit
-        self._due = timetable(self._order)
+        self._due = self._timetable()
         self._next = next(self._due, None)
         self._poll.register(0, _IN)
         if self._alarm.fd >= 0:
@@ -119,6 +154,13 @@ class Worker:
             self._handle_all(self._happened(now))
         self._tick(time.monotonic(), is_last=True)
 
+    def _timetable(self) -> Iterator[tuple[int, float]]:
+        if self._conversations is None:
+            return timetable(self._order)
+        number_of, most = self._conversations.number_of, self._count
+        turns = ((number_of(session), due) for session, due in timetable({**self._order, "count": None}))
+        return turns if most is None else takewhile(lambda turn: turn[0] < most, turns)
+
     def _has_time(self, now: float) -> bool:
         """Whether no request is due for a while. To tell takes time, here and of whoever listens, who may share the processor;
         what is told just before a request is due makes that one late.
@@ -127,9 +169,10 @@ class Worker:
 
     def _open_ahead(self) -> None:
         """Connections are made before the first request is due, so that it does not pay for its own."""
-        for _ in range(self._order["ahead"]):
+        for number in range(self._order["ahead"]):
+            target = number % self._targets
             try:
-                self._idle.append(self._opened())
+                self._idle[target].append(self._opened(target))
             except OSError:
                 return
 
@@ -152,9 +195,13 @@ class Worker:
             self._start(number, self._begin + due)
             now = time.monotonic()
             since = now - self._begin
-        while self._later and self._later[0][0] <= now:
+        while self._later and self._later[0][0] <= now and self._in_flight < self._most:
             at, number = heapq.heappop(self._later)
             self._start(number, at)
+        if self._cancels:
+            for channel in self._cancellations.due(now):
+                self._finish(channel, CANCELLED, 0.0)
+                self._drop(channel)
 
     def _happened(self, now: float) -> list[tuple[int, int]]:
         """What happens next, asleep or, in the last moment before a request is due, awake."""
@@ -169,8 +216,10 @@ class Worker:
         if due - WATCHFUL <= now:
             return self._awake(due)
         wake = due - WATCHFUL
-        if self._later and self._later[0][0] < wake:
+        if self._later and self._later[0][0] < wake and self._in_flight < self._most:
             wake = self._later[0][0]
+        if self._cancels and self._cancellations.pending:
+            wake = min(wake, self._cancellations.pending[0][0])
         self._alarm.set(wake)
         found: list[tuple[int, int]] = self._poll.poll(self._alarm.patience(_TICK))
         return found
@@ -187,15 +236,21 @@ class Worker:
         return found
 
     def _start(self, number: int, due: float) -> None:
-        payload = self._requests[number % len(self._requests)]
+        payload = self._payload_of(number)
         self._in_flight += 1
         self._sent += 1
         begun = time.monotonic()
-        if self._idle:
-            channel = self._idle.pop()
+        target = 0
+        if self._is_complex:
+            target = self._target_of(number)
+            if self._conversations is not None:
+                self._conversations.begin(number, begun)
+        idle = self._idle[target]
+        if idle:
+            channel = idle.pop()
         else:
             try:
-                channel = self._opened()
+                channel = self._opened(target)
             except OSError as error:
                 self._failed(number, due, begun, kind_of(error))
                 return
@@ -203,16 +258,19 @@ class Worker:
 
     def _carry(self, channel: Channel, number: int, payload: bytes, due: float, begun: float) -> None:
         try:
-            keeps = self._keeps_answers
+            keeps = self._keeps_text
             channel.begin(number, payload, due, begun, keeps or self._trust.wants_a_close_look(), keeps)
         except OSError as error:
             self._broken(channel, kind_of(error))
             return
         if channel.wants_to_write:
             self._poll.modify(channel.fd, _IN | _OUT)
+        if self._cancels:
+            self._cancellations.plan(channel, number, begun)
 
-    def _opened(self) -> Channel:
-        channel = self._open_channel()
+    def _opened(self, target: int) -> Channel:
+        channel = self._open_channel[target]()
+        channel.target = target
         self._channels[channel.fd] = channel
         self._poll.register(channel.fd, _IN | _OUT)
         return channel
@@ -234,6 +292,11 @@ class Worker:
                 self._write(channel)
             if events & (_IN | _GONE):
                 self._read(channel)
+        except TlsError as error:
+            if channel.number >= 0:
+                reason = str(error)
+                self._tls_failures[reason] = self._tls_failures.get(reason, 0) + 1
+            self._broken(channel, "tls")
         except OSError as error:
             self._broken(channel, kind_of(error))
         except BadReply as bad:
@@ -298,17 +361,17 @@ class Worker:
             return
         self._reconnects += 1
         try:
-            fresh = self._opened()
+            fresh = self._opened(channel.target)
         except OSError as error:
             self._failed(number, due, begun, kind_of(error))
             return
-        self._carry(fresh, number, self._requests[number % len(self._requests)], due, begun)
+        self._carry(fresh, number, self._payload_of(number), due, begun)
 
     def _drop(self, channel: Channel) -> None:
         if self._channels.pop(channel.fd, None) is None:
             return
-        if channel in self._idle:
-            self._idle.remove(channel)
+        if channel in self._idle[channel.target]:
+            self._idle[channel.target].remove(channel)
         self._poll.unregister(channel.fd)
         channel.close()
         channel.number = -1
@@ -322,7 +385,7 @@ class Worker:
             self._drop(channel)
         elif channel.fd in self._channels:
             channel.rest()
-            self._idle.append(channel)
+            self._idle[channel.target].append(channel)
         if self._in_flight < self._most and self._crowds <= _OFTEN:
             self._start_what_is_due(time.monotonic())
 
@@ -340,6 +403,8 @@ class Worker:
         now = time.monotonic()
         if kind is None and self._keeps_answers:
             self._answers.append([channel.number, reply.to_be_judged()])
+        if kind is None and self._conversations is not None:
+            self._conversations.hear(channel.number, reply)
         begin, number = self._begin, channel.number
         channel.number = -1
         self._rows.append(
@@ -372,20 +437,39 @@ class Worker:
         tokens = reply.tokens()
         stamps = tokens.stamps
         reads = self._add_gaps(stamps)
+        first = stamps[0] if reads == 1 or self._spans.is_exact(stamps, reads) else _NOT_KNOWN
         output = len(stamps) if tokens.output is None else tokens.output
         if tokens.output is None:
             self._counts_pieces = True
-        return stamps[0], output, _NOT_KNOWN if tokens.input is None else tokens.input, reads
+        given = tokens.input
+        if given is None:
+            return first, output, _NOT_KNOWN, reads
+        if tokens.cached:
+            return first, output, self._count_input(given, tokens.cached), reads
+        self._told += 1
+        self._input_tokens += given
+        return first, output, given, reads
+
+    def _count_input(self, given: int | None, cached: int | None) -> float:
+        if given is None:
+            return _NOT_KNOWN
+        self._told += 1
+        self._input_tokens += given
+        if cached:
+            self._cached_tokens += min(cached, given)
+        return given
 
     def _looked_at_whole(self, reply: Reply) -> tuple[float, float, float, int]:
         text = reply.payload
         if self._order["is_json"]:
             check_document(text)
-        output, given = usage_in(text)
+            output, given, cached = usage_in(text)
+        else:
+            output, given, cached = usage_of_document(text)
         return (
             _NOT_KNOWN,
             _NOT_KNOWN if output is None else output,
-            _NOT_KNOWN if given is None else given,
+            self._count_input(given, cached),
             len(reply.reads),
         )
 
@@ -435,16 +519,46 @@ class Worker:
 
     def _ended(self, number: int, kind: str | None) -> None:
         self._in_flight -= 1
-        places = self._places
-        if places is None or self._is_stopping:
+        if self._targets > 1:
+            outcomes, outcome = self._outcomes[self._target_of(number)], kind or "ok"
+            outcomes[outcome] = outcomes.get(outcome, 0) + 1
+        if self._is_stopping:
             return
-        pause = self._think if kind is None else max(self._think, self._pause_of(number % places))
-        if kind is None and self._failures:
-            self._failures.pop(number % places, None)
-        following, due = number + places, time.monotonic() + pause
-        if (self._count is not None and following >= self._count) or due - self._begin >= self._seconds:
+        if self._conversations is not None:
+            self._go_on(self._conversations, number, kind)
+        elif self._places is not None:
+            pause = self._think
+            if pause is None or kind is not None or self._failures:
+                pause = self._pause(number, number, kind)
+            self._plan(number + self._places, time.monotonic() + pause)
+
+    def _pause(self, number: int, user: int, kind: str | None) -> float:
+        """Seconds that a virtual user waits before the next request."""
+        assert self._places is not None
+        think, place = self._thinks[number % len(self._thinks)], user % self._places
+        if kind is None or kind == CANCELLED:
+            if self._failures:
+                self._failures.pop(place, None)
+            return think
+        return max(think, self._pause_of(place))
+
+    def _plan(self, number: int, due: float) -> bool:
+        """Whether there is still time for it, and so many are wanted."""
+        if (self._count is not None and number >= self._count) or due - self._begin >= self._turns_until:
+            return False
+        heapq.heappush(self._later, (due, number))
+        return True
+
+    def _go_on(self, conversations: Conversations, number: int, kind: str | None) -> None:
+        """With the next turn, if there was an answer and there is one; else, in a closed loop, with another session."""
+        now, think = time.monotonic(), self._thinks[number % len(self._thinks)]
+        following = conversations.next_turn(number, now, think) if kind is None else None
+        if following is not None and self._plan(*following):
             return
-        heapq.heappush(self._later, (due, following))
+        session = conversations.end(number)
+        if following is None and self._places is not None:
+            pause = self._pause(number, session, kind)
+            self._plan(conversations.number_of(session + self._places), now + pause)
 
     def _pause_of(self, place: int) -> float:
         """A server that fails is not asked again at once, and the less the longer it does."""
@@ -472,13 +586,46 @@ class Worker:
             "kinds": list(self._kinds),
             "reconnects": self._reconnects,
             "coalesced": self._coalesced,
+            "censored": self._spans.censored,
             "counted": self._counts_pieces,
             "simulated": self._is_simulated,
+            "usage": [self._told, self._input_tokens, self._cached_tokens],
+            "outcomes": self._outcomes if self._targets > 1 else [],
             "answers": self._answers,
             "is_last": is_last,
+            "tls_failures": self._tls_failures,
         }
         self._answers = []
         _say(chunk)
+
+
+class FirstReads:
+    """Whether the stamp of an answer's first read is that of its first token.
+
+    The kernel keeps one stamp for all that lies unread, that of the last segment. When the first read brings several tokens though
+    the later ones come one by one, earlier segments were waiting, and when the first arrived nobody knows: its time is
+    left out. A server that sends its first tokens together as a habit is believed.
+    """
+
+    __slots__ = ("_seen", "_suspicious", "censored")
+    _HABIT, _FEWEST = 0.2, 20
+
+    def __init__(self) -> None:
+        self._seen = self._suspicious = self.censored = 0
+
+    def is_exact(self, stamps: list[float], reads: int) -> bool:
+        """Of an answer whose tokens came in several reads."""
+        self._seen += 1
+        together = 1
+        while stamps[together] == stamps[0]:
+            together += 1
+        if together == 1 or (len(stamps) - together) >= 1.5 * (reads - 1):
+            return True
+        self._suspicious += 1
+        if self._seen >= self._FEWEST and self._suspicious > self._HABIT * self._seen:
+            return True
+        self.censored += 1
+        return False
 
 
 def pause_after(failures: int) -> float:
@@ -488,12 +635,6 @@ def pause_after(failures: int) -> float:
     [0.02, 0.04, 1.0]
     """
     return float(min(1.0, 0.01 * 2 ** min(failures, 10)))
-
-
-def requests_of(order: dict[str, Any]) -> list[bytes] | Replayed:
-    if order["mould"] is not None:
-        return Replayed(order)
-    return [text.encode("latin-1") for text in order["requests"]]
 
 
 def _is_closed(order: dict[str, Any]) -> bool:

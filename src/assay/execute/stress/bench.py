@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan
+from typing import Any
 
 from assay.execute.load.asking import Prepared, bounds_of
 from assay.execute.load.engine import SERVER_WORKER
+from assay.execute.load.failures import failures_in, gather
 from assay.execute.load.kept import Kept
 from assay.execute.load.quality import Checker
 from assay.execute.load.record import OK, Chunk
-from assay.execute.load.tally import Bounds, Pulse, Tally, in_time
-from assay.execute.stress.breaking import breach_of, expected_between
+from assay.execute.load.tally import NOT_COUNTED, Bounds, Pulse, Tally, in_time
+from assay.execute.stress.breaking import Calm, breach_of, expected_between, load_at
 from assay.execute.stress.resources import Gauge
 from assay.execute.stress.subject import Subject
+from assay.model.bottleneck import MOST_ERRORS
 from assay.model.load import Distribution, Load, Objective, Quality
-from assay.model.stress import Sample, Scored, Stretch
+from assay.model.stress import Breach, CalmErrors, Sample, Scored, Stretch
 from assay.stats.line import fairness
 from assay.stats.resilience import right_among
 
 _SHORTEST_GRACE = 0.5
-_CALM_TIMES = 3.0
+_LONGEST_GRACE = 30.0
+_CALM_TIMES = 5.0
 _MOST_KEPT = 100_000
 _SILENCE = 0.15
 _MOST_SLICES = 8192
@@ -54,7 +59,10 @@ class StressBench:
     is_simulated: bool = False
     """Whether the server behind it says that its figures are made up; agents do not pass that on."""
     calm_quality: Quality | None = None
-    """Of its answers in calm, where there is a suite to tell."""
+    """Of its answers at the base rate, where there is a suite to tell."""
+    calm_errors: CalmErrors = field(default_factory=CalmErrors)
+    calm_unmet: frozenset[str] = frozenset()
+    """Objectives, by their text, that it does not keep at the base rate either."""
     _held: Prepared | None = field(default=None, repr=False)
 
     def put(
@@ -86,13 +94,19 @@ class StressBench:
             raise Interrupted
         tally = watch.tally or Tally()
         pauses = watch.pauses(self.sustain) if self._is_ours_alone(carried) else ()
-        breach = breach_of(watch.closely, carried.load, held, self.sustain, result, pauses)
+        calm = Calm(self.calm, self.calm_errors, self.calm_unmet)
+        breach = breach_of(watch.closely, carried.load, held, self.sustain, result, pauses, calm)
+        breach = breach or watch.starved_by_errors()
         punctual = sum(slice_.good for slice_ in tally.slices.values())
+        offered = _offered(carried.load, result.requests_sent)
+        if breach is not None and not breach.is_theirs:
+            # What waited for us is not held against the agent: only what was sent counts, from when it was sent.
+            punctual, offered = watch.good_from_send, max(1, watch.ended)
         scored = answers.scored(carried.check) if answers and carried.check else ()
         return Stretch(
             carried.load,
             result,
-            _offered(carried.load, result.requests_sent),
+            offered,
             right_in_time(punctual, scored),
             breach,
             tuple(watch.latencies),
@@ -101,7 +115,15 @@ class StressBench:
             punctual,
             scored,
             sum(end - begin for begin, end in pauses),
+            gather(watch.failures),
+            self._samples_during(watch),
         )
+
+    def _samples_during(self, watch: _Watch) -> tuple[Sample, ...]:
+        """While the load lasted: not while its workers started, whose memory only grows."""
+        if self.gauge is None or watch.began is None:
+            return ()
+        return tuple(one for one in self.gauge.since(watch.began) if one.at <= watch.seconds)
 
     def _is_ours_alone(self, carried: Prepared) -> bool:
         """Whether no code of the agent's runs in our workers: where it does, it may be what holds them up."""
@@ -123,8 +145,12 @@ class StressBench:
     def _until(self, load: Load, grace: float | None) -> float:
         if load.count is not None and not load.is_open:
             return float("inf")
-        patience = max(_SHORTEST_GRACE, _CALM_TIMES * self.calm.p95) if grace is None else grace
-        return load.seconds + patience
+        if grace is not None:
+            return load.seconds + grace
+        # What would still be in time is waited for, within reason: what is given up then was late.
+        limits = [one.limit for one in self.objectives if one.metric == "latency" and one.is_upper]
+        in_time = min(max(limits, default=0.0), _LONGEST_GRACE)
+        return load.seconds + max(_SHORTEST_GRACE, _CALM_TIMES * self.calm.p95, in_time)
 
     def samples(self) -> Sequence[Sample]:
         found = self.gauge.taken() if self.gauge else None
@@ -200,9 +226,19 @@ class _Watch:
         self._heard: dict[int, float] = {}
         self._silences: list[tuple[float, float]] = []
         self._now = 0.0
+        self.failures: list[list[Any]] = []
+        self.good_from_send = self.ended = 0
+        self.began: float | None = None
+        """On the monotonic clock."""
+
+    @property
+    def seconds(self) -> float:
+        return self._now
 
     def see(self, pulse: Pulse, tally: Tally) -> None:
         self.tally, self._now = tally, pulse.seconds
+        if self.began is None:
+            self.began = time.monotonic() - pulse.seconds
         self._during(pulse.seconds)
         self._look(pulse, self._load)
 
@@ -212,6 +248,8 @@ class _Watch:
     def take(self, chunk: Chunk) -> None:
         if self._answers is not None:
             self._answers.take(chunk)
+        self.failures += failures_in(chunk.facts)
+        self._count_from_send(chunk)
         worker, at = int(str(chunk.facts["worker"])), float(str(chunk.facts["at"]))
         self.closely.add(worker, self._needed(chunk))
         before = self._heard.get(worker, 0.0)
@@ -231,6 +269,11 @@ class _Watch:
             if places:
                 self._turns[int(number) % places] += 1
 
+    def _count_from_send(self, chunk: Chunk) -> None:
+        sent = Chunk({**chunk.columns, "due": chunk.columns["sent"]}, chunk.gaps, chunk.facts)
+        self.good_from_send += int(in_time(sent, self.closely.bounds).sum())
+        self.ended += len(chunk)
+
     def pauses(self, sustain: float) -> list[tuple[float, float]]:
         """When a worker, which tells ten times a second, was not heard for a good part of what a breach has to last."""
         return [(begin, end) for begin, end in self._silences if end - begin > sustain / 3]
@@ -238,9 +281,25 @@ class _Watch:
     def _needed(self, chunk: Chunk) -> Chunk:
         """Without times that no objective is about: they would be kept for every quarter of a second."""
         unknown = array("d", [nan]) * len(chunk)
-        dropped = {"sent": unknown} if self._needs_tokens else {"sent": unknown, "first": unknown}
+        dropped = {"sent": unknown, "lag": unknown}
+        if not self._needs_tokens:
+            dropped["first"] = unknown
         gaps = chunk.gaps if self._needs_gaps else array("d")
         return Chunk({**chunk.columns, **dropped}, gaps, {**chunk.facts, "answers": []})
+
+    def starved_by_errors(self) -> Breach | None:
+        """Callers of a closed loop that got no answer at all while others got several, because their requests failed: one that
+        fails and waits long for the next try is hardly seen among the requests."""
+        places = self._load.concurrency or 1
+        errors = {kind: n for kind, n in self.closely.errors.items() if kind not in NOT_COUNTED}
+        starved = sum(not self._turns[place] for place in range(places))
+        if self._load.is_open or not errors or starved <= MOST_ERRORS * places:
+            return None
+        if self._turns.total() < _FEWEST_TURNS * (places - starved) or starved == places:
+            return None
+        kind = max(errors, key=lambda one: errors[one])
+        why = f"{starved} of {places} callers got no answer at all, their requests failed as {kind}"
+        return Breach(0.0, *load_at(self._load, 0.0), "errors", why)
 
     def fairness(self) -> float | None:
         places = self._load.concurrency or 1

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from assay.execute.load.tally import Slice, Tally, together
-from assay.model.load import Load, LoadResult, Objective
-from assay.model.stress import Breach
+from assay.model.bottleneck import MOST_ERRORS, OWN_LIMITS, allowed_lag, is_busy
+from assay.model.load import QUANTILES, UNFINISHED, Distribution, Load, LoadResult, Objective
+from assay.model.stress import Breach, CalmErrors
 from assay.stats.histogram import Histogram
-from assay.units import percent, seconds, significant
+from assay.stats.resilience import is_as_in_calm
+from assay.stats.verdicts import wilson
+from assay.units import count, percent, seconds, significant
 
-MOST_ERRORS = 0.05
-_OWN = ("no_descriptors", "no_ports")
-_CUT = "cut_off"
 _PARTS = 6
 """Of the time that a breach has to last: each of them has to be bad."""
-_BUSY = 0.9
-_LATE = 0.005
+_LONGER = 3
+"""Times a span is doubled where it holds too few requests to be certain of an error rate."""
+_HANDFUL = 5
 _LATE_SHARE = 0.2
 _FULL = 0.9
-_SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+_SLOWED = 2.0
+"""Times the calm latency: an agent that answers sooner has not slowed down, whatever waits before it."""
 _RATES = ("throughput", "goodput", "tokens")
 
 
@@ -36,7 +39,7 @@ class Window:
 
     @property
     def errors(self) -> dict[str, int]:
-        return {kind: n for kind, n in self.slice.errors.items() if kind != _CUT and n}
+        return {kind: n for kind, n in self.slice.errors.items() if kind not in UNFINISHED and n}
 
     @property
     def is_empty(self) -> bool:
@@ -47,29 +50,113 @@ Pauses = Sequence[tuple[float, float]]
 """From when to when this machine did not let us work, in seconds after the start."""
 
 
+@dataclass(frozen=True, slots=True)
+class Calm:
+    """What was seen at the base rate: what is no worse than that is no doing of the load."""
+
+    latency: Distribution | None = None
+    errors: CalmErrors = field(default_factory=CalmErrors)
+    unmet: frozenset[str] = frozenset()
+    """Objectives, by their text, that were not kept at the base rate either."""
+
+    def has_as_many_errors(self, failed: int, ended: int) -> bool:
+        return is_as_in_calm(failed, ended, self.errors.failed, self.errors.ended)
+
+
+UNKNOWN = Calm()
+
+
 def first_breach(
-    tally: Tally, load: Load, objectives: Sequence[Objective], sustain: float, pauses: Pauses = ()
+    tally: Tally,
+    load: Load,
+    objectives: Sequence[Objective],
+    sustain: float,
+    pauses: Pauses = (),
+    calm: Calm = UNKNOWN,
 ) -> Breach | None:
     """`sustain` is how many seconds a breach has to last to count; of a shorter load, all of it.
 
     One that began in a pause of our own, after which all that was late was asked at once, is our doing until it ends: it is
-    told only where there is no other.
+    told only where there is no other. What is seen at the base rate as well is told last.
     """
     looked_at = [window for window in windows(tally, load, sustain / _PARTS) if not window.is_empty]
     lasting = min(sustain, sum(window.seconds for window in looked_at))
     bad: list[tuple[Window, str, str]] = []
     ours: Breach | None = None
-    for window in looked_at:
-        found = broken_by(window, objectives)
+    as_in_calm: Breach | None = None
+    for place, window in enumerate(looked_at):
+        found = broken_by(window, objectives, calm)
         bad = [*bad, (window, *found)] if found else []
-        if not bad or sum(one.seconds for one, _, _ in bad) < lasting - 1e-9:
-            continue
-        first, cause, why = bad[0]
-        breach = Breach(first.begin, *load_at(load, first.begin), cause, why)
-        if cause == "errors" or not any(_is_in(one, pauses) for one, _, _ in bad):
-            return breach
-        ours = ours or our_own(breach)
-    return ours
+        if bad and sum(one.seconds for one, _, _ in bad) >= lasting - 1e-9:
+            first, cause, why = bad[0]
+            breach = Breach(first.begin, *load_at(load, first.begin), cause, why)
+            if cause == "errors" or not any(_is_in(one, pauses) for one, _, _ in bad):
+                return breach
+            ours = ours or our_own(breach)
+        failing = None
+        if window.errors:
+            longest = looked_at[max(0, place + 1 - _PARTS * 2**_LONGER) : place + 1]
+            failing = _errors_throughout(longest, load, objectives, lasting, calm)
+        if failing is not None and not failing.is_in_calm:
+            return failing
+        as_in_calm = as_in_calm or failing
+    return ours or as_in_calm or _unmet_in_calm(looked_at, load, objectives, calm)
+
+
+def _errors_throughout(
+    parts: Sequence[Window], load: Load, objectives: Sequence[Objective], lasting: float, calm: Calm
+) -> Breach | None:
+    """Errors in the last `lasting` seconds, or twice or four times as long where requests are few, whose share is too high by
+    more than chance and which are not those of a moment."""
+    span = lasting
+    for _ in range(_LONGER):
+        run = _last(parts, span)
+        if run is None:
+            return None
+        failed = sum(sum(one.errors.values()) for one in run)
+        ended = failed + sum(one.slice.completed for one in run)
+        if _is_too_much(failed, ended, _error_limit(objectives)) and _is_spread(run):
+            cause, why = _describe_errors(run, failed, ended)
+            is_in_calm = cause == "errors" and calm.has_as_many_errors(failed, ended)
+            return Breach(run[0].begin, *load_at(load, run[0].begin), cause, why, is_in_calm)
+        span *= 2
+    return None
+
+
+def _is_too_much(failed: int, ended: int, limit: float) -> bool:
+    """Above the limit, by a handful of failures at least, and certainly above half of it: a load is looked at in many places."""
+    if failed < min(_HANDFUL, ended) or not ended:
+        return False
+    return failed / ended > limit and wilson(failed / ended, ended)[0] > limit / 2
+
+
+def _last(parts: Sequence[Window], span: float) -> Sequence[Window] | None:
+    """The last of them that last so long together; None where all together do not."""
+    length = 0.0
+    for place in range(len(parts) - 1, -1, -1):
+        length += parts[place].seconds
+        if length >= span - 1e-9:
+            return parts[place:]
+    return None
+
+
+def _is_spread(run: Sequence[Window]) -> bool:
+    """In both halves, and in at least half of the parts."""
+    failing = [bool(one.errors) for one in run]
+    half = len(run) // 2
+    return len(run) == 1 or (any(failing[:half]) and any(failing[half:]) and 2 * sum(failing) >= len(run))
+
+
+def _unmet_in_calm(
+    parts: Sequence[Window], load: Load, objectives: Sequence[Objective], calm: Calm
+) -> Breach | None:
+    """An objective that is not kept even at the base rate, and under load neither."""
+    unmet = [one for one in objectives if one.text in calm.unmet]
+    for window in parts if unmet else ():
+        if (found := _by_figures(window, unmet)) is not None:
+            why = f"{found[1]}, and it was not met at the base rate either"
+            return Breach(window.begin, *load_at(load, window.begin), found[0], why, is_in_calm=True)
+    return None
 
 
 def _is_in(window: Window, pauses: Pauses) -> bool:
@@ -121,19 +208,34 @@ def load_at(load: Load, moment: float) -> tuple[float, str]:
     return load.offered or 0.0, "requests/s"
 
 
-def broken_by(window: Window, objectives: Sequence[Objective]) -> tuple[str, str] | None:
-    """Cause, and in words with its number; None where all is well."""
-    return _by_errors(window, objectives) or _by_figures(window, objectives) or _by_silence(window)
+def broken_by(
+    window: Window, objectives: Sequence[Objective], calm: Calm = UNKNOWN
+) -> tuple[str, str] | None:
+    """Cause, and in words with its number; None where all is well, or no worse than at the base rate."""
+    kept = [one for one in objectives if one.text not in calm.unmet]
+    # A window holds too few requests to hold its errors against those at the base rate.
+    errors = None if calm.errors.failed else _by_errors(window, objectives)
+    return errors or _by_figures(window, kept) or _by_silence(window)
 
 
 def _by_errors(window: Window, objectives: Sequence[Objective]) -> tuple[str, str] | None:
     failed = sum(window.errors.values())
     ended = failed + window.slice.completed
-    limit = min([MOST_ERRORS, *(one.limit for one in objectives if one.metric == "error_rate")])
-    if not ended or failed / ended <= limit:
+    if not ended or failed / ended <= _error_limit(objectives):
         return None
-    kind = max(window.errors, key=lambda one: window.errors[one])
-    cause = "generator" if kind in _OWN else "errors"
+    return _describe_errors([window], failed, ended)
+
+
+def _error_limit(objectives: Sequence[Objective]) -> float:
+    return min([MOST_ERRORS, *(one.limit for one in objectives if one.metric == "error_rate")])
+
+
+def _describe_errors(run: Sequence[Window], failed: int, ended: int) -> tuple[str, str]:
+    kinds: Counter[str] = Counter()
+    for window in run:
+        kinds.update(window.errors)
+    kind = max(kinds, key=lambda one: kinds[one])
+    cause = "generator" if kind in OWN_LIMITS else "errors"
     return cause, f"{percent(failed / ended)} of the requests failed, most of them as {kind}"
 
 
@@ -142,7 +244,7 @@ def _by_figures(window: Window, objectives: Sequence[Objective]) -> tuple[str, s
         figure = _figure(objective, window)
         if figure is not None and not objective.is_met_by(figure):
             shown = significant(figure) if objective.metric in _RATES else seconds(figure)
-            return "latency", f"{objective.text} was not kept: it was {shown}"
+            return "latency", f"{objective.text} was not met: {shown}"
     return None
 
 
@@ -154,17 +256,18 @@ def _figure(objective: Objective, window: Window) -> float | None:
     times: Histogram | None = slice_.times.get(objective.metric)
     if times is None or not times.n or objective.statistic is None:
         return None
-    if objective.statistic in _SHARES:
-        return times.quantile(_SHARES[objective.statistic])
+    if objective.statistic in QUANTILES:
+        return times.quantile(QUANTILES[objective.statistic])
     return times.mean if objective.statistic == "mean" else times.most
 
 
 def _by_silence(window: Window) -> tuple[str, str] | None:
-    """More was due than was ever answered."""
-    silent = window.expected - window.slice.times["latency"].n - sum(window.errors.values())
-    if window.expected < 1 or silent < max(1.5, MOST_ERRORS * window.expected):
+    """More was due than was ever answered; of a closed loop, more was sent."""
+    due = window.expected or window.slice.sent
+    silent = due - window.slice.times["latency"].n - sum(window.errors.values())
+    if due < 1 or silent < max(min(1.5, due), MOST_ERRORS * due):
         return None
-    share = percent(silent / window.expected)
+    share = percent(silent / due)
     return "saturation", f"{share} of the requests that were due then had no answer when the load ended"
 
 
@@ -175,16 +278,48 @@ def breach_of(
     sustain: float,
     result: LoadResult,
     pauses: Pauses = (),
+    calm: Calm = UNKNOWN,
 ) -> Breach | None:
-    """The first breach, laid at our own door where we could not keep up and that explains it."""
-    breach = first_breach(tally, load, objectives, sustain, pauses)
-    if breach is None or breach.cause in ("errors", "generator") or not is_our_fault(result):
+    """The first breach, laid at our own door where our own limits explain it, with what was seen at the base rate beside it."""
+    breach = first_breach(tally, load, objectives, sustain, pauses, calm)
+    if breach is None or breach.is_in_calm or breach.cause == "generator":
         return breach
-    if result.cpu_share <= _BUSY:
-        theirs = first_breach(tally, load, forgiving(objectives, result.lag_p99), sustain, pauses)
+    if breach.cause == "errors":
+        return _beside_calm(breach, calm)
+    if is_bound_by_us(load, result, calm):
+        why = (
+            f"all {load.concurrency} requests that the scenario allows were in flight, and the agent answered them "
+            f"about as fast as at the base rate; {breach.why}"
+        )
+        return replace(breach, cause="in_flight", why=why)
+    if not is_our_fault(result):
+        return _beside_calm(breach, calm)
+    if not is_busy(result):
+        theirs = first_breach(tally, load, forgiving(objectives, result.lag_p99), sustain, pauses, calm)
         if theirs is not None and (theirs.cause != "saturation" or _is_full(load, result)):
-            return theirs
+            return _beside_calm(theirs, calm)
     return our_own(breach)
+
+
+def _beside_calm(breach: Breach, calm: Calm) -> Breach:
+    """With the figure at the base rate, where it is known, so that one sees the difference."""
+    if breach.cause == "errors" and calm.errors.ended:
+        told = f"at the base rate {count(calm.errors.failed)} of {count(calm.errors.ended)}"
+    elif breach.cause in ("latency", "saturation") and calm.latency is not None:
+        told = f"at the base rate the P95 of latency is {seconds(calm.latency.p95)}"
+    else:
+        return breach
+    return replace(breach, why=f"{breach.why}; {told}")
+
+
+def is_bound_by_us(load: Load, result: LoadResult, calm: Calm) -> bool:
+    """Whether all that we allow in flight was, while each request, failed or answered, took hardly longer than at the base rate: more
+    was never asked."""
+    ended = result.requests_completed + sum(result.errors.values())
+    if not load.is_open or calm.latency is None or not ended or not _is_full(load, result):
+        return False
+    each = result.concurrency * result.duration / ended
+    return each <= _SLOWED * calm.latency.mean
 
 
 def forgiving(objectives: Sequence[Objective], lag: float) -> tuple[Objective, ...]:
@@ -204,5 +339,5 @@ def _is_full(load: Load, result: LoadResult) -> bool:
 def is_our_fault(result: LoadResult) -> bool:
     """A full core, or answers that lay unread for a good part of the times measured."""
     times = result.times.get("latency_from_send")
-    is_late = result.lag_p99 > _LATE and times is not None and result.lag_p99 > _LATE_SHARE * times.p95
-    return result.cpu_share > _BUSY or is_late
+    is_late = times is not None and result.lag_p99 > allowed_lag(times.p95, _LATE_SHARE)
+    return is_busy(result) or is_late

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from assay.errors import PlanError
 from assay.execute.load.asking import Prepared
 from assay.execute.load.capacity import Search
 from assay.execute.stress.bench import within
-from assay.execute.stress.breaking import MOST_ERRORS
 from assay.execute.stress.subject import Subject
-from assay.model.load import Arrivals, Distribution, Load, LoadResult, Objective
+from assay.model.bottleneck import MOST_ERRORS
+from assay.model.load import UNFINISHED, Arrivals, Distribution, Load, LoadResult, Objective, Step
+from assay.model.stress import CalmErrors, ErrorDetail
 from assay.units import percent, seconds, significant
 
 COMFORT = 0.5
@@ -27,6 +28,15 @@ _STEPS = 4
 """For which there is always time, however long one has to be."""
 _SHORT = 0.9
 _FEWEST = 20
+ENOUGH = 100
+"""Requests at the base rate after which a share of errors that matters has been seen."""
+MOST_TIMES = 10.0
+"""The highest load of any scenario, in times the base."""
+OUR_SHARE = 0.5
+"""Of a core, or of the places in flight, that a load may need at the latency at the base rate."""
+_LEAST_SHARE = 0.02
+_LEAST_SLACK = 0.05
+"""Seconds: shorter delays may be this machine's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +46,10 @@ class Comfort:
 
 
 def comfortable(subject: Subject, asked: Prepared, budget: float, is_stopped: Callable[[], bool]) -> Comfort:
-    """Half of the capacity that a search of `budget` seconds finds; its closed loop alone where there was no time for more."""
+    """Half of the capacity that a search of `budget` seconds finds; its closed loop alone where there was no time for more.
+
+    Never more than a tenth of what this machine can put on it, as scenarios put on ten times the base.
+    """
     began = time.monotonic()
 
     def probe(load: Load) -> LoadResult:
@@ -54,22 +67,54 @@ def comfortable(subject: Subject, asked: Prepared, budget: float, is_stopped: Ca
         why = next((step.why for step in capacity.steps if step.why), "nothing came back")
         raise PlanError(f"'{asked_name(asked)}' answers nothing, so there is no rate to begin with: {why}.")
     how = "a search" if capacity.sustained else "a closed loop"
+    possible = deliverable(capacity.steps, subject.most_in_flight)
+    if possible is not None and possible / MOST_TIMES < borne * COMFORT:
+        told = (
+            f"a tenth of the {significant(possible)}/s that this machine can put on it, as scenarios ask ten times the base; "
+            f"{how} of {seconds(budget)} found {significant(borne)}/s"
+        )
+        return Comfort(possible / MOST_TIMES, told)
     return Comfort(
         borne * COMFORT, f"half of the {significant(borne)}/s that {how} of {seconds(budget)} found"
     )
 
 
+def deliverable(steps: Sequence[Step], most_in_flight: int) -> float | None:
+    """Requests per second that we can surely put on the agent: with half of a core for each worker, and with half of the
+    places in flight at the latency of one at a time. None where no step had an answer."""
+    answered = [step for step in steps if "latency" in step.result.times]
+    if not answered:
+        return None
+    busiest = max(answered, key=lambda step: step.result.throughput.value).result
+    by_cpu = busiest.throughput.value * OUR_SHARE / max(busiest.cpu_share, _LEAST_SHARE)
+    alone = min(step.result.times["latency"].p50 for step in answered)
+    return min(by_cpu, rate_within(most_in_flight, alone))
+
+
+def rate_within(most_in_flight: int, latency: float) -> float:
+    """By Little's law, with room for answers that take twice as long.
+
+    >>> rate_within(8, 0.05)
+    80.0
+    """
+    return most_in_flight * OUR_SHARE / max(latency, 1e-6)
+
+
 def asked_name(asked: Prepared) -> str:
-    address = asked.order.get("address")
-    if isinstance(address, list) and len(address) == 2 and isinstance(address[1], list):
-        return f"{address[1][0]}:{address[1][1]}"
+    if isinstance(places := asked.order.get("places"), list):
+        host, port, *_ = places[0]["address"][1]
+        return f"{host}:{port}"
     agent = asked.order.get("agent")
     return str(agent.get("name", "the agent")) if isinstance(agent, dict) else "the agent"
 
 
-def calm_load(rate: float, length: float, cases: int = 0) -> Load:
-    """Long enough for a handful of answers, and for each case of a suite, however slow the agent; ten times as long at most."""
+def calm_load(rate: float, length: float, cases: int = 0, wanted: int = 0) -> Load:
+    """Long enough for a handful of answers, and for each case of a suite, however slow the agent; ten times as long at most.
+
+    For as many answers as are `wanted` beyond that it lasts three times as long at most.
+    """
     whole = min(length * 10, max(length, max(_FEWEST, cases) / rate))
+    whole = max(whole, min(length * 3, wanted / rate))
     return Load(Arrivals.CONSTANT, stages=((whole, rate, rate),), seconds=whole)
 
 
@@ -77,7 +122,7 @@ def latency_of(result: LoadResult, name: str) -> Distribution:
     found = result.times.get("latency")
     if found is None:
         kinds = ", ".join(f"{kind} {n}" for kind, n in result.errors.items()) or "nothing came back"
-        raise PlanError(f"'{name}' answers nothing even in calm ({kinds}).")
+        raise PlanError(f"'{name}' answers nothing even at the base rate ({kinds}).")
     return found
 
 
@@ -86,10 +131,10 @@ def discomfort(result: LoadResult, rate: float) -> str | None:
     failed = result.error_rate.value
     if failed > MOST_ERRORS:
         kinds = ", ".join(result.errors)
-        return f"Even in calm {percent(failed)} of the requests failed ({kinds}): all that follows starts from there."
+        return f"{percent(failed)} of the requests fail at the base rate ({kinds}): whatever the load, and not because of it."
     if result.throughput.value < _SHORT * rate:
         return (
-            f"In calm {significant(result.throughput.value)} answers/s came back of {significant(rate)} requests/s: "
+            f"At the base rate {significant(result.throughput.value)} answers/s came back of {significant(rate)} requests/s: "
             "this rate is not comfortable. Give a lower --base."
         )
     return None
@@ -97,5 +142,22 @@ def discomfort(result: LoadResult, rate: float) -> str | None:
 
 def derived_objective(calm: Distribution) -> Objective:
     """Where none is given: a latency that nobody would call the same service any more."""
-    limit = SLACK * calm.p95
+    limit = max(SLACK * calm.p95, calm.p95 + _LEAST_SLACK)
     return Objective(f"latency_p95<{limit * 1e3:.4g}ms", "latency", "p95", True, limit)
+
+
+def errors_of(result: LoadResult, details: tuple[ErrorDetail, ...] = ()) -> CalmErrors:
+    """Without what was still under way when we left."""
+    kinds = {kind: n for kind, n in result.errors.items() if kind not in UNFINISHED}
+    failed = sum(kinds.values())
+    return CalmErrors(failed, failed + result.requests_completed, kinds, details)
+
+
+def unmet_in(result: LoadResult, objectives: Sequence[Objective]) -> frozenset[str]:
+    """Objectives about times that are not kept at the base rate; whoever fails them under load as well shows nothing new."""
+    told = [(one, result.times.get(one.metric)) for one in objectives if one.statistic is not None]
+    return frozenset(
+        one.text
+        for one, times in told
+        if times is not None and one.statistic is not None and not one.is_met_by(times.at(one.statistic))
+    )

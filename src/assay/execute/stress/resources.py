@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,8 @@ from assay.model.stress import Resources, Sample
 
 EVERY = 0.1
 MOST = 1200
-_OWN = "assay.execute.load."
+_OWN = "assay.execute."
+_RUNS_AGENTS = "assay.execute.load.agent_worker"
 
 Find = Callable[[], Sequence[psutil.Process]]
 
@@ -39,15 +41,30 @@ def with_children(process: psutil.Process) -> list[psutil.Process]:
 
 
 def started_by_us() -> list[psutil.Process]:
-    """Processes of an agent that a worker of ours keeps: every descendant but the workers themselves."""
-    return [process for process in psutil.Process().children(recursive=True) if not _is_worker(process)]
+    """Processes of an agent that a worker of ours keeps: every descendant but the workers and their guardians."""
+    return [process for process in _descendants() if not _names(process, _OWN)]
 
 
-def _is_worker(process: psutil.Process) -> bool:
+def running_its_code() -> list[psutil.Process]:
+    """Workers in which code of the agent runs, and whatever it started: an agent that is a function has no other process."""
+    return [
+        process for process in _descendants() if _names(process, _RUNS_AGENTS) or not _names(process, _OWN)
+    ]
+
+
+def _descendants() -> Iterator[psutil.Process]:
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                yield process
+
+
+def _names(process: psutil.Process, module: str) -> bool:
+    """Whether its command line names a module of ours that begins so; of one that has ended nobody knows."""
     try:
-        return any(word.startswith(_OWN) for word in process.cmdline()) or process.status() == "zombie"
+        return any(word.startswith(module) for word in process.cmdline())
     except psutil.Error:
-        return True
+        return module == _OWN
 
 
 class Gauge:
@@ -102,6 +119,15 @@ class Gauge:
         )
         self._samples.append(Sample(at, max(0.0, worked) / since if since > 0 else 0.0, memory))
         self._cpu = cpu
+
+    def since(self, moment: float) -> tuple[Sample, ...]:
+        """Samples from a moment of the monotonic clock on, in seconds after it."""
+        offset = moment - self._begun
+        return tuple(
+            Sample(one.at - offset, one.cpu, one.memory_bytes)
+            for one in list(self._samples)
+            if one.at >= offset
+        )
 
     def taken(self) -> Resources | None:
         return Resources(self._name, tuple(self._samples)) if self._samples else None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from assay.execute.agents import filled_in
+from assay.execute.load.agent_worker import MOST_AT_ONCE
 from assay.execute.load.agents import KINDS, target_of_agent
 from assay.execute.load.asking import (
     Data,
@@ -18,16 +19,16 @@ from assay.execute.load.asking import (
     prepared,
     prepared_agent,
     prompts_of,
-    target_for,
-    with_options,
 )
 from assay.execute.load.engine import order_for
 from assay.execute.load.proxy import FaultProxy
 from assay.execute.load.quality import Checker
 from assay.execute.load.request import Ask, Target, check_allowed, is_loopback, requests_for
+from assay.execute.load.targets import target_for, with_options
 from assay.execute.load.tls import trusting
 from assay.model import AgentUse
 
+_MOST_CONNECTIONS = 10_000
 _UPSTREAM = ("OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL", "OLLAMA_HOST", "OLLAMA_BASE_URL")
 """Variables by which programs are told where their model is."""
 
@@ -60,6 +61,13 @@ class Subject:
     def most_at_once(self) -> int | None:
         """Of a program there is a process for every request under way: no more than a machine can hold."""
         return max(8, 4 * (os.cpu_count() or 1)) if self.is_command else None
+
+    @property
+    def most_in_flight(self) -> int:
+        """No load can have more requests under way: places of a worker, or descriptors of this process's like."""
+        if self.most_at_once is not None:
+            return self.most_at_once
+        return min(_MOST_CONNECTIONS, descriptors() // 2) if self.is_server else MOST_AT_ONCE
 
     @property
     def target(self) -> Target | None:
@@ -218,6 +226,14 @@ def marked(prompt: object, number: int) -> object:
     '12 + 7\\n\\n[request 3]'
     """
     return f"{prompt}\n\n[request {number}]" if isinstance(prompt, str) else prompt
+
+
+def descriptors() -> int:
+    """How many files and connections a process may have open: workers raise their limit that far."""
+    import resource
+
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return 2 * _MOST_CONNECTIONS if most == resource.RLIM_INFINITY else most
 
 
 def moved(url: str, via: str) -> str:

@@ -1,0 +1,41 @@
+"""The breaking point between a step that held and one that did not, by halving the gap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+CLOSE = 1.05
+"""Within a twentieth a breaking point is known well enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """The highest load that held, and the lowest that did not."""
+
+    held: float
+    broke: float
+
+
+def bisect_load(
+    held: float, broke: float, holds: Callable[[float], bool], steps: int, *, is_whole: bool = True
+) -> Bracket:
+    """Tries loads between them, in the middle by their ratio, `steps` times at most; only whole numbers unless told otherwise.
+
+    >>> bisect_load(100, 1000, lambda size: size <= 250, 8)
+    Bracket(held=246, broke=255)
+    >>> bisect_load(4, 8, lambda level: level < 6, 8)
+    Bracket(held=5, broke=6)
+    """
+    for _ in range(steps if held > 0 else 0):
+        middle = math.sqrt(held * broke)
+        if is_whole:
+            middle = round(middle)
+        if broke / held <= CLOSE or middle <= held or middle >= broke:
+            break
+        if holds(middle):
+            held = middle
+        else:
+            broke = middle
+    return Bracket(held, broke)

@@ -1,0 +1,17 @@
+"""What is fixed before the first answer, apart from what adds answers up: that needs numpy, which takes a while to load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SHORTEST = 0.25
+"""Seconds of a slice of time that answers are counted in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a request must keep to, to count as good; infinity where nothing is asked."""
+
+    ttft: float = float("inf")
+    tpot: float = float("inf")
+    latency: float = float("inf")

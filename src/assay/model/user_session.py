@@ -1,0 +1,30 @@
+"""What a virtual user says: a request, or several that follow each other, each with what was said before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTurn:
+    """One request of a session. Text that is only known by its length (`tokens`) is made when it is due."""
+
+    prompt: object = None
+    """Text, or messages; None where only the number of tokens is known."""
+    tokens: int | None = None
+    max_tokens: int | None = None
+    """The most tokens of the answer, where the turn says so itself."""
+    delay: float | None = None
+    """Seconds after the last answer; None leaves it to the think time of the load."""
+    at: float = 0.0
+    """Seconds after the start of the session before which it is not due."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserSession:
+    turns: tuple[SessionTurn, ...]
+
+
+def are_conversations(sessions: tuple[UserSession, ...]) -> bool:
+    """Whether any of them has more than one turn."""
+    return any(len(session.turns) > 1 for session in sessions)

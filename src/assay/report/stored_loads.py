@@ -1,0 +1,97 @@
+"""The loads of a stored run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.model import AxisEffect, Report, TrialReport
+from assay.report.capacity import stored_capacity
+from assay.report.load import document_of
+from assay.report.load_findings import verdict_of
+from assay.units import significant
+
+_MOST = 24
+"""Loads of a run that are shown one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLoad:
+    """What an execution of a load told, and which one it was."""
+
+    label: str
+    document: Mapping[str, Any]
+    concurrency: int | None = None
+    """Requests in flight that were asked for."""
+
+
+def stored_loads(report: Report) -> list[StoredLoad]:
+    """Every load of the run, in order."""
+    return list(_loads(report))
+
+
+def stored_verdicts(report: Report) -> list[str]:
+    """What each load of the run came to; nothing for a search of the capacity, which breaks the objective on purpose."""
+    if stored_capacity(report) is not None:
+        return []
+    return [verdict_of(load.document).value for load in stored_loads(report)]
+
+
+def _loads(report: Report) -> Iterator[StoredLoad]:
+    trials = [trial for trial in report.trials if trial.stored.trial.experiment == "load"]
+    steps = (stored_capacity(report) or {}).get("steps", [])
+    number = 0
+    for trial in trials:
+        for document in trial_documents(trial):
+            number += 1
+            axes = trial.stored.trial.axes if len(trials) > 1 else {}
+            # A search asks for a concurrency of its own in each step.
+            asked = (
+                steps[number - 1]["concurrency"]
+                if number <= len(steps)
+                else trial.stored.trial.params.get("concurrency")
+            )
+            concurrency = asked if isinstance(asked, int) else None
+            yield StoredLoad(_label(number, axes, document, concurrency), document, concurrency)
+
+
+def trial_documents(trial: TrialReport) -> list[Mapping[str, Any]]:
+    """What the loads of one trial showed, in order."""
+    if trial.stored.trial.experiment != "load":
+        return []
+    found = (document_of(execution.output) for execution in trial.executions)
+    return [document for document in found if document is not None]
+
+
+def _label(
+    number: int, axes: Mapping[str, object], document: Mapping[str, Any], concurrency: int | None
+) -> str:
+    offered = document["offered_rate"]
+    in_flight = significant(document["concurrency"]) if concurrency is None else concurrency
+    asked = f"{in_flight} in flight" if offered is None else f"{offered:.4g}/s offered"
+    named = [f"{name} {value}" for name, value in axes.items() if name != "concurrency"]
+    return ", ".join([f"{number}: {asked}", *named])
+
+
+_IN_FULL = 4
+
+
+def is_brief(place: int, loads: Sequence[StoredLoad]) -> bool:
+    """Whether a load gets the most important charts only: all but the last of many."""
+    return place < len(loads) - _IN_FULL
+
+
+_OF_THE_KNEE = frozenset({"concurrency", "rate"})
+
+
+def shown_axes(report: Report) -> tuple[AxisEffect, ...]:
+    """Effects of a sweep; of loads without concurrency and rate, which the chart of throughput against latency shows better."""
+    if any(trial.stored.trial.experiment != "load" for trial in report.trials):
+        return tuple(report.axes)
+    return tuple(effect for effect in report.axes if effect.axis not in _OF_THE_KNEE)
+
+
+def shown(loads: Sequence[StoredLoad]) -> Sequence[StoredLoad]:
+    """Those that get pictures of their own: the last ones of many."""
+    return loads[-_MOST:]

@@ -1,0 +1,232 @@
+"""Traces of requests: when each was sent, and how many tokens went in and came out."""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from assay.errors import Mistake, SpecError
+from assay.model.load import Trace
+from assay.model.user_session import SessionTurn, UserSession
+from assay.spec.loading import MOST_TOKENS
+from assay.spec.rows import FileMistakes, csv_rows, first_of, is_json_lines, json_rows
+
+_MOMENT = ("timestamp", "time", "arrived_at", "arrival_time", "offset", "seconds")
+_INPUT = (
+    "contexttokens",
+    "context_tokens",
+    "input_tokens",
+    "prompt_tokens",
+    "input_length",
+    "num_prefill_tokens",
+)
+_OUTPUT = (
+    "generatedtokens",
+    "generated_tokens",
+    "output_tokens",
+    "completion_tokens",
+    "output_length",
+    "num_decode_tokens",
+)
+SESSION = ("session_id", "session")
+DELAY = ("delay", "delay_ms")
+"""Milliseconds between the last answer and this turn."""
+_NO_TIME = f"has no column for the time; it may be called {', '.join(_MOMENT)}"
+
+
+@dataclass(slots=True)
+class _Row:
+    due: float | None
+    """None for a turn that follows the one before it."""
+    input_tokens: int
+    output_tokens: int
+    blocks: list[int] = field(default_factory=list)
+    session: str | None = None
+    delay: float | None = None
+
+
+def read_trace(path: Path) -> Trace:
+    """Rows of a CSV file or of JSON lines (Mooncake's format), either of them also compressed by gzip.
+
+    In CSV, times are seconds, or dates; in JSON lines, a `timestamp` is milliseconds, as Mooncake has it. Every mistake is
+    told with its line. The file is read row by row, as it may be larger than what fits into memory as text.
+    """
+    wrong = FileMistakes(path)
+    collected = _Collected()
+    for line, row in _json_trace(path, wrong) if is_json_lines(path) else _csv_trace(path, wrong):
+        try:
+            collected.add(row)
+        except ValueError as error:
+            wrong.add(line, str(error))
+    wrong.refuse()
+    trace = collected.trace()
+    if not trace:
+        raise SpecError([Mistake(str(path), None, "", "the trace has no requests")])
+    begin = trace.due[0]
+    for place, due in enumerate(trace.due):
+        trace.due[place] = due - begin
+    return trace
+
+
+class _Collected:
+    """Rows as columns; rows of one session as its turns, with a row for its start."""
+
+    def __init__(self) -> None:
+        self._trace = Trace(array("d"), array("i"), array("i"))
+        self._sessions: dict[str, list[_Row]] = {}
+        self._turns: list[list[_Row]] = []
+        """Of each row: itself, and if it begins a session, all that follow it there."""
+        self._before = -math.inf
+
+    def add(self, row: _Row) -> None:
+        known = self._sessions.get(row.session) if row.session is not None else None
+        if row.due is None and known is None:
+            raise ValueError("has no time, and follows no row of the same session")
+        if row.due is not None and row.due < self._before:
+            raise ValueError(f"{row.due:g} is earlier than the row before")
+        self._before = self._before if row.due is None else row.due
+        if known is not None:
+            known.append(row)
+            return
+        if row.session is not None:
+            turns = self._sessions[row.session] = [row]
+            self._turns += [[]] * (len(self._trace) - len(self._turns))
+            self._turns.append(turns)
+        self._append(row)
+
+    def _append(self, row: _Row) -> None:
+        trace = self._trace
+        trace.due.append(row.due or 0.0)
+        trace.input_tokens.append(row.input_tokens)
+        trace.output_tokens.append(row.output_tokens)
+        if row.blocks and not trace.block_ends:
+            trace.block_ends.extend([0] * (len(trace) - 1))
+        if row.blocks or trace.block_ends:
+            trace.blocks.extend(row.blocks)
+            trace.block_ends.append(len(trace.blocks))
+
+    def trace(self) -> Trace:
+        if not any(len(turns) > 1 for turns in self._turns):
+            return self._trace
+        given = [*self._turns, *([[]] * (len(self._trace) - len(self._turns)))]
+        trace = self._trace
+        sessions = tuple(
+            _session(turns or [_Row(trace.due[place], trace.input_tokens[place], trace.output_tokens[place])])
+            for place, turns in enumerate(given)
+        )
+        return replace(self._trace, sessions=sessions)
+
+
+def _session(rows: list[_Row]) -> UserSession:
+    begin = rows[0].due or 0.0
+    return UserSession(
+        tuple(
+            SessionTurn(
+                tokens=row.input_tokens if row.input_tokens > 0 else None,
+                max_tokens=row.output_tokens if row.output_tokens > 0 else None,
+                delay=row.delay,
+                at=0.0 if row.due is None else row.due - begin,
+            )
+            for row in rows
+        )
+    )
+
+
+def _csv_trace(path: Path, wrong: FileMistakes) -> Iterator[tuple[int, _Row]]:
+    for line, cells in csv_rows(path, _MOMENT, _NO_TIME, wrong):
+        try:
+            yield line, _row(cells, _moment(first_of(cells, _MOMENT) or ""))
+        except ValueError as error:
+            wrong.add(line, str(error))
+
+
+def _json_trace(path: Path, wrong: FileMistakes) -> Iterator[tuple[int, _Row]]:
+    for line, found in json_rows(path, wrong):
+        if not isinstance(found, Mapping):
+            wrong.add(line, "is not a JSON object")
+            continue
+        row = {str(name).lower(): value for name, value in found.items()}
+        try:
+            yield line, _row(row, _moment_of_json(row))
+        except ValueError as error:
+            wrong.add(line, str(error))
+
+
+def _moment_of_json(row: Mapping[str, Any]) -> float | None:
+    stamp = row.get("timestamp")
+    if isinstance(stamp, int | float) and not isinstance(stamp, bool):
+        return _moment(str(stamp)) / 1000
+    written = first_of(row, _MOMENT)
+    if written is None and first_of(row, DELAY) is None and first_of(row, SESSION) is None:
+        raise ValueError(_NO_TIME.replace("column", "field"))
+    return None if written is None else _moment(str(written))
+
+
+def _row(row: Mapping[str, Any], due: float | None) -> _Row:
+    blocks = row.get("hash_ids") or []
+    if not isinstance(blocks, list) or not all(isinstance(block, int) for block in blocks):
+        raise ValueError("'hash_ids' is not a list of whole numbers")
+    session = first_of(row, SESSION)
+    return _Row(
+        due,
+        _tokens(first_of(row, _INPUT)),
+        _tokens(first_of(row, _OUTPUT)),
+        [block & 0x7FFF_FFFF_FFFF_FFFF for block in blocks],
+        None if session is None else str(session),
+        delay_of(row),
+    )
+
+
+def delay_of(row: Mapping[str, Any]) -> float | None:
+    """Seconds; None where the row does not say."""
+    written = first_of(row, DELAY)
+    if written is None:
+        return None
+    try:
+        delay = float(written) / 1000
+    except (TypeError, ValueError):
+        raise ValueError(f"the delay '{written}' is not a number of milliseconds") from None
+    if not 0 <= delay < math.inf:
+        raise ValueError(f"the delay '{written}' is not a number of milliseconds")
+    return delay
+
+
+def _moment(written: str) -> float:
+    try:
+        moment = float(written)
+    except ValueError:
+        try:
+            moment = _utc(datetime.fromisoformat(_short_fraction(written))).timestamp()
+        except (ValueError, OverflowError):
+            raise ValueError(f"'{written}' is neither seconds nor a date and time") from None
+    if not math.isfinite(moment):
+        raise ValueError(f"'{written}' is not a time")
+    return moment
+
+
+def _utc(moment: datetime) -> datetime:
+    """Without a zone it is taken for UTC: a clock that is put forward would tear a hole into the trace."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _short_fraction(text: str) -> str:
+    """Traces are written with seven digits after the point; Python reads six."""
+    return re.sub(r"(\.\d{6})\d+", r"\1", text)
+
+
+def _tokens(written: object) -> int:
+    if written is None:
+        return -1
+    try:
+        number = int(float(str(written)))
+    except (ValueError, OverflowError):
+        raise ValueError(f"'{written}' is not a number of tokens") from None
+    if not 0 <= number <= MOST_TOKENS:
+        raise ValueError(f"{written} tokens cannot be asked for; the most is {MOST_TOKENS}")
+    return number
