@@ -365,6 +365,14 @@ def test_whichever_way_an_answer_is_looked_at_the_same_is_found(words: list[str]
     assert len(bytewise.stamps) == len(close.stamps) == len(words)
 
 
+@pytest.mark.parametrize("empty", [1, 2, 3])
+@pytest.mark.parametrize("is_close_look", [True, False])
+def test_empty_pieces_are_not_counted_however_many_there_are(is_close_look: bool, empty: int) -> None:
+    reply = Reply(is_close_look)
+    assert reply.feed(compact("one", *[""] * (empty - 1), "two", "three", usage=3), 4.0)
+    assert reply.tokens().stamps == [4.0] * 3
+
+
 @pytest.mark.parametrize("is_close_look", [True, False])
 def test_an_error_after_the_last_piece_is_seen_however_closely_is_looked(is_close_look: bool) -> None:
     answer = compact("one", " two", usage=2)
@@ -375,10 +383,10 @@ def test_an_error_after_the_last_piece_is_seen_however_closely_is_looked(is_clos
         reply.tokens()
 
 
-def test_the_first_answers_and_every_sixteenth_are_looked_at_closely_and_all_once_trust_is_lost() -> None:
+def test_the_first_answers_and_one_in_64_are_looked_at_closely_and_all_once_trust_is_lost() -> None:
     trust = Trust()
     close = [trust.wants_a_close_look() for _ in range(1000)]
     assert all(close[:200])
-    assert sum(close[200:]) == 50
+    assert sum(close[200:]) == 12
     trust.lose()
     assert all(trust.wants_a_close_look() for _ in range(40))

@@ -95,6 +95,17 @@ def histogram(values: Array) -> Histogram:
     )
 
 
+def zeros(n: int) -> Histogram:
+    """As `histogram` of so many values of 0, whatever their number.
+
+    >>> zeros(3) == histogram(np.zeros(3)), zeros(0) is NOTHING
+    (True, True)
+    """
+    if not n:
+        return NOTHING
+    return Histogram(np.zeros(1, dtype=np.int32), np.array([n], dtype=np.int32), n, 0.0, 0.0, 0.0)
+
+
 def added(parts: Iterable[Histogram]) -> Histogram:
     """All values of all parts in one."""
     filled = [part for part in parts if part.n]

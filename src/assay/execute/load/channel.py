@@ -14,8 +14,8 @@ from assay.execute.load.answer import Reply
 READ_BYTES = 64 * 2**10
 """More than 128 kB would be fetched from the system, and given back, with every read."""
 _TIMESTAMPNS = 35
-_STAMP = struct.Struct("qq")
-_STAMP_SPACE = socket.CMSG_SPACE(_STAMP.size) if sys.platform == "linux" else 0
+_unpack_stamp = struct.Struct("qq").unpack
+_STAMP_SPACE = socket.CMSG_SPACE(struct.calcsize("qq")) if sys.platform == "linux" else 0
 _KINDS = {
     errno.ECONNREFUSED: "refused",
     errno.ECONNRESET: "reset",
@@ -45,9 +45,9 @@ _CONNECTING, _IDLE, _BUSY = State.CONNECTING, State.IDLE, State.BUSY
 
 
 class KernelClock:
-    """The kernel stamps arrivals by the wall clock; this turns its stamps into the monotonic clock's time."""
+    """The kernel stamps arrivals by the wall clock; this is how far it is ahead of the monotonic clock: whole seconds, and the rest."""
 
-    __slots__ = ("_fraction", "_whole")
+    __slots__ = ("fraction", "whole")
 
     def __init__(self) -> None:
         self.follow()
@@ -57,32 +57,25 @@ class KernelClock:
         before = time.monotonic_ns()
         wall = time.time_ns()
         offset = wall - (before + time.monotonic_ns()) // 2
-        self._whole, rest = divmod(offset, 1_000_000_000)
-        self._fraction = rest * 1e-9
-
-    def monotonic(self, stamp: bytes) -> float:
-        seconds: int
-        nanoseconds: int
-        seconds, nanoseconds = _STAMP.unpack(stamp)
-        return (seconds - self._whole) + nanoseconds * 1e-9 - self._fraction
+        self.whole, rest = divmod(offset, 1_000_000_000)
+        self.fraction = rest * 1e-9
 
 
 class Channel:
     """Plain TCP. Times are those of `time.monotonic`."""
 
     __slots__ = (
-        "_clock", "_has_stamps", "_unsent", "begun", "due", "fd", "is_reused", "number", "payload", "reply",
+        "_clock", "_unsent", "begun", "due", "fd", "is_reused", "number", "payload", "reply",
         "sent", "socket", "state", "target",
     )  # fmt: skip
 
     def __init__(self, address: tuple[socket.AddressFamily, object], clock: KernelClock | None) -> None:
         self._clock = clock
-        self._has_stamps = clock is not None
         self.socket = socket.socket(address[0], socket.SOCK_STREAM)
         self.socket.setblocking(False)
         if address[0] != getattr(socket, "AF_UNIX", None):
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._has_stamps:
+        if clock is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMPNS, 1)
         self.fd = self.socket.fileno()
         self.state = _CONNECTING
@@ -125,13 +118,14 @@ class Channel:
             self._send_all()
 
     def _send_all(self) -> None:
+        payload = self.payload
         self.sent = time.monotonic()
         try:
-            sent = self.socket.send(self.payload)
+            sent = self.socket.send(payload)
         except BlockingIOError:
             sent = 0
-        if sent < len(self.payload):
-            self._unsent = memoryview(self.payload)[sent:]
+        if sent < len(payload):
+            self._unsent = memoryview(payload)[sent:]
             self.send_rest()
 
     @property
@@ -147,15 +141,17 @@ class Channel:
 
     def read(self) -> tuple[bytes, float] | None:
         """Bytes and when they arrived; None when there are none now; no bytes when the other side has closed."""
+        clock = self._clock
         try:
-            if not self._has_stamps:
+            if clock is None:
                 return self.socket.recv(READ_BYTES), time.monotonic()
             data, extra, _, _ = self.socket.recvmsg(READ_BYTES, _STAMP_SPACE)
         except BlockingIOError:
             return None
-        if extra and self._clock is not None:
-            return data, self._clock.monotonic(extra[0][2])
-        return data, time.monotonic()
+        if not extra:
+            return data, time.monotonic()
+        seconds, nanoseconds = _unpack_stamp(extra[0][2])
+        return data, (seconds - clock.whole) + nanoseconds * 1e-9 - clock.fraction
 
     def rest(self) -> None:
         """The request is done; the connection may carry another."""

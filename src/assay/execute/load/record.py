@@ -23,6 +23,8 @@ class Chunk:
     gaps: array[float]
     """Times between one piece of content and the next."""
     facts: dict[str, object] = field(default_factory=dict)
+    zero_gaps: int = 0
+    """How many more gaps there were, of no time: both pieces came in one read."""
 
     def __len__(self) -> int:
         return len(self.columns["number"])
@@ -34,7 +36,7 @@ def columns_of(rows: Sequence[tuple[float, ...]]) -> dict[str, array[float]]:
 
 
 def packed(chunk: Chunk) -> bytes:
-    head = json.dumps({"n": len(chunk), "gaps": len(chunk.gaps), **chunk.facts}).encode()
+    head = json.dumps({"n": len(chunk), "zero_gaps": chunk.zero_gaps, **chunk.facts}).encode()
     body = [head, *(chunk.columns[name].tobytes() for name in COLUMNS), chunk.gaps.tobytes()]
     return struct.pack("<II", len(head), sum(map(len, body))) + b"".join(body)
 
@@ -62,5 +64,6 @@ def _unpacked(facts: Mapping[str, object], body: bytes) -> Chunk:
     for place, name in enumerate(COLUMNS):
         chunk.columns[name].frombytes(body[place * size : (place + 1) * size])
     chunk.gaps.frombytes(body[len(COLUMNS) * size :])
-    chunk.facts = {name: value for name, value in facts.items() if name not in ("n", "gaps")}
+    chunk.zero_gaps = int(str(facts["zero_gaps"]))
+    chunk.facts = {name: value for name, value in facts.items() if name not in ("n", "zero_gaps")}
     return chunk

@@ -19,7 +19,7 @@ from assay.execute.load.cancelling import CANCELLED
 from assay.execute.load.kept import Kept
 from assay.execute.load.record import COLUMNS, OK, Chunk
 from assay.model.load import UNFINISHED
-from assay.stats.histogram import NOTHING, Histogram, added, histogram
+from assay.stats.histogram import NOTHING, Histogram, added, histogram, zeros
 
 Values = NDArray[np.float64]
 MOST_WAITING = 500_000
@@ -175,15 +175,16 @@ class Tally:
         waiting, self._waiting, self._waiting_values = self._waiting, [], 0
         for worker in sorted({worker for worker, _ in waiting}):
             self._fold([chunk for one, chunk in waiting if one == worker and len(chunk)])
-        gaps: defaultdict[int, list[Values]] = defaultdict(list)
+        gaps: defaultdict[int, list[Histogram]] = defaultdict(list)
         for _, chunk in waiting:
-            if len(chunk.gaps):
+            if chunk.gaps or chunk.zero_gaps:
                 # They are those of the answers in this chunk.
                 at = max(chunk.columns["end"], default=float(str(chunk.facts["at"])))
-                gaps[max(0, int(at / self._width))].append(np.frombuffer(chunk.gaps))
-        for place, values in gaps.items():
-            here = self._slices.setdefault(place, Slice())
-            here.times["itl"] = added([here.times["itl"], histogram(np.concatenate(values))])
+                here = gaps[max(0, int(at / self._width))]
+                here += [histogram(np.array(chunk.gaps)), zeros(chunk.zero_gaps)]
+        for place, parts in gaps.items():
+            slice_ = self._slices.setdefault(place, Slice())
+            slice_.times["itl"] = added([slice_.times["itl"], *parts])
         self._shorten()
 
     def _settled(self) -> None:

@@ -85,6 +85,8 @@ class Worker:
         """Requests that failed in TLS, by the reason."""
         self._rows: list[tuple[float, ...]] = []
         self._gaps = array("d")
+        self._zero_gaps = 0
+        """Pieces that came in the same read as the one before, since the last chunk was told."""
         self._answers: list[list[object]] = []
         self._in_flight = 0
         self._sent = 0
@@ -288,7 +290,7 @@ class Worker:
             self._handle_own(fd)
             return
         try:
-            if events & (_OUT | _GONE) and channel.wants_to_write:
+            if events != _IN and events & (_OUT | _GONE) and channel.wants_to_write:
                 self._write(channel)
             if events & (_IN | _GONE):
                 self._read(channel)
@@ -380,7 +382,7 @@ class Worker:
         head = channel.reply.head
         assert head is not None
         self._finish(channel, None, at)
-        if head.closes or channel.wants_to_write or channel.reply.is_whole_at_close():
+        if head.closes or head.ends_at_close or channel.wants_to_write:
             # Whatever follows on a connection whose request is not all sent would be taken for the rest of it.
             self._drop(channel)
         elif channel.fd in self._channels:
@@ -434,21 +436,20 @@ class Worker:
             return self._looked_at_whole(reply)
         if not head.is_streamed:
             raise BadReply("wrong_type")
-        tokens = reply.tokens()
-        stamps = tokens.stamps
-        reads = self._add_gaps(stamps)
-        first = stamps[0] if reads == 1 or self._spans.is_exact(stamps, reads) else _NOT_KNOWN
-        output = len(stamps) if tokens.output is None else tokens.output
-        if tokens.output is None:
+        plain = reply.plain_counts()
+        if plain is not None:
+            pieces, (output, given, cached) = plain
+            reads, first = 1, reply.reads[0]
+            self._zero_gaps += pieces - 1
+        else:
+            tokens = reply.tokens()
+            stamps, output, given, cached = tokens.stamps, tokens.output, tokens.input, tokens.cached
+            pieces, reads = len(stamps), self._add_gaps(stamps)
+            first = stamps[0] if reads == 1 or self._spans.is_exact(stamps, reads) else _NOT_KNOWN
+        if output is None:
             self._counts_pieces = True
-        given = tokens.input
-        if given is None:
-            return first, output, _NOT_KNOWN, reads
-        if tokens.cached:
-            return first, output, self._count_input(given, tokens.cached), reads
-        self._told += 1
-        self._input_tokens += given
-        return first, output, given, reads
+            output = pieces
+        return first, output, self._count_input(given, cached), reads
 
     def _count_input(self, given: int | None, cached: int | None) -> float:
         if given is None:
@@ -478,8 +479,7 @@ class Worker:
         gaps = self._gaps
         before = stamps[0]
         if before == stamps[-1]:
-            gaps.frombytes(bytes(8 * (len(stamps) - 1)))
-            self._coalesced += len(stamps) - 1
+            self._zero_gaps += len(stamps) - 1
             return 1
         reads, together = 1, 0
         for stamp in stamps[1:]:
@@ -493,9 +493,7 @@ class Worker:
                 gaps.extend([(stamp - before) / together] * together)
                 self._coalesced += together - 1
             before, together = stamp, 0
-        if together:
-            gaps.extend([0.0] * together)
-            self._coalesced += together
+        self._zero_gaps += together
         return reads
 
     def _failed(self, number: int, due: float, begun: float, kind: str) -> None:
@@ -576,8 +574,9 @@ class Worker:
         self._tell(now, is_last)
 
     def _tell(self, now: float, is_last: bool) -> None:
-        chunk = Chunk(columns_of(self._rows), self._gaps)
-        self._rows, self._gaps = [], array("d")
+        self._coalesced += self._zero_gaps
+        chunk = Chunk(columns_of(self._rows), self._gaps, zero_gaps=self._zero_gaps)
+        self._rows, self._gaps, self._zero_gaps = [], array("d"), 0
         chunk.facts = {
             "at": now - self._begin,
             "in_flight": self._in_flight,

@@ -284,8 +284,8 @@ class _Watch:
         dropped = {"sent": unknown, "lag": unknown}
         if not self._needs_tokens:
             dropped["first"] = unknown
-        gaps = chunk.gaps if self._needs_gaps else array("d")
-        return Chunk({**chunk.columns, **dropped}, gaps, {**chunk.facts, "answers": []})
+        gaps, none = (chunk.gaps, chunk.zero_gaps) if self._needs_gaps else (array("d"), 0)
+        return Chunk({**chunk.columns, **dropped}, gaps, {**chunk.facts, "answers": []}, none)
 
     def starved_by_errors(self) -> Breach | None:
         """Callers of a closed loop that got no answer at all while others got several, because their requests failed: one that
