@@ -17,7 +17,7 @@ from tests.command import heeding_signals
 from tests.execute.carrying import eventually, is_running
 from tests.execute.running import COMMAND, LONG, PATIENT, Running
 
-from assay.execute.runner import Interrupt, interruptible
+from assay.execute.signals import Interrupt, interruptible
 
 
 @pytest.fixture

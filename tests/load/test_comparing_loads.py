@@ -24,7 +24,7 @@ from assay.model.figure import Figure
 from assay.model.run import SEARCH_COMPLETE
 from assay.pipeline.comparing import compared
 from assay.pipeline.gating import gated
-from assay.pipeline.loading import execution_of, plan_load
+from assay.pipeline.load_record import execution_of, plan_load
 from assay.pipeline.reporting import report_of
 from assay.report.console import print_unrated
 from assay.report.stored_loads import stored_loads

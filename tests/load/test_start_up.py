@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from array import array
+from datetime import datetime
 from pathlib import Path
+from threading import Thread
 
 import pytest
-from tests.command import AssayInline
+from tests.command import Assay, AssayInline
 
 from assay.execute.load import standby
+from assay.execute.load.record import COLUMNS, Chunk, ChunkWriter, Unpacker, columns_of
+from assay.store import revisions
 from assay.testing.sim_llm import SimOptions, SimServer
 
 Processes = list["subprocess.Popen[bytes]"]
@@ -68,9 +74,12 @@ def test_another_host_is_refused_before_anything_starts(
     assert not started
 
 
+@pytest.mark.parametrize("is_found_late", [False, True])
 def test_a_database_that_cannot_be_opened_leaves_no_worker_behind(
-    assay_inline: AssayInline, started: Processes
+    is_found_late: bool, assay_inline: AssayInline, started: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if is_found_late:
+        monkeypatch.setattr(revisions, "will_open", lambda url: True)
     assay_inline.write("no.db", "this is no database, but a text that is long enough to be looked at" * 20)
     done = assay_inline("load", "http://127.0.0.1:9/v1", "--requests", "1", "--db", "sqlite:///no.db")
     assert done.code == 2
@@ -101,5 +110,54 @@ def test_what_only_reads_answers_is_not_loaded_before_the_first_request(tmp_path
     )
     assert done.returncode == 1, done.stderr
     loaded = next(line.split() for line in done.stderr.splitlines() if "assay.cli.load_view" in line)
-    assert "assay.store.store" in loaded
-    assert not {"numpy", "rich", "assay.execute.load.summary", "assay.execute.judging"} & {*loaded}
+    late = {
+        "sqlalchemy",
+        "pydantic",
+        "yaml",
+        "numpy",
+        "rich",
+        "assay.execute.load.summary",
+        "assay.execute.judging",
+    }
+    assert not late & {*loaded}
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="this system cannot bind a process to a core"
+)
+def test_a_load_on_a_single_core_is_stored_like_any_other(assay: Assay) -> None:
+    allowed = os.sched_getaffinity(0)
+    with SimServer(SimOptions(ttft=0.0, itl=0.0, tokens=2)) as server:
+        os.sched_setaffinity(0, {min(allowed)})
+        try:
+            done = assay("load", f"{server.url}/v1", "--requests", "3", "--json")
+        finally:
+            os.sched_setaffinity(0, allowed)
+    assert done.code == 0, done.err
+    assert assay("show", done.json["run"], "--json").json["status"] == "completed"
+
+
+def test_the_run_of_a_load_started_before_its_first_request(assay: Assay) -> None:
+    with SimServer(SimOptions(ttft=0.0, itl=0.0, tokens=2)) as server:
+        done = assay("load", f"{server.url}/v1", "--duration", "1", "--concurrency", "1", "--json")
+        shown = assay("show", done.json["run"], "--json").json
+    took = datetime.fromisoformat(shown["ended"]) - datetime.fromisoformat(shown["started"])
+    assert took.total_seconds() >= 1.0
+
+
+def test_a_worker_does_not_wait_for_whoever_reads_its_results() -> None:
+    reading, writing = os.pipe()
+    writer, held = ChunkWriter(writing), Unpacker()
+    sent = 40
+    for number in range(sent):
+        rows = [(float(number),) * len(COLUMNS)] * 1000
+        writer.send(Chunk(columns_of(rows), array("d")), is_last=False)
+    ending = Thread(target=writer.send, args=(Chunk(columns_of([]), array("d")), True))
+    ending.start()
+    chunks: list[Chunk] = []
+    while len(chunks) <= sent:
+        chunks += held.feed(os.read(reading, 2**20))
+    ending.join()
+    os.close(reading)
+    os.close(writing)
+    assert [chunk.columns["number"][0] for chunk in chunks[:-1]] == [*range(sent)]

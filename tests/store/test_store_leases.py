@@ -21,7 +21,7 @@ from tests.store.examples import ENVIRONMENT, NOON, batch, execution, plan_of
 
 import assay.pipeline.ownership as ownership
 from assay.errors import LeaseLost, RunInUse, RunNotFound, StoreError
-from assay.execute.runner import Interrupt
+from assay.execute.signals import Interrupt
 from assay.model import Batch, RunState
 from assay.model.owner import Owner
 from assay.store.processes import current_owner

@@ -17,8 +17,8 @@ from tests.store.examples import (
 
 from assay.errors import RunNotFound, StoreError
 from assay.model import Agent, Artifact, Batch, Plan, Run, RunState
+from assay.store.revisions import REVISIONS
 from assay.store.store import Store
-from assay.store.tables import REVISIONS
 
 
 def test_a_run_comes_back_as_its_plan_was(store: Store) -> None:

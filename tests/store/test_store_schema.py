@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,8 @@ from tests.store.examples import ENVIRONMENT, NOON, batch, begin, elaborate_plan
 
 from assay.errors import NewerSchema, StoreError
 from assay.model import RunState
+from assay.store.revisions import REVISIONS, will_open
 from assay.store.store import Store, upgrade
-from assay.store.tables import REVISIONS
 
 SCHEMAS = Path(__file__).parent / "schemas"
 
@@ -234,3 +235,30 @@ def test_a_relative_path_stays_where_it_was_when_the_working_folder_changes(
         monkeypatch.chdir(tmp_path / "elsewhere")
         begin(store, "r1")
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_database_of_this_version_and_one_that_can_be_made_will_open(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'new folder' / 'assay.db'}"
+    assert will_open(url)
+    Store.open(url).close()
+    assert will_open(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://127.0.0.1/assay", "sqlite:///:memory:", "sqlite://", "sqlite:///~/assay.db", "sqlite:///a.db?timeout=1",
+     "assay.db", "sqlite:///a\0.db"],
+)  # fmt: skip
+def test_of_other_databases_only_the_store_can_tell_whether_they_open(url: str) -> None:
+    assert not will_open(url)
+
+
+def test_what_is_no_database_of_this_version_may_not_open(tmp_path: Path) -> None:
+    text, older, empty = (tmp_path / name for name in ("text.db", "older.db", "empty.db"))
+    text.write_text("no database" * 100)
+    with closing(sqlite3.connect(older)) as connection:
+        connection.executescript((SCHEMAS / "0010.sql").read_text())
+    empty.touch()
+    assert not any(
+        will_open(f"sqlite:///{file}") for file in (tmp_path, text, older, empty, text / "below.db")
+    )

@@ -17,8 +17,8 @@ from assay.api.objects import CALL, SessionFunctions, given_agents, given_suite
 from assay.api.options import RunOptions, as_list, check_options
 from assay.api.results import RunResult
 from assay.errors import Mistake, PlanError, SpecError
-from assay.execute.runner import interruptible
 from assay.execute.sandbox import chosen_sandbox
+from assay.execute.signals import interruptible
 from assay.model import Budget, Isolation, Plan, Run, RunState
 from assay.pipeline import running
 from assay.pipeline.budgeting import budget_blind_spots

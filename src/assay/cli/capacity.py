@@ -23,7 +23,7 @@ def find(
     from functools import partial
 
     from assay.cli.load import looking_on
-    from assay.execute.runner import interrupted_exit_code
+    from assay.execute.signals import interrupted_exit_code
     from assay.pipeline.capacity import find_capacity
     from assay.report.capacity import capacity_document, print_capacity, step_text
 

@@ -218,16 +218,16 @@ def load(
         raise click.UsageError("Several targets have to be URLs, to which requests go in turn.")
     given["more_targets"] = targets[1:]
     options = _options(targets[0], {**given, "concurrency": levels[0] if levels else None})
-    with _started_early(options) as ready, session.store() as store:
+    with _started_early(options) as ready, session.store_when_needed() as open_store:
         from assay.pipeline import loading
 
-        asked = ready or loading.prepare_load(options, session.settings, store)
+        asked = ready or loading.prepare_load(options, session.settings, open_store())
         if find_capacity:
             if asked.load.has_sessions:
                 raise click.UsageError("--find-capacity sends single requests: leave sessions out.")
             from assay.cli.capacity import find
 
-            return find(session, store, options, asked, tags, arrivals)
+            return find(session, open_store(), options, asked, tags, arrivals)
         with (
             _raw_records(raw) as keep,
             _serve_own_metrics(session, metrics_port) as count,
@@ -236,7 +236,7 @@ def load(
             done = loading.run_load(
                 options,
                 asked,
-                store,
+                open_store,
                 session.settings,
                 watch,
                 levels=levels if len(levels) > 1 else (),
@@ -262,20 +262,7 @@ def _started_early(options: LoadOptions) -> Iterator[Prepared | None]:
         return
     asked = prepared(options)
     with start_ahead(workers_of(asked.load)):
-        _import_the_rest()
         yield asked
-
-
-def _import_the_rest() -> None:
-    """Importing leaves no garbage behind: looking for it all the while would take a twentieth of the time."""
-    import gc
-    from importlib import import_module
-
-    gc.disable()
-    try:
-        import_module("assay.pipeline.loading")
-    finally:
-        gc.enable()
 
 
 def _is_given(option: str) -> bool:
@@ -327,7 +314,7 @@ def _options(target: str, given: dict[str, Any]) -> LoadOptions:
 
 
 def _finish(session: Session, done: Any, asked: Any, options: LoadOptions, levels: tuple[int, ...]) -> int:
-    from assay.execute.runner import interrupted_exit_code
+    from assay.execute.signals import interrupted_exit_code
     from assay.report.load import load_document, print_load, print_loads
     from assay.report.load_findings import FAILURES, verdicts_of
 
@@ -410,7 +397,7 @@ def looking_on(session: Session, load: Any) -> Iterator[Watch]:
     if session.is_quiet:
         yield lambda pulse, tally: None
     elif sys.stderr.isatty():
-        with live_view(session.error_console(), load) as watch:
+        with live_view(session.error_console, load) as watch:
             yield watch
     else:
         yield plain_view(session.say)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from assay.units import count, percent, seconds, significant
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.live import Live
     from rich.table import Table
 
     from assay.execute.load.engine import Watch
@@ -45,19 +47,26 @@ def sparkline(values: Sequence[float | None], top: float | None = None) -> str:
 
 
 @contextlib.contextmanager
-def live_view(console: Console, load: Load) -> Iterator[Watch]:
-    from rich.live import Live
-
-    # Drawn by whoever watches, whose priority is low while a load runs; a thread of the screen would have the usual one.
-    with Live(console=console, auto_refresh=False, transient=True) as live:
+def live_view(open_console: Callable[[], Console], load: Load) -> Iterator[Watch]:
+    """Opened with the first picture, as the first request does not wait for it."""
+    with contextlib.ExitStack() as until_done:
         drawn = 0.0
         history = InFlight()
+
+        @cache
+        def screen() -> Live:
+            from rich.live import Live
+
+            # Drawn by whoever watches, whose priority is low while a load runs; a thread of the screen would have the usual one.
+            live = Live(console=open_console(), auto_refresh=False, transient=True)
+            return until_done.enter_context(live)
 
         def watch(pulse: Pulse, tally: Tally) -> None:
             nonlocal drawn
             history.add(pulse)
             if monotonic() - drawn >= _EVERY:
-                live.update(picture(pulse, tally, load, history, console.width), refresh=True)
+                live = screen()
+                live.update(picture(pulse, tally, load, history, live.console.width), refresh=True)
                 drawn = monotonic()
 
         yield watch

@@ -369,7 +369,7 @@ def _say_what_was_written(session: Session, files: Sequence[Path]) -> None:
 
 def finish(session: Session, store: Store, run_id: str, reporters: list[str], out: Path | None) -> int:
     """Show what came out; exit code 1 when a trial has no ok execution or lacks some, 128 and the signal when it was interrupted."""
-    from assay.execute.runner import interrupted_exit_code
+    from assay.execute.signals import interrupted_exit_code
     from assay.model import RunState
     from assay.pipeline import reporting
     from assay.report.document import run_document

@@ -51,6 +51,24 @@ class Session:
         return Store.open(self.db or settings.db, retry_seconds=retry)
 
     @contextlib.contextmanager
+    def store_when_needed(self) -> Iterator[Callable[[], Store]]:
+        """Opens the store when it is called, once, and closes it at the end.
+
+        It is opened at once if that may fail: then nothing that costs anything has been done yet.
+        """
+        from assay.store.revisions import will_open
+
+        with contextlib.ExitStack() as until_done:
+
+            @functools.cache
+            def opened() -> Store:
+                return until_done.enter_context(self.store())
+
+            if not will_open(self.db or self.settings.db):
+                opened()
+            yield opened
+
+    @contextlib.contextmanager
     def output_reserved(self) -> Iterator[None]:
         """With --json, whatever is printed goes to standard error, except what `emit` writes."""
         if not self.is_json:

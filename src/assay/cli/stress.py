@@ -115,7 +115,7 @@ def _live_line(session: Session) -> tuple[Callable[[Pulse, Load], None], Callabl
 
 
 def _finish(session: Session, done: Stressed) -> int:
-    from assay.execute.runner import interrupted_exit_code
+    from assay.execute.signals import interrupted_exit_code
     from assay.report.console_stress import print_stress
     from assay.report.stress import stress_document
 

@@ -13,8 +13,8 @@ class SteadyClock:
     """
 
     def __init__(self, start: datetime | None = None) -> None:
-        self._start = start or datetime.now(UTC)
+        self.started = start or datetime.now(UTC)
         self._begun = monotonic()
 
     def now(self) -> datetime:
-        return self._start + timedelta(seconds=monotonic() - self._begun)
+        return self.started + timedelta(seconds=monotonic() - self._begun)

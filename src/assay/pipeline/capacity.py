@@ -15,12 +15,12 @@ from assay.execute.environment import environment
 from assay.execute.load.asking import LoadOptions, Prepared
 from assay.execute.load.capacity import Search
 from assay.execute.load.engine import Watch
-from assay.execute.runner import interruptible
+from assay.execute.signals import interruptible
 from assay.execute.steady_clock import SteadyClock
 from assay.model import Artifact, Batch, Plan, RunState
 from assay.model.load import Arrivals, Capacity, Load, LoadResult, Step
 from assay.model.run import SEARCH_COMPLETE
-from assay.pipeline.loading import execution_of, plan_load
+from assay.pipeline.load_record import execution_of, plan_load
 from assay.pipeline.ownership import own_run
 from assay.report.capacity import FILE, capacity_document
 from assay.spec.settings import Settings

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
 from assay.errors import AssayError, StoreError
-from assay.execute.runner import Interrupt
+from assay.execute.signals import Interrupt
 from assay.execute.steady_clock import SteadyClock
 from assay.model import RunState
 from assay.store.leases import RENEW_SECONDS

@@ -25,7 +25,8 @@ from assay.errors import AssayError, Mistake, PlanError
 from assay.execute.environment import environment, facts_after
 from assay.execute.jobs import Assignment
 from assay.execute.noise import PaceSampler
-from assay.execute.runner import carry_out, interruptible
+from assay.execute.runner import carry_out
+from assay.execute.signals import interruptible
 from assay.execute.spending import Spending
 from assay.execute.steady_clock import SteadyClock
 from assay.model import (

@@ -14,7 +14,7 @@ from assay.analysis.stress import score_of, stress_finding
 from assay.execute.environment import environment
 from assay.execute.load.asking import LoadOptions
 from assay.execute.load.failures import failures_in, gather
-from assay.execute.runner import interruptible
+from assay.execute.signals import interruptible
 from assay.execute.steady_clock import SteadyClock
 from assay.execute.stress.bench import Interrupted, Look, StressBench, within
 from assay.execute.stress.calm import (

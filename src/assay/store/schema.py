@@ -12,9 +12,9 @@ from assay.errors import NewerSchema, StoreError
 from assay.model import DIMENSIONS
 from assay.store import database, faults
 from assay.store.address import Address, read_address
-from assay.store.tables import DEFAULT_WORKSPACE, REVISIONS, metadata, revision, workspaces
+from assay.store.revisions import HEAD, REVISIONS
+from assay.store.tables import DEFAULT_WORKSPACE, metadata, revision, workspaces
 
-HEAD = REVISIONS[-1]
 _VIEW_REVISION, _STANDING_REVISION = "0008", "0004"
 _WORDS = {
     "sqlite": {

@@ -77,9 +77,6 @@ import sqlalchemy as sa
 from assay.model.redaction import known_secrets
 from assay.store import plain
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011")
-"""Every revision of the schema, the newest last: known here so that opening a store need not load Alembic."""
-
 DEFAULT_WORKSPACE = 1
 
 NAMING = {

@@ -22,7 +22,7 @@ from assay.execute.agents import make_agent
 from assay.execute.load.answer import judgeable
 from assay.execute.load.failures import Failures
 from assay.execute.load.payload import prompt_of, text_of_order
-from assay.execute.load.record import OK, Chunk, columns_of, packed
+from assay.execute.load.record import OK, Chunk, ChunkWriter, columns_of
 from assay.execute.load.replay import NO_LENGTHS, Lengths, read_order
 from assay.execute.load.worker import pause_after, timetable
 from assay.model import AgentUse, Answer, Request, Usage
@@ -61,6 +61,7 @@ class AgentWorker:
         self._room = asyncio.Semaphore(_most_at_once(order))
 
     async def run(self, begin: float) -> None:
+        self._writer = ChunkWriter(self._order["told_to"])
         self._begin = begin
         ticking = asyncio.create_task(self._tick())
         is_closed = self._order["concurrency"] is not None
@@ -215,12 +216,7 @@ class AgentWorker:
             "is_last": is_last,
         }
         self._answers = []
-        data = memoryview(packed(chunk))
-        try:
-            while data:
-                data = data[os.write(self._order["told_to"], data) :]
-        except BrokenPipeError:
-            os._exit(0)
+        self._writer.send(chunk, is_last)
 
 
 def _most_at_once(order: dict[str, Any]) -> int:

@@ -73,6 +73,7 @@ class Prepared:
         watch: Watch = lambda pulse, tally: None,
         is_stopped: Callable[[], bool] = lambda: False,
         watch_chunk: WatchChunk | None = None,
+        once_begun: Callable[[], object] = lambda: None,
     ) -> LoadResult:
         monitor = self._monitor()
 
@@ -91,6 +92,7 @@ class Prepared:
                 bounds=bounds_of(self.load.objectives),
                 is_stopped=lambda: (monitor is not None and monitor.is_triggered()) or is_stopped(),
                 watch_chunk=watch_both,
+                once_begun=once_begun,
             )
         # What reads numpy, or scores answers, is not needed before the first request.
         from assay.execute.load.summary import outcomes_of, summarised

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import threading
+from collections.abc import Iterator
 
 _LOWEST = 19
 _LATE = 0.1
@@ -19,6 +20,10 @@ def lower_priority() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST)
+
+
+_IDLE_SECONDS = 2.0
+"""After which work that should be done by then gets its share of the processor."""
 
 
 class BackgroundPriority:
@@ -40,6 +45,23 @@ class BackgroundPriority:
         if self._is_possible:
             _schedule(os.SCHED_BATCH)
         return self
+
+    @contextlib.contextmanager
+    def idle(self) -> Iterator[None]:
+        """Work that cannot adapt to how busy the machine is, as loading modules: idle, but not for ever."""
+        if not self._is_possible:
+            yield
+            return
+        hurry = threading.Timer(_IDLE_SECONDS, _schedule, (os.SCHED_BATCH, threading.get_native_id()))
+        hurry.daemon = True
+        # Before, as a thread takes over the priority of the one that starts it.
+        hurry.start()
+        _schedule(os.SCHED_IDLE)
+        try:
+            yield
+        finally:
+            hurry.cancel()
+            _schedule(os.SCHED_BATCH)
 
     def adapt(self, delay: float = 0.0, backlog: float = 0.0) -> None:
         """To how much later than asked for this thread woke up, and to how full a pipe of results was."""
@@ -64,9 +86,10 @@ class BackgroundPriority:
         self.restore()
 
 
-def _schedule(policy: int) -> None:
+def _schedule(policy: int, thread: int = 0) -> None:
+    """A thread by the system's number, or the one that calls this."""
     with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, policy, os.sched_param(0))
+        os.sched_setscheduler(thread, policy, os.sched_param(0))
 
 
 def _has_usual_priority() -> bool:

@@ -164,8 +164,13 @@ def carry_out(
     bounds: Bounds = Bounds(),  # noqa: B008  (frozen)
     is_stopped: Callable[[], bool] = lambda: False,
     watch_chunk: WatchChunk | None = None,
+    once_begun: Callable[[], object] = lambda: None,
 ) -> Tally:
-    """Returns when every request has ended, or soon after `is_stopped`; then with what there was."""
+    """Returns when every request has ended, or soon after `is_stopped`; then with what there was.
+
+    `once_begun` is for what the first request need not wait for. Where this process has a core to itself, it is called when
+    requests are under way.
+    """
     workers = workers_of(load)
     orders = (
         written(
@@ -177,12 +182,15 @@ def carry_out(
         if workers == 1 and _ahead(load) <= _FEW_CONNECTIONS:
             crew.head_start = SHORT_HEAD_START
         if _shares_its_only_core():
+            once_begun()
             import_module(_TALLY)
         began = crew.begin(is_stopped)
         with crew.priority:
-            # It needs numpy, which takes longer to load than a worker to start: elsewhere the first request need not wait for it.
-            from assay.execute.load.tally import Tally
-
+            with crew.priority.idle():
+                if began is not None and not _shares_its_only_core():
+                    once_begun()
+                # It needs numpy, which takes longer to load than a worker to start.
+                from assay.execute.load.tally import Tally
             tally = Tally(bounds, width=slice_width(load), think_seconds=load.think_seconds)
             tally.began = began
             if began is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +40,29 @@ def packed(chunk: Chunk) -> bytes:
     head = json.dumps({"n": len(chunk), "zero_gaps": chunk.zero_gaps, **chunk.facts}).encode()
     body = [head, *(chunk.columns[name].tobytes() for name in COLUMNS), chunk.gaps.tobytes()]
     return struct.pack("<II", len(head), sum(map(len, body))) + b"".join(body)
+
+
+class ChunkWriter:
+    """Sends chunks to whoever gave the order, and never waits for it in the middle of a load: what its pipe does not take is sent
+    with the next chunk.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._unsent = bytearray()
+        os.set_blocking(fd, False)
+
+    def send(self, chunk: Chunk, is_last: bool) -> None:
+        self._unsent += packed(chunk)
+        if is_last:
+            os.set_blocking(self._fd, True)
+        try:
+            while self._unsent:
+                del self._unsent[: os.write(self._fd, self._unsent)]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            os._exit(0)
 
 
 class Unpacker:

@@ -27,7 +27,7 @@ from assay.execute.load.cancelling import CANCELLED, Cancellations
 from assay.execute.load.channel import Channel, KernelClock, State, TlsError, kind_of
 from assay.execute.load.conversations import Conversations
 from assay.execute.load.payload import Payloads, alternate_targets, payloads_of
-from assay.execute.load.record import OK, Chunk, columns_of, packed
+from assay.execute.load.record import OK, Chunk, ChunkWriter, columns_of
 from assay.execute.load.replay import read_order
 from assay.execute.load.schedule import Stage, arrivals, share
 
@@ -137,6 +137,7 @@ class Worker:
 
     def run(self, begin: float) -> None:
         """`begin` on the monotonic clock."""
+        self._writer = ChunkWriter(1)
         self._begin = begin
         self._give_up_at = begin + self._order["seconds"] + self._limit
         self._due = self._timetable()
@@ -595,7 +596,7 @@ class Worker:
             "tls_failures": self._tls_failures,
         }
         self._answers = []
-        _say(chunk)
+        self._writer.send(chunk, is_last)
 
 
 class FirstReads:
@@ -652,15 +653,6 @@ def timetable(order: dict[str, Any]) -> Iterator[tuple[int, float]]:
         turns = share([0.0] * order["concurrency"], order["worker"], order["workers"])
     most = order["count"]
     return turns if most is None else takewhile(lambda turn: turn[0] < most, turns)
-
-
-def _say(chunk: Chunk) -> None:
-    data = memoryview(packed(chunk))
-    try:
-        while data:
-            data = data[os.write(1, data) :]
-    except BrokenPipeError:
-        os._exit(0)
 
 
 def _socket_address(address: Any) -> Any:
