@@ -9,7 +9,7 @@ import pytest
 from tests.load.faulty import CHUNKED, END, JSON, SSE, always, chunk, faulty, head, with_length
 from tests.load.loading import kinds, load
 
-from assay.execute.load.answer import text_of
+from assay.execute.load.answer_text import text_of
 from assay.report.load import load_document
 from assay.testing.sim_llm import SimOptions, SimServer
 

@@ -382,8 +382,18 @@ def test_every_request_is_written_to_parquet(assay_inline: AssayInline) -> None:
     assert [row["output_tokens"] for row in rows] == [3, None] * 5
 
 
+@pytest.fixture
+def hangup() -> Iterator[None]:
+    """Processes that are started notice that their terminal hangs up, also where the tests run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_ctrl_c_reports_what_was_measured(assay: Assay, server: Faulty, number: signal.Signals) -> None:
+def test_ctrl_c_reports_what_was_measured(
+    assay: Assay, server: Faulty, number: signal.Signals, hangup: None
+) -> None:
     # At ten a second, no pause of the machine is long enough for more than one request to be missing at the end.
     with started(assay.folder, server.url, "--rate", "10", "--duration", "600", "--json") as process:
         until(lambda: len(server.requests) > 15)

@@ -11,7 +11,7 @@ from tests.load.faulty import DONE, FINISH, JSON, Guest, always, delta, faulty, 
 from tests.suites.project import numbers, suite
 
 from assay.execute.load import kept as keeping
-from assay.execute.load.answer import LONGEST_JUDGED
+from assay.execute.load.answer_text import LONGEST_JUDGED
 from assay.execute.load.kept import Kept
 
 

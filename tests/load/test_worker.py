@@ -14,7 +14,8 @@ from assay.execute.load.asking import LoadOptions, prepared
 from assay.execute.load.channel import Channel, State
 from assay.execute.load.engine import timetable_of
 from assay.execute.load.record import Chunk
-from assay.execute.load.worker import FirstReads, Worker
+from assay.execute.load.token_gaps import FirstReads
+from assay.execute.load.worker import Worker
 
 FEW, OFTEN = working._FEW, working._OFTEN
 

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from assay.execute.agents import make_agent
-from assay.execute.load.answer import judgeable
+from assay.execute.load.answer_text import judgeable
 from assay.execute.load.failures import Failures
 from assay.execute.load.payload import prompt_of, text_of_order
 from assay.execute.load.record import OK, Chunk, ChunkWriter, columns_of
 from assay.execute.load.replay import NO_LENGTHS, Lengths, read_order
-from assay.execute.load.worker import pause_after, timetable
+from assay.execute.load.schedule import pause_after, timetable
 from assay.model import AgentUse, Answer, Request, Usage
 from assay.plugin import lookup
 from assay.plugin.agent import Agent, InvalidAnswer

@@ -10,20 +10,16 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from assay.execute.place import value_at
+from assay.execute.load.answer_text import LONGEST_JUDGED, judgeable, text_of
+from assay.execute.load.response_head import BadReply, Head, head_of, known_heads
+from assay.execute.load.usage import TokenCounts, usage_in
 
 LARGEST_ANSWER = 64 * 2**20
 """Of a stream; nothing of it is kept but what it was found to hold."""
 LARGEST_PIECE = 8 * 2**20
 """Of an answer in one piece, which has to be kept."""
-LONGEST_JUDGED = 2**20
-"""Characters of an answer that is scored; a part of a longer one would be judged wrongly."""
-TOO_LONG = "\ud800 too long to be judged"
-"""Stands for such an answer; half a character as in it is in no text that was decoded."""
 _LARGEST_HEAD = 64 * 2**10
 _LOOKED_AT_BEYOND = 256 * 2**10
 
@@ -37,19 +33,6 @@ _DONE = b"data: [DONE]\n\n" + _LAST_CHUNK
 _USAGE = b'"usage":{'
 _TAIL = 2048
 """Bytes at the end of a stream among which it says that it is over, and how many tokens there were."""
-_OUTPUT_TOKENS = (b'"completion_tokens":', b'"output_tokens":', b'"eval_count":')
-_INPUT_TOKENS = (b'"prompt_tokens":', b'"input_tokens":', b'"prompt_eval_count":')
-_CACHED_TOKENS = (
-    b'"cached_tokens":',
-    b'"cache_read_input_tokens":',
-    b'"prompt_cache_hit_tokens":',
-    b'"cache_n":',
-)
-"""OpenAI and most servers like it; Anthropic; DeepSeek; llama.cpp without usage."""
-_APART = (b'"cache_read_input_tokens":', b'"cache_creation_input_tokens":')
-"""Input tokens that Anthropic counts beside `input_tokens`, not within."""
-MOST_PLAUSIBLE_TOKENS = 10_000_000
-_NUMBER = re.compile(rb"\s*(\d+)")
 _ERROR = re.compile(rb'"error"\s*:(?!\s*null)|"(?:type|object)"\s*:\s*"error"')
 _OVER = re.compile(rb'"finish_reason"\s*:\s*"|"done"\s*:\s*true|"message_stop"|"output"\s*:')
 _RESPONSES = re.compile(rb'"type": ?"response\.')
@@ -57,76 +40,8 @@ _RESPONSES = re.compile(rb'"type": ?"response\.')
 _DELTA = re.compile(rb'"delta": ?"(?!")')
 _RESPONSE_OVER = re.compile(rb'"type": ?"response\.(?:completed|incomplete)"')
 _FIELD = re.compile(rb"\s*(?:(?:data|event|id|retry)?:)")
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([^\r]*)", re.I)
-_CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked\s*\r\n", re.I)
-_CLOSES = re.compile(rb"\r\nconnection:[^\r]*close", re.I)
-_TYPE = re.compile(rb"\r\ncontent-type:\s*([^;\r]*)", re.I)
-_STREAMED = (b"text/event-stream", b"application/x-ndjson", b"application/jsonl", b"application/x-jsonlines")
-
-
-class BadReply(Exception):
-    """The reply is not what it should be; its text is the kind of error that it is counted as."""
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    status: int
-    length: int | None
-    is_chunked: bool
-    closes: bool
-    type: bytes
-    is_simulated: bool
-
-    is_streamed: bool
-    ends_at_close: bool
-    """Whether the answer ends where the connection does: it has neither a length nor chunks."""
-
-
-_heads: dict[bytes, Head] = {}
-
-
-def head_of(text: bytes) -> Head:
-    """A server's heads are mostly alike, so that each is taken apart once."""
-    found = _heads.get(text)
-    if found is None:
-        if len(_heads) > 256:
-            _heads.clear()
-        found = _heads[text] = _parsed_head(text)
-    return found
-
-
-def _parsed_head(text: bytes) -> Head:
-    line = text[: text.find(b"\r\n")].split(b" ", 2)
-    if len(line) < 2 or not line[0].startswith(b"HTTP/1.") or not _is_number(line[1], most=3):
-        raise BadReply("malformed_http")
-    found = _TYPE.search(text)
-    kind = found[1].strip().lower() if found else b""
-    length, is_chunked = _length_in(text), _CHUNKED.search(text) is not None
-    return Head(
-        status=int(line[1]),
-        length=length,
-        is_chunked=is_chunked,
-        closes=_CLOSES.search(text) is not None or line[0] == b"HTTP/1.0",
-        type=kind,
-        is_simulated=b"x-assay-simulated" in text.lower(),
-        is_streamed=kind in _STREAMED,
-        ends_at_close=not is_chunked and length is None,
-    )
-
-
-def _length_in(text: bytes) -> int | None:
-    """Said twice, it must be the same twice, or nobody knows where the answer ends."""
-    told = {length.strip() for length in _LENGTH.findall(text)}
-    if not told:
-        return None
-    length = told.pop()
-    if told or not _is_number(length, most=15):
-        raise BadReply("malformed_http")
-    return int(length)
-
-
-def _is_number(text: bytes, most: int) -> bool:
-    return text.isdigit() and len(text) <= most
+PlainCounts = tuple[int, TokenCounts]
+"""Pieces of content that came in one read, and what the server counted."""
 
 
 class Trust:
@@ -224,7 +139,7 @@ class Reply:
         at = 0
         while (end := data.find(b"\r\n\r\n", at)) >= 0:
             text = data[at : end + 2]
-            head = _heads.get(text) or head_of(text)
+            head = known_heads.get(text) or head_of(text)
             at = end + 4
             if not 100 <= head.status < 200:
                 self.head = head
@@ -505,16 +420,6 @@ def _tells_error(text: bytes) -> bool:
     return False
 
 
-def _last_number(text: bytes, names: Sequence[bytes]) -> int | None:
-    """The number after the last of these names."""
-    for name in names:
-        place = text.rfind(name)
-        if place >= 0 and (found := _NUMBER.match(text, place + len(name))):
-            number = int(found[1])
-            return number if number <= MOST_PLAUSIBLE_TOKENS else None
-    return None
-
-
 def _ends(text: bytes) -> list[int]:
     """Where pieces of content begin that are not empty."""
     if _is_responses(text):
@@ -590,129 +495,3 @@ def check_document(text: bytes) -> None:
         raise BadReply("empty")
     if document.get("object") == "response" and document.get("status") == "failed":
         raise BadReply("error_in_answer")
-
-
-TokenCounts = tuple[int | None, int | None, int | None]
-"""Output tokens, input tokens, and those of the input that were in a cache, as a server counted them; None where it does not tell."""
-PlainCounts = tuple[int, TokenCounts]
-"""Pieces of content that came in one read, and what the server counted."""
-
-
-def usage_in(text: bytes) -> TokenCounts:
-    """What the answer of a model's server tells, in one piece or at the end of a stream.
-
-    >>> usage_in(b'"usage":{"input_tokens":3,"cache_read_input_tokens":7,"output_tokens":5}')
-    (5, 10, 7)
-    """
-    output = _last_number(text, _OUTPUT_TOKENS)
-    for name in _INPUT_TOKENS:
-        place = text.rfind(name)
-        if place >= 0:
-            break
-    else:
-        return output, None, None
-    found = _NUMBER.match(text, place + len(name))
-    given = int(found[1]) if found else None
-    if given is None or given > MOST_PLAUSIBLE_TOKENS:
-        return output, None, None
-    # All servers tell what was cached after the whole, and most answers need no further look.
-    if text.find(b"cache", place) < 0:
-        return output, given, None
-    rest = text[place:]
-    if _APART[0] in rest:
-        given += sum(_last_number(rest, (name,)) or 0 for name in _APART)
-    return output, given, _last_number(rest, _CACHED_TOKENS)
-
-
-def usage_of_document(text: bytes) -> TokenCounts:
-    """Of an answer over plain HTTP: only a `usage` object in JSON is taken for one, whatever else it contains."""
-    if b'"usage"' not in text:
-        return None, None, None
-    try:
-        document = _decode(text.decode().strip())
-    except (ValueError, RecursionError):
-        return None, None, None
-    usage = document.get("usage") if isinstance(document, dict) else None
-    return usage_in(json.dumps(usage).encode()) if isinstance(usage, dict) else (None, None, None)
-
-
-def judgeable(output: object) -> str:
-    """
-    >>> text_of(judgeable("yes")), text_of(judgeable({"a": [1]}))
-    ('yes', '{"a": [1]}')
-    """
-    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
-    return TOO_LONG if len(text) > LONGEST_JUDGED else json.dumps({"output": text})
-
-
-def text_of(payload: str, output: str | None = None) -> str:
-    """What an answer says, of whatever dialect and whether it was streamed or not; one without any is plain text.
-
-    With `output`, what is there in a document, as in "choices.0.text".
-
-    >>> text_of('data: {"choices":[{"delta":{"content":"4"}}]}\\n\\ndata: {"choices":[{"delta":{"content":"2"}}]}\\n\\ndata: [DONE]\\n')
-    '42'
-    >>> text_of('{"answer": {"text": "42"}}', "answer.text"), text_of("Paris\\n")
-    ('42', 'Paris')
-    """
-    documents = list(_documents(payload))
-    if not documents and not payload.startswith(("data:", "event:", ":", "{")):
-        return payload.strip()
-    if output is not None:
-        return "".join(_text_at(document, output) for document in documents)
-    return "".join(_text_in(document) for document in documents)
-
-
-def _text_at(document: Any, place: str) -> str:
-    try:
-        return _plain(value_at(document, place))
-    except LookupError:
-        return ""
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _documents(payload: str) -> Iterator[Any]:
-    try:
-        yield json.loads(payload)
-        return
-    except ValueError:
-        pass
-    for line in payload.splitlines():
-        text = line.removeprefix("data:").strip()
-        if text.startswith("{"):
-            try:
-                yield json.loads(text)
-            except ValueError:
-                continue
-
-
-def _text_in(document: Any) -> str:
-    if not isinstance(document, dict):
-        return str(document)
-    if str(document.get("type")).startswith("response.") or document.get("object") == "response":
-        return _text_of_response(document)
-    for choice in document.get("choices") or ():
-        part = choice.get("delta") or choice.get("message") or choice
-        return str(part.get("content") or part.get("text") or "")
-    for name in ("message", "delta", "content_block"):
-        part = document.get(name)
-        if isinstance(part, dict):
-            return str(part.get("content") or part.get("text") or "") if part.get("content") != [] else ""
-    content = document.get("content")
-    if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    for name in ("response", "output", "text", "delta", "content"):
-        if isinstance(document.get(name), str):
-            return str(document[name])
-    return _plain(document["output"]) if document.get("output") is not None else ""
-
-
-def _text_of_response(document: dict[str, Any]) -> str:
-    """Of OpenAI's Responses API: of an event only what is new, of a whole answer its text."""
-    if "type" in document:
-        return str(document.get("delta") or "") if document["type"] == "response.output_text.delta" else ""
-    parts = [part for item in document.get("output") or () for part in item.get("content") or ()]
-    return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "output_text")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from assay.errors import PlanError
-from assay.execute.load.answer import TOO_LONG
+from assay.execute.load.answer_text import TOO_LONG
 from assay.execute.load.bounds import Bounds
 from assay.execute.load.engine import (
     AGENT_WORKER,

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from assay.execute.load.answer import Reply, text_of
+from assay.execute.load.answer import Reply
+from assay.execute.load.answer_text import text_of
 from assay.execute.load.payload import MAX_TOKENS, MESSAGES, OPENING, openings_of, pair_holes, text_of_order
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.execute.agents import Stable
 from assay.execute.judging import Panel, weighted_score
-from assay.execute.load.answer import TOO_LONG, text_of
+from assay.execute.load.answer_text import TOO_LONG, text_of
 from assay.model import Answer, Benchmark, Case, Score
 from assay.model.figure import Figure
 from assay.model.load import Quality

@@ -10,7 +10,8 @@ import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count, islice, takewhile
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +68,30 @@ def _by_chance(seed: int) -> Iterator[float]:
 def share(timetable: Iterable[float], worker: int, workers: int) -> Iterator[tuple[int, float]]:
     """Every worker goes through the same timetable and takes its turns: (number of the request, when it is due)."""
     return islice(enumerate(timetable), worker, None, workers)
+
+
+def is_closed(order: dict[str, Any]) -> bool:
+    return order["concurrency"] is not None and order["stages"] is None and order["rows"] is None
+
+
+def timetable(order: dict[str, Any]) -> Iterator[tuple[int, float]]:
+    """Numbers of requests and when they are due, in seconds from the start; of a closed loop the first of each place."""
+    if order["rows"] is not None:
+        # A worker is given no rows but its own.
+        turns: Iterator[tuple[int, float]] = zip(count(order["worker"], order["workers"]), order["due"])
+    elif order["stages"] is not None:
+        moments = arrivals([Stage(*one) for one in order["stages"]], order["is_poisson"], order["seed"])
+        turns = share(moments, order["worker"], order["workers"])
+    else:
+        turns = share([0.0] * order["concurrency"], order["worker"], order["workers"])
+    most = order["count"]
+    return turns if most is None else takewhile(lambda turn: turn[0] < most, turns)
+
+
+def pause_after(failures: int) -> float:
+    """Seconds that a place of a closed loop waits after so many failures in a row: a server that is away is not hammered.
+
+    >>> [pause_after(n) for n in (1, 2, 20)]
+    [0.02, 0.04, 1.0]
+    """
+    return float(min(1.0, 0.01 * 2 ** min(failures, 10)))

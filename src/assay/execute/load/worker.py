@@ -16,20 +16,22 @@ import signal
 import socket
 import sys
 import time
-from array import array
 from collections.abc import Callable, Iterator
-from itertools import count, takewhile
+from itertools import takewhile
 from typing import Any
 
 from assay.execute.load.alarm import Alarm
-from assay.execute.load.answer import BadReply, Reply, Trust, check_document, usage_in, usage_of_document
+from assay.execute.load.answer import Reply, Trust, check_document
 from assay.execute.load.cancelling import CANCELLED, Cancellations
 from assay.execute.load.channel import Channel, KernelClock, State, TlsError, kind_of
 from assay.execute.load.conversations import Conversations
 from assay.execute.load.payload import Payloads, alternate_targets, payloads_of
 from assay.execute.load.record import OK, Chunk, ChunkWriter, columns_of
 from assay.execute.load.replay import read_order
-from assay.execute.load.schedule import Stage, arrivals, share
+from assay.execute.load.response_head import BadReply
+from assay.execute.load.schedule import is_closed, pause_after, timetable
+from assay.execute.load.token_gaps import FirstReads, TokenGaps
+from assay.execute.load.usage import usage_in, usage_of_document
 
 _TICK = 0.1
 WATCHFUL = 0.001
@@ -84,9 +86,7 @@ class Worker:
         self._tls_failures: dict[str, int] = {}
         """Requests that failed in TLS, by the reason."""
         self._rows: list[tuple[float, ...]] = []
-        self._gaps = array("d")
-        self._zero_gaps = 0
-        """Pieces that came in the same read as the one before, since the last chunk was told."""
+        self._gaps = TokenGaps()
         self._answers: list[list[object]] = []
         self._in_flight = 0
         self._sent = 0
@@ -95,9 +95,8 @@ class Worker:
         self._is_stopping = False
         self._crowds = 0
         """Of a closed loop: how often in a row more than a few answers were waiting."""
-        self._coalesced = 0
-        self._spans = FirstReads()
-        self._places: int | None = order["concurrency"] if _is_closed(order) else None
+        self._first_reads = FirstReads()
+        self._places: int | None = order["concurrency"] if is_closed(order) else None
         """Of a closed loop: how many requests are always under way, of all workers together."""
         self._count: int | None = order["count"]
         self._turns_until: float = order["seconds"] if order.get("ends_turns", True) else _NEVER
@@ -441,12 +440,12 @@ class Worker:
         if plain is not None:
             pieces, (output, given, cached) = plain
             reads, first = 1, reply.reads[0]
-            self._zero_gaps += pieces - 1
+            self._gaps.zeros += pieces - 1
         else:
             tokens = reply.tokens()
             stamps, output, given, cached = tokens.stamps, tokens.output, tokens.input, tokens.cached
-            pieces, reads = len(stamps), self._add_gaps(stamps)
-            first = stamps[0] if reads == 1 or self._spans.is_exact(stamps, reads) else _NOT_KNOWN
+            pieces, reads = len(stamps), self._gaps.add(stamps)
+            first = stamps[0] if reads == 1 or self._first_reads.is_exact(stamps, reads) else _NOT_KNOWN
         if output is None:
             self._counts_pieces = True
             output = pieces
@@ -474,28 +473,6 @@ class Worker:
             self._count_input(given, cached),
             len(reply.reads),
         )
-
-    def _add_gaps(self, stamps: list[float]) -> int:
-        """Pieces that came in one read share the time since the read before: when each was sent cannot be known."""
-        gaps = self._gaps
-        before = stamps[0]
-        if before == stamps[-1]:
-            self._zero_gaps += len(stamps) - 1
-            return 1
-        reads, together = 1, 0
-        for stamp in stamps[1:]:
-            together += 1
-            if stamp == before:
-                continue
-            reads += 1
-            if together == 1:
-                gaps.append(stamp - before)
-            else:
-                gaps.extend([(stamp - before) / together] * together)
-                self._coalesced += together - 1
-            before, together = stamp, 0
-        self._zero_gaps += together
-        return reads
 
     def _failed(self, number: int, due: float, begun: float, kind: str) -> None:
         """No connection could even be tried."""
@@ -575,9 +552,9 @@ class Worker:
         self._tell(now, is_last)
 
     def _tell(self, now: float, is_last: bool) -> None:
-        self._coalesced += self._zero_gaps
-        chunk = Chunk(columns_of(self._rows), self._gaps, zero_gaps=self._zero_gaps)
-        self._rows, self._gaps, self._zero_gaps = [], array("d"), 0
+        gaps, zero_gaps = self._gaps.take()
+        chunk = Chunk(columns_of(self._rows), gaps, zero_gaps=zero_gaps)
+        self._rows = []
         chunk.facts = {
             "at": now - self._begin,
             "in_flight": self._in_flight,
@@ -585,8 +562,8 @@ class Worker:
             "cpu": time.process_time() - self._spent_awake,
             "kinds": list(self._kinds),
             "reconnects": self._reconnects,
-            "coalesced": self._coalesced,
-            "censored": self._spans.censored,
+            "coalesced": self._gaps.coalesced,
+            "censored": self._first_reads.censored,
             "counted": self._counts_pieces,
             "simulated": self._is_simulated,
             "usage": [self._told, self._input_tokens, self._cached_tokens],
@@ -597,62 +574,6 @@ class Worker:
         }
         self._answers = []
         self._writer.send(chunk, is_last)
-
-
-class FirstReads:
-    """Whether the stamp of an answer's first read is that of its first token.
-
-    The kernel keeps one stamp for all that lies unread, that of the last segment. When the first read brings several tokens though
-    the later ones come one by one, earlier segments were waiting, and when the first arrived nobody knows: its time is
-    left out. A server that sends its first tokens together as a habit is believed.
-    """
-
-    __slots__ = ("_seen", "_suspicious", "censored")
-    _HABIT, _FEWEST = 0.2, 20
-
-    def __init__(self) -> None:
-        self._seen = self._suspicious = self.censored = 0
-
-    def is_exact(self, stamps: list[float], reads: int) -> bool:
-        """Of an answer whose tokens came in several reads."""
-        self._seen += 1
-        together = 1
-        while stamps[together] == stamps[0]:
-            together += 1
-        if together == 1 or (len(stamps) - together) >= 1.5 * (reads - 1):
-            return True
-        self._suspicious += 1
-        if self._seen >= self._FEWEST and self._suspicious > self._HABIT * self._seen:
-            return True
-        self.censored += 1
-        return False
-
-
-def pause_after(failures: int) -> float:
-    """Seconds that a place of a closed loop waits after so many failures in a row: a server that is away is not hammered.
-
-    >>> [pause_after(n) for n in (1, 2, 20)]
-    [0.02, 0.04, 1.0]
-    """
-    return float(min(1.0, 0.01 * 2 ** min(failures, 10)))
-
-
-def _is_closed(order: dict[str, Any]) -> bool:
-    return order["concurrency"] is not None and order["stages"] is None and order["rows"] is None
-
-
-def timetable(order: dict[str, Any]) -> Iterator[tuple[int, float]]:
-    """Numbers of requests and when they are due, in seconds from the start; of a closed loop the first of each place."""
-    if order["rows"] is not None:
-        # A worker is given no rows but its own.
-        turns: Iterator[tuple[int, float]] = zip(count(order["worker"], order["workers"]), order["due"])
-    elif order["stages"] is not None:
-        moments = arrivals([Stage(*one) for one in order["stages"]], order["is_poisson"], order["seed"])
-        turns = share(moments, order["worker"], order["workers"])
-    else:
-        turns = share([0.0] * order["concurrency"], order["worker"], order["workers"])
-    most = order["count"]
-    return turns if most is None else takewhile(lambda turn: turn[0] < most, turns)
 
 
 def _socket_address(address: Any) -> Any:
