@@ -89,12 +89,11 @@ def turns(
 def worked(monkeypatch: pytest.MonkeyPatch, exchange: Exchange, requests: int, **given: object) -> Exchange:
     told = list[Chunk]()
     monkeypatch.setattr(working, "poller", lambda: exchange)
-    monkeypatch.setattr(working, "_say", told.append)
     asked = prepared(LoadOptions("http://127.0.0.1:9/v1", requests=requests, **given))  # type: ignore[arg-type]
     order = {**asked.order, **timetable_of(asked.load), "rows": None, "worker": 0, "workers": 1}
     worker = Worker(order)
     worker._open_channel = [exchange.opened]
-    worker.run(time.monotonic())
+    worker.run(time.monotonic(), lambda chunk, is_last: told.append(chunk))
     assert sum(map(len, told)) == requests
     assert exchange.notes.count("send") == exchange.notes.count("read") == requests
     return exchange

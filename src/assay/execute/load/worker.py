@@ -134,10 +134,9 @@ class Worker:
         context = trusting(tls["ca_file"], tls["is_checked"])
         return lambda: TlsChannel(address, self._kernel, context, tls["name"])
 
-    def run(self, begin: float) -> None:
-        """`begin` on the monotonic clock."""
-        self._writer = ChunkWriter(1)
-        self._begin = begin
+    def run(self, begin: float, send: Callable[[Chunk, bool], None]) -> None:
+        """`begin` on the monotonic clock; `send` is given what was found, and whether that is the last of it."""
+        self._begin, self._send = begin, send
         self._give_up_at = begin + self._order["seconds"] + self._limit
         self._due = self._timetable()
         self._next = next(self._due, None)
@@ -573,7 +572,7 @@ class Worker:
             "tls_failures": self._tls_failures,
         }
         self._answers = []
-        self._writer.send(chunk, is_last)
+        self._send(chunk, is_last)
 
 
 def _socket_address(address: Any) -> Any:
@@ -609,7 +608,7 @@ def main() -> None:
         return
     gc.collect()
     gc.disable()
-    worker.run(float(begin))
+    worker.run(float(begin), ChunkWriter(1).send)
 
 
 if __name__ == "__main__":
