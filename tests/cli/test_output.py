@@ -55,6 +55,22 @@ def test_a_reader_that_goes_away_is_no_error(assay: Assay, command: str) -> None
     assert "Exception" not in done.stderr
 
 
+def test_a_reader_that_goes_away_does_not_change_the_exit_code(assay: Assay) -> None:
+    load = f"{quote(str(COMMAND))} load http://127.0.0.1:9/v1 --requests 5"
+
+    for options in ("", "--json", "--quiet"):
+        done = subprocess.run(
+            ["bash", "-c", f"{load} {options} | true; echo ${{PIPESTATUS[0]}}"],
+            cwd=assay.folder,
+            env=environment({}),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.stdout.splitlines()[-1] == "1"
+        assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("redirection", [">&-", ">/dev/full"])
 def test_output_that_cannot_be_written_is_no_traceback(assay: Assay, redirection: str) -> None:
     script = f"{quote(str(COMMAND))} list --quiet {redirection}"

@@ -91,6 +91,11 @@ def test_an_agent_that_fails_at_once_is_not_hammered(agents: AssayInline) -> Non
     found = json.loads(done.out)
     assert set(found["errors"]) == {"failed"}
     assert found["errors"]["failed"] <= 20
+    # What it said is told, with the line of its code, in the document and to whoever reads.
+    [(reason, number)] = found["error_reasons"]["failed"].items()
+    assert reason.startswith("RuntimeError: no at own.py:")
+    assert number == found["errors"]["failed"]
+    assert reason in " ".join(agents("show", "last").out.split())
 
 
 def test_an_agent_that_hangs_is_given_up_and_the_command_ends(agents: AssayInline) -> None:

@@ -377,10 +377,49 @@ def test_an_error_after_the_last_piece_is_seen_however_closely_is_looked(is_clos
         reply.tokens()
 
 
-def test_the_first_answers_and_one_in_64_are_looked_at_closely_and_all_once_trust_is_lost() -> None:
+def test_the_first_answers_and_one_in_128_are_looked_at_closely_and_all_once_trust_is_lost() -> None:
     trust = Trust()
     close = [trust.wants_a_close_look() for _ in range(1000)]
     assert all(close[:200])
-    assert sum(close[200:]) == 12
+    assert sum(close[200:]) == 6
     trust.lose()
     assert all(trust.wants_a_close_look() for _ in range(40))
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "refusal"])
+def test_pieces_under_another_name_are_counted_and_seen_by_a_close_look(name: str) -> None:
+    others = [{name: "so"}, {name: "then"}]
+    answer = named_pieces(others, ["one", "two", "three"])
+    close = Reply()
+    assert close.feed(answer, 1.0)
+    tokens = close.tokens()
+    assert len(tokens.stamps) == 5
+    assert not tokens.is_plain
+
+
+def named_pieces(others: list[dict[str, str]], words: list[str]) -> bytes:
+    deltas = [{"role": "assistant", "content": ""}, *others, *({"content": word} for word in words)]
+    objects = [{"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": one}]} for one in deltas]
+    return streamed([*map(tight, objects), DONE])
+
+
+@pytest.mark.parametrize("is_close_look", [True, False])
+def test_a_chunk_that_ends_in_the_middle_of_a_number_does_not_cut_the_number(is_close_look: bool) -> None:
+    usage = tight({"object": "chat.completion.chunk", "choices": [], "usage": {"completion_tokens": 123}})
+    cut = usage.index(b"123") + 1
+    whole = compact("one", "two").replace(chunk(DONE), chunk(usage[:cut]) + chunk(usage[cut:]) + chunk(DONE))
+    reply = Reply(is_close_look)
+    assert reply.feed(whole, 0.0)
+    assert reply.tokens().output == 123
+
+
+@pytest.mark.parametrize("is_close_look", [True, False])
+def test_an_error_between_two_pieces_is_seen_however_closely_is_looked(is_close_look: bool) -> None:
+    answer = compact("one", "two", usage=2)
+    second = answer.index(b'"two"')
+    at = answer.rindex(b"\r\n", 0, answer.rindex(b"data:", 0, second) - 2) + 2
+    told = chunk(tight({"error": {"message": "out of memory"}}))
+    reply = Reply(is_close_look)
+    assert reply.feed(answer[:at] + told + answer[at:], 0.0)
+    with pytest.raises(BadReply, match="error_in_stream"):
+        reply.tokens()

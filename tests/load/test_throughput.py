@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
+from tests.load.faulty import ANSWER, Guest, Talk, faulty
 from tests.load.loading import load as put_under_load
 from tests.load.queueing import TOKENS, Server, constantly, exponentially
 
@@ -172,3 +175,33 @@ def test_a_real_server_whose_answers_take_seconds_is_counted_rightly() -> None:
         assert found.requests_completed == 16
         assert found.throughput.value == pytest.approx(truth, rel=0.01)
         assert covers(found, truth)
+
+
+def last_is_different(number: int, is_slow: bool) -> Talk:
+    """Answers after 20 ms, except the request of that number: it takes a second, or fails."""
+
+    def talk(guest: Guest) -> None:
+        is_last = guest.number == number
+        time.sleep(1.0 if is_last and is_slow else 0.02)
+        guest.say(b"HTTP/1.1 500 x\r\ncontent-length: 0\r\n\r\n" if is_last and not is_slow else ANSWER)
+
+    return talk
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_the_last_requests_of_a_counted_load_count_in_times_and_errors(is_slow: bool) -> None:
+    requests = 60
+    with faulty(last_is_different(requests, is_slow)) as server:
+        found = put_under_load(server.url, concurrency=1, requests=requests, warmup="0s")
+    assert found.requests_sent == requests
+    if is_slow:
+        assert found.times["latency"].max >= 1.0
+    else:
+        assert found.error_rate.value > 0
+    assert found.times["latency"].n + sum(found.errors.values()) == requests
+
+
+def test_a_few_requests_of_which_the_last_is_slow_are_counted_over_the_whole_time() -> None:
+    with faulty(last_is_different(5, is_slow=True)) as server:
+        found = put_under_load(server.url, concurrency=1, requests=5)
+    assert found.throughput.value == pytest.approx(5 / found.duration, rel=0.02)

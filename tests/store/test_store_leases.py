@@ -24,6 +24,7 @@ from assay.errors import LeaseLost, RunInUse, RunNotFound, StoreError
 from assay.execute.signals import Interrupt
 from assay.model import Batch, RunState
 from assay.model.owner import Owner
+from assay.pipeline.reporting import report_of
 from assay.store.processes import current_owner
 from assay.store.store import Store
 
@@ -248,3 +249,19 @@ def test_a_paused_owner_stops_when_it_wakes_up_after_its_run_was_taken_over(resu
     assert "Traceback" not in errors
     assert resuming.stored() == 40
     assert sql(resuming.url, "SELECT state FROM runs")[0][0] == "completed"
+
+
+def test_a_run_whose_process_was_killed_is_listed_as_interrupted(store: Store, url: str) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", "pass"])
+    gone = replace(current_owner(), pid=ended.pid, process_started="1")
+    ended.wait()
+    begin(store, gone)
+    assert [run.state for run in store.runs()] == [RunState.INTERRUPTED]
+    assert report_of(store, "r1").run.state is RunState.INTERRUPTED
+
+
+def test_a_run_is_listed_as_running_while_its_lease_lasts(store: Store, url: str) -> None:
+    begin(store, current_owner())
+    assert [run.state for run in store.runs()] == [RunState.RUNNING]
+    expire(url)
+    assert [run.state for run in store.runs()] == [RunState.INTERRUPTED]

@@ -104,6 +104,24 @@ def test_sizes_are_those_of_the_method():
     )
 
 
+def test_answers_that_take_long_are_no_load_that_was_not_sustained():
+    """Those of the last requests come after the rate has ended."""
+
+    def rule(load: Load, cases: Sequence[str]) -> Stretch:
+        return stretch(load, completed=round(load.stages[0][1] * load.seconds), duration=load.seconds + 6.0)
+
+    found = HighLoad(seconds=10.0, recovery_seconds=1.0).run(RuleBench(rule))
+    assert found.load_borne == pytest.approx(found.load_asked)
+
+
+def test_latency_that_grows_is_load_that_was_not_sustained():
+    def rule(load: Load, cases: Sequence[str]) -> Stretch:
+        return stretch(load, completed=round(load.stages[0][1] * load.seconds), latency_growth=1.0)
+
+    found = HighLoad(seconds=10.0, recovery_seconds=1.0).run(RuleBench(rule))
+    assert found.load_borne == pytest.approx(found.load_asked / 2)
+
+
 def test_high_load_asks_ten_times_the_base_and_says_what_part_came_back():
     def rule(load: Load, prompts: object) -> Stretch:
         if load.concurrency == 100:

@@ -210,9 +210,13 @@ def _errors(result: LoadResult, load: Load) -> str | None:
     return f"{count(sum(failed.values()))} of {count(result.requests_sent)} requests failed: {kinds}.{hint}"
 
 
+_MOST_REASONS = 3
+
+
 def _reasons_text(result: LoadResult, kind: str) -> str:
-    reasons = result.error_reasons.get(kind)
-    return f" ({'; '.join(sorted(reasons))})" if reasons else ""
+    reasons = result.error_reasons.get(kind, {})
+    frequent = sorted(reasons, key=lambda reason: (-reasons[reason], reason))[:_MOST_REASONS]
+    return f" ({'; '.join(frequent)})" if frequent else ""
 
 
 _TLS_HINTS = (

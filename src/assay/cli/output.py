@@ -36,8 +36,14 @@ def echo(*parts: str | Styled, err: bool = False) -> None:
         else make_showable(part)
         for part in parts
     )
-    with contextlib.suppress(OSError) if err else contextlib.nullcontext():
+    try:
         click.echo("".join(shown), err=err, color=use_color())
+    except BrokenPipeError:
+        # Whoever read has enough. The command goes on, as its exit code is still to come.
+        discard(sys.stderr if err else sys.stdout)
+    except OSError:
+        if not err:
+            raise
 
 
 def use_color() -> bool | None:

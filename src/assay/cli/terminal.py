@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import errno
+import sys
 from typing import Any
 
-from assay.cli.output import echo
+from assay.cli.output import discard, echo
 from assay.report.safe_console import SafeConsole
 
 
 class Terminal(SafeConsole):
     def on_broken_pipe(self) -> None:
-        """Rich would exit with 1, which here means that something was found."""
-        raise BrokenPipeError(errno.EPIPE, "the reader went away")
+        """Whoever read has enough. The command goes on, as its exit code is still to come; rich would exit with 1."""
+        self.quiet = True
+        discard(sys.stdout)
 
 
 class QuietTerminal(Terminal):

@@ -17,6 +17,7 @@ from assay.errors import LookupFailed, MissingExtra, PlanError, no_such
 from assay.model import (
     Metric,
     Report,
+    RunState,
     StoredTrial,
     Suite,
     TrialReport,
@@ -32,6 +33,8 @@ from assay.store.store import Store
 def report_of(store: Store, ref: str, *, is_brief: bool = False) -> Report:
     """A stored run with its findings; a brief one has estimates to compare with, not to show."""
     found = store.run(ref)
+    if found.state is RunState.RUNNING and store.is_abandoned(found.id):
+        found = replace(found, state=RunState.INTERRUPTED)
     suite = store.suite_of(found.id)
     for file in found.load:
         # Units and directions that an experiment declares are in its file; a report is fine without.

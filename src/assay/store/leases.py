@@ -166,6 +166,15 @@ def refuse_if_held(connection: sa.Connection, run_id: str, advice: str) -> None:
     raise RunInUse(f"Run '{run_id}' is being run by {holder}. {advice}")
 
 
+def is_abandoned(connection: sa.Connection, run_id: str) -> bool:
+    """Whether the owner of a run that did not finish holds it no longer: its process has ended, or its lease has."""
+    row = connection.execute(sa.select(leases).where(leases.c.run_id == run_id)).one_or_none()
+    if row is None:
+        return False
+    is_held = connection.scalar(sa.select(sa.literal(row.expires) > _now(connection)))
+    return not is_held or processes.has_ended(_owner(row))
+
+
 def stored_batches(connection: sa.Connection, lease: Lease) -> int | None:
     """How many batches of the run are stored; None where the lease is not ours any more."""
     own = leases.c.run_id == lease.run_id, leases.c.token == lease.token

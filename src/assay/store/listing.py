@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from assay.model import DIMENSIONS, RunState
+from assay.store.leases import is_abandoned
 from assay.store.reading import IS_OK_MEASURED, read_tags
 from assay.store.refs import newest_first
 from assay.store.rows import check_kinds
@@ -89,9 +90,12 @@ def _summaries() -> sa.Select[tuple[object, ...]]:
 
 def _summary(connection: sa.Connection, row: sa.Row[tuple[object, ...]]) -> RunSummary:
     check_kinds(dict(**row._mapping), {"name": str, "label": str})
+    state = RunState(row.state)
+    if state is RunState.RUNNING and is_abandoned(connection, row.id):
+        state = RunState.INTERRUPTED
     fields = {
         **row._mapping,
-        "state": RunState(row.state),
+        "state": state,
         "tags": tuple(read_tags(connection, row.id)),
         "load_verdicts": _read_load_verdicts(connection, row.id),
     }

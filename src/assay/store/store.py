@@ -392,6 +392,11 @@ class Store:
         with self._reading() as connection:
             return reading.read_run(connection, refs.resolve(connection, ref))
 
+    def is_abandoned(self, run_id: str) -> bool:
+        """Whether nobody carries on with a run that is stored as running: its process was killed."""
+        with self._reading() as connection:
+            return leases.is_abandoned(connection, run_id)
+
     def runs(
         self, *, limit: int | None = 20, tag: str | None = None, name: str | None = None
     ) -> list[RunSummary]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from assay.builtin.scenarios.outcome import Borne, finding, pressure, recovery_after
+from assay.builtin.scenarios.outcome import Borne, delivered_rate, finding, pressure, recovery_after
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Judgement, ScenarioFinding
 from assay.plugin.scenario import Bench
@@ -42,7 +42,7 @@ class HighLoad:
             seconds=self.seconds,
         )
         stretch = bench.put(load)
-        borne = min(rate, stretch.completed / max(self.seconds, stretch.result.duration))
+        borne = delivered_rate(stretch, rate, self.seconds)
         told = Judgement(
             "load_borne",
             f"{percent(borne / rate)} of the offered load was answered",

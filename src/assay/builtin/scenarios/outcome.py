@@ -315,6 +315,13 @@ def _doubts(stretches: Sequence[Stretch], *, is_in_worker: bool = False) -> list
     return told
 
 
+def delivered_rate(stretch: Stretch, rate: float, length: float) -> float:
+    """Of a constant rate: what was answered in a second. What was due within `length` comes back within as much time, longer by
+    as much as latency grew: that the last answers are still to come when the rate ends is no loss.
+    """
+    return min(rate, stretch.completed / (length * (1 + stretch.result.latency_growth)))
+
+
 def recovery_after(bench: Bench, length: float) -> Recovery:
     """The base rate once the pressure has ended: when was latency near the calm one again?"""
     after = bench.put(calm_load(bench.base, length), objectives=())

@@ -6,7 +6,7 @@ from statistics import median
 from typing import ClassVar
 
 from assay.analysis.stress import NOISE
-from assay.builtin.scenarios.outcome import Borne, finding
+from assay.builtin.scenarios.outcome import Borne, delivered_rate, finding
 from assay.model.load import Arrivals, Distribution, Load
 from assay.model.stress import Judgement, Sample, ScenarioFinding, Stretch
 from assay.plugin.scenario import Bench
@@ -43,7 +43,7 @@ class SustainedLoad:
         rate = bench.base
         stages = ((self.seconds, rate, rate),)
         stretch = bench.put(Load(Arrivals.CONSTANT, stages=stages, seconds=self.seconds))
-        borne = min(rate, stretch.completed / max(self.seconds, stretch.result.duration))
+        borne = delivered_rate(stretch, rate, self.seconds)
         judgements = [
             latency_drift(stretch, self.seconds, bench.calm),
             memory_drift(stretch.samples or bench.samples(), self.seconds),

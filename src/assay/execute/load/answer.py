@@ -23,7 +23,9 @@ LARGEST_PIECE = 8 * 2**20
 _LARGEST_HEAD = 64 * 2**10
 _LOOKED_AT_BEYOND = 256 * 2**10
 
-_NAMES = ("content", "response", "text", "delta", "reasoning_content", "reasoning", "thinking", "arguments")
+_NAMES = (
+    "content", "response", "text", "delta", "reasoning_content", "reasoning", "thinking", "arguments", "refusal"
+)  # fmt: skip
 _PIECE = re.compile(rb'"(?:%b)": ?"(?!")' % "|".join(_NAMES).encode())
 """What stands before a piece of content, in every dialect."""
 _CONTENT, _NO_CONTENT = b'"content":"', b'"content":""'
@@ -45,14 +47,14 @@ PlainCounts = tuple[int, TokenCounts]
 
 
 class Trust:
-    """How closely answers are looked at: the first of a server all, later one in 64; once one was not in order, all.
+    """How closely answers are looked at: the first of a server all, later one in 128; once one was not in order, all.
 
-    What is left out for the others is only what servers do not do now and then: whether the sizes of chunks add up, and
-    whether objects that end as they should are JSON in between. Everything that is counted is counted of every answer.
+    What is left out for the others is only what servers do not do now and then: whether the sizes of chunks add up, whether
+    objects that end as they should are JSON in between, and whether pieces come under any other name than `content`.
     """
 
     __slots__ = ("_is_gone", "_seen")
-    _FIRST, _EVERY = 200, 64
+    _FIRST, _EVERY = 200, 128
 
     def __init__(self) -> None:
         self._seen = 0
@@ -251,18 +253,20 @@ class Reply:
         return so_far.with_more(text, self.reads, self.reach, self._gone)
 
     def plain_counts(self) -> PlainCounts | None:
-        """Of a streamed answer that is whole and as simple as most are; None when it has to be looked at by `tokens`."""
-        framed = self._framed
-        if not framed or (self._is_close_look and not _is_in_order(framed)):
-            return None
-        return _plain_counts(framed)
+        """Of a streamed answer that is whole, as simple as most are, and not to be looked at closely; else None."""
+        return _plain_counts(self._framed) if self._framed and not self._is_close_look else None
 
     def tokens(self) -> Tokens:
         """Of a streamed answer that is whole; raises BadReply when it is not what was asked for."""
-        plain = self.plain_counts()
-        if plain is not None:
+        plain = _plain_counts(self._framed) if self._framed else None
+        if plain is not None and not self._is_close_look:
             pieces, (output, given, cached) = plain
             return Tokens(self.reads * pieces, output, given, cached, True)
+        found = self._looked_at_closely()
+        found.is_plain = plain in (None, (len(found.stamps), (found.output, found.input, found.cached)))
+        return found
+
+    def _looked_at_closely(self) -> Tokens:
         text = self.payload
         found = self._tokens(text)
         if found.is_error:
@@ -310,37 +314,29 @@ def _plain_counts(text: bytes) -> PlainCounts | None:
     last = text.rfind(_CONTENT)
     if not text.endswith(_DONE) and text.find(b"[DONE]", last) < 0:
         return None
+    if text.rfind(b'"error"') >= 0:
+        return None
     place = text.find(_USAGE, last)
     tail = text[place if place >= 0 else last :]
-    usage = _usages.get(tail)
-    if usage is None:
-        usage = _usage_at_end(tail)
-    return None if text.rfind(b'"error"', last) >= 0 else (pieces, usage)
+    usage = _usages.get(tail) or _usage_at_end(tail)
+    return None if usage is None else (pieces, usage)
 
 
 _usages: dict[bytes, TokenCounts] = {}
 
 
-def _usage_at_end(tail: bytes) -> TokenCounts:
-    """Answers to a load often end alike, so that each ending is taken apart once."""
+def _usage_at_end(tail: bytes) -> TokenCounts | None:
+    """Answers to a load often end alike, so that each ending is taken apart once. None when a chunk ends in the middle of it, where
+    half of a number would be read as the whole.
+    """
+    if not tail.startswith(_USAGE):
+        return None if b"tokens" in tail else (None, None, None)
+    if b"\r\n" in tail[: tail.find(b"\n\n")]:
+        return None
     if len(_usages) > 256:
         _usages.clear()
     found = _usages[tail] = usage_in(tail)
     return found
-
-
-def _is_in_order(text: bytes) -> bool:
-    """Whether an answer that can be counted is what it looks like."""
-    if text.count(b"\n\n") != text.count(b"}\n\n") + 1 or b'"error"' in text or b'"index":1' in text:
-        return False
-    end = text.rfind(b"}\n\n") + 1
-    begin = text.rfind(b"data:", 0, end) + 5
-    try:
-        _decode(text[text.index(b"{") : text.index(b"\n\n")].decode())
-        _decode(text[begin:end].decode().lstrip())
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _chunk_size(line: bytes) -> int:
@@ -376,6 +372,8 @@ class Tokens:
     cached: int | None = None
     is_over: bool = False
     is_error: bool = False
+    is_plain: bool = True
+    """Whether counting alone would have found the same, as far as it can tell."""
 
     def with_more(self, text: bytes, reads: list[float], reach: list[int], offset: int) -> Tokens:
         if len(reads) == 1:

@@ -112,6 +112,17 @@ def _add_count(one: ErrorDetail, count: int, at: float | None) -> ErrorDetail:
     )
 
 
+def reason_of(one: ErrorDetail) -> str:
+    """On one line: its message, where in the agent's code that was, and the last line of standard error.
+
+    >>> reason_of(ErrorDetail("failed", "exit code 7", place="agent.py:9", stderr="no licence\\nlicence missing\\n"))
+    'exit code 7 at agent.py:9, standard error: licence missing'
+    """
+    place = f" at {one.place}" if one.place else ""
+    said = one.stderr.strip().splitlines()
+    return " ".join(f"{one.message}{place}{f', standard error: {said[-1]}' if said else ''}".split())
+
+
 def failures_in(facts: Mapping[str, object]) -> list[list[Any]]:
     """Of a chunk; workers for servers tell none."""
     found = facts.get("failures")

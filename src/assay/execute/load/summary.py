@@ -42,7 +42,7 @@ def summarised(tally: Tally, load: Load) -> LoadResult:
     if tally.stopped_at is not None:
         load = until(load, _known_until(tally, tally.stopped_at))
     window = measured_window(tally, load)
-    inside = tally.between(window.times_from, window.end)
+    inside = tally.between(window.times_from, _times_until(tally, window))
     # Gaps are known by when their answer ended, which may be after the last request was due.
     inside.times["itl"] = tally.between(window.times_from, max(window.end, tally.last_end)).times["itl"]
     rates = count_rates(tally, load, window)
@@ -88,6 +88,13 @@ def summarised(tally: Tally, load: Load) -> LoadResult:
         counted_requests=told,
         cancelled=tally.cancelled,
     )
+
+
+def _times_until(tally: Tally, window: MeasuredWindow) -> float:
+    """Rates end where fewer requests are in flight than were asked for; times and errors are those of every request."""
+    if tally.stopped_at is not None or tally.lost:
+        return window.end
+    return max(window.end, _whole_slices(tally.last_due, tally.width))
 
 
 def _known_until(tally: Tally, stopped_at: float) -> float:
@@ -157,7 +164,8 @@ def measured_window(tally: Tally, load: Load) -> MeasuredWindow:
         begin = math.ceil(load.warmup / tally.width - 1e-9) * tally.width
         begin = begin if begin < end else 0.0
         return MeasuredWindow(begin, end, True, begin)
-    if not load.is_level:
+    is_short = load.count is not None and not load.is_open and end > tally.last_due
+    if is_short or not load.is_level:
         return MeasuredWindow(0.0, end, True, 0.0)
     return _open_window(tally, end) if load.is_open else _closed_window(tally, end)
 

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from assay.execute.load.bounds import SHORTEST
 from assay.execute.load.bounds import Bounds as Bounds
 from assay.execute.load.cancelling import CANCELLED
+from assay.execute.load.failures import failures_in, gather, merge, reason_of
 from assay.execute.load.kept import Kept
 from assay.execute.load.record import COLUMNS, OK, Chunk
 from assay.model.load import UNFINISHED
+from assay.model.stress import ErrorDetail
 from assay.stats.histogram import NOTHING, Histogram, added, histogram, zeros
 
 Values = NDArray[np.float64]
@@ -128,6 +130,7 @@ class Tally:
         """Of each worker: answers that told their input tokens, those tokens, and how many of them were cached."""
         self._kept: Kept[tuple[int, str]] = Kept()
         self._tls_failures: dict[int, Mapping[str, int]] = {}
+        self._failures: tuple[ErrorDetail, ...] = ()
         self.began: float | None = None
         """When the load began, on the monotonic clock."""
         self.seconds = 0.0
@@ -155,6 +158,8 @@ class Tally:
             self.done.add(worker)
         if isinstance(tls_failures := facts.get("tls_failures"), dict):
             self._tls_failures[worker] = tls_failures
+        if told_failures := failures_in(facts):
+            self._failures = merge([self._failures, gather(told_failures)])
         answers = facts["answers"]
         if isinstance(answers, list):
             for number, text in answers:
@@ -224,8 +229,12 @@ class Tally:
     @property
     def error_reasons(self) -> dict[str, dict[str, int]]:
         """Why requests failed, by the kind of error, where more is known than the kind: `{"tls": {"self-signed certificate": 4}}`."""
-        found = sum((Counter(told) for told in self._tls_failures.values()), Counter[str]())
-        return {"tls": dict(found)} if found else {}
+        reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for told in self._tls_failures.values():
+            reasons["tls"].update(told)
+        for one in self._failures:
+            reasons[one.kind][reason_of(one)] += one.count
+        return {kind: dict(found) for kind, found in reasons.items() if found}
 
     @property
     def answers(self) -> list[tuple[int, str]]:

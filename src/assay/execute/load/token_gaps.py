@@ -8,6 +8,10 @@ from array import array
 class TokenGaps:
     """Gaps since they were last taken. Pieces that came in one read share the time since the read before: when each was sent
     cannot be known.
+
+    >>> gaps = TokenGaps()
+    >>> gaps.add([1.0, 1.0, 2.0, 4.0, 4.0]), gaps.take()
+    (3, (array('d', [1.0, 1.0, 1.0]), 1))
     """
 
     __slots__ = ("coalesced", "gaps", "zeros")
@@ -21,25 +25,29 @@ class TokenGaps:
 
     def add(self, stamps: list[float]) -> int:
         """The pieces of one answer, by the time of the read that brought each; how many reads there were."""
-        gaps = self.gaps
-        before = stamps[0]
-        if before == stamps[-1]:
+        at = stamps[0]
+        if at == stamps[-1]:
             self.zeros += len(stamps) - 1
             return 1
-        reads, together = 1, 0
+        # Of the first read nobody knows how far the pieces after the first were apart.
+        reads, gap, together = 1, 0.0, 0
         for stamp in stamps[1:]:
-            together += 1
-            if stamp == before:
+            if stamp == at:
+                together += 1
                 continue
-            reads += 1
-            if together == 1:
-                gaps.append(stamp - before)
-            else:
-                gaps.extend([(stamp - before) / together] * together)
-                self.coalesced += together - 1
-            before, together = stamp, 0
-        self.zeros += together
+            self._add_read(gap, together)
+            reads, gap, together, at = reads + 1, stamp - at, 1, stamp
+        self._add_read(gap, together)
         return reads
+
+    def _add_read(self, gap: float, pieces: int) -> None:
+        if gap <= 0.0:
+            self.zeros += pieces
+        elif pieces == 1:
+            self.gaps.append(gap)
+        else:
+            self.gaps.extend([gap / pieces] * pieces)
+            self.coalesced += pieces - 1
 
     def take(self) -> tuple[array[float], int]:
         taken = self.gaps, self.zeros

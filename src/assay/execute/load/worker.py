@@ -442,6 +442,8 @@ class Worker:
             self._gaps.zeros += pieces - 1
         else:
             tokens = reply.tokens()
+            if not tokens.is_plain:
+                self._trust.lose()
             stamps, output, given, cached = tokens.stamps, tokens.output, tokens.input, tokens.cached
             pieces, reads = len(stamps), self._gaps.add(stamps)
             first = stamps[0] if reads == 1 or self._first_reads.is_exact(stamps, reads) else _NOT_KNOWN

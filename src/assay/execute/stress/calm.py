@@ -65,7 +65,10 @@ def comfortable(subject: Subject, asked: Prepared, budget: float, is_stopped: Ca
     borne = capacity.sustained or capacity.highest_throughput
     if borne <= 0:
         why = next((step.why for step in capacity.steps if step.why), "nothing came back")
-        raise PlanError(f"'{asked_name(asked)}' answers nothing, so there is no rate to begin with: {why}.")
+        said = next((text for step in capacity.steps if (text := _said(step.result))), "")
+        raise PlanError(
+            f"'{asked_name(asked)}' answers nothing, so there is no rate to begin with: {why}.{said}"
+        )
     how = "a search" if capacity.sustained else "a closed loop"
     possible = deliverable(capacity.steps, subject.most_in_flight)
     if possible is not None and possible / MOST_TIMES < borne * COMFORT:
@@ -122,8 +125,14 @@ def latency_of(result: LoadResult, name: str) -> Distribution:
     found = result.times.get("latency")
     if found is None:
         kinds = ", ".join(f"{kind} {n}" for kind, n in result.errors.items()) or "nothing came back"
-        raise PlanError(f"'{name}' answers nothing even at the base rate ({kinds}).")
+        raise PlanError(f"'{name}' answers nothing even at the base rate ({kinds}).{_said(result)}")
     return found
+
+
+def _said(result: LoadResult) -> str:
+    """The most frequent reason why requests failed, where it is known."""
+    reasons = {text: n for kind in result.error_reasons.values() for text, n in kind.items()}
+    return f" It said: {max(reasons, key=lambda text: reasons[text])}" if reasons else ""
 
 
 def discomfort(result: LoadResult, rate: float) -> str | None:
