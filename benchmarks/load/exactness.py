@@ -59,10 +59,10 @@ Ask = Callable[[Server, str], Held | None]
 """Puts a server under one of the loads."""
 
 
-def measure(quick: bool) -> list[Result]:
+def measure(quick: bool, with_heavy: bool = True) -> list[Result]:
     short = 4 if quick else 10
     quiet = Quiet()
-    there = peers(with_heavy=not quick)
+    there = peers(with_heavy=with_heavy and not quick)
     tools = [tool for tool in there.tools if tool.told is not None]
     asking: dict[str, Ask] = {"assay": partial(_ours, short)}
     asking |= {tool.name: partial(_theirs, tool, short) for tool in tools}

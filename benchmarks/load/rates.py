@@ -35,8 +35,8 @@ CPU = Promise("cpu", "CPU time of 1,000 such answers, at the margin", Bound.AT_M
 Rounds = Mapping[str, Sequence[Ran]]
 
 
-def measure(quick: bool) -> list[Result]:
-    there = peers(with_heavy=not quick)
+def measure(quick: bool, with_heavy: bool = True) -> list[Result]:
+    there = peers(with_heavy=with_heavy and not quick)
     long, short = (4, 1) if quick else (10, 2)
     tools = [ASSAY_TOOL, *there.tools]
     # Whoever keeps both cores busy is interrupted all the time; to begin in a quiet moment is all that can be had.

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 
 import page
 from arms import ASSAY, CommandFailed, elsewhere, tell
@@ -24,6 +25,7 @@ PARTS: dict[str, Callable[[bool], list[Result]]] = {
     "start": costs.start,
     "memory": costs.memory,
 }
+BESIDE_PEERS = ("rates", "exactness")
 
 
 def main() -> int:
@@ -31,7 +33,7 @@ def main() -> int:
     try:
         # Once before anything is timed: the first use of a fresh checkout also writes its bytecode.
         elsewhere(ASSAY, "load", "--help")
-        results = [one for name in asked.only or PARTS for one in _part(name, asked.quick)]
+        results = [one for name in asked.only or PARTS for one in _part(name, asked.quick, not asked.light)]
     except CommandFailed as error:
         tell(str(error))
         return 2
@@ -46,14 +48,20 @@ def _asked() -> argparse.Namespace:
         action="store_true",
         help="fewer and shorter runs, without the peers that take gigabytes; stores nothing",
     )
+    parser.add_argument(
+        "--light",
+        action="store_true",
+        help="without the peers that take gigabytes, whose stored results stay as they are",
+    )
     return parser.parse_args()
 
 
-def _part(name: str, quick: bool) -> Sequence[Result]:
+def _part(name: str, quick: bool, with_heavy: bool) -> Sequence[Result]:
     """Stored as soon as it is measured: a later part that fails takes nothing with it."""
     state, started = machine(), time.perf_counter()
     tell(f"{name} (load {state['load']})")
-    results = [replace(one, machine=state, date=date.today().isoformat()) for one in PARTS[name](quick)]
+    measure = partial(PARTS[name], with_heavy=with_heavy) if name in BESIDE_PEERS else PARTS[name]
+    results = [replace(one, machine=state, date=date.today().isoformat()) for one in measure(quick)]
     tell(f"{name}: {time.perf_counter() - started:.0f} s")
     for one in results:
         _print(one)

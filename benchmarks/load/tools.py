@@ -148,7 +148,7 @@ def _of_client(name: str, script: str, is_complete: bool = False) -> Tool:
 def peers(with_heavy: bool) -> Tools:
     """Every peer that there is, or that can be installed here."""
     tools: list[Tool] = []
-    left_out: dict[str, str] = {}
+    left_out: dict[str, str] = {} if with_heavy else dict.fromkeys(_HEAVY, "not run this time")
     for name, make in {**_LIGHT, **(_HEAVY if with_heavy else {})}.items():
         try:
             tools.append(make())
