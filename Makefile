@@ -25,6 +25,7 @@ check: $(VENV)/.dev  ## Look for faults without running: style, types, layers, g
 	@$(BIN)/ruff format --check $(wildcard $(SOURCES))
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python scripts/check_names.py
 	@$(INSIDE) python docs/generate.py --check
 
 fix: $(VENV)/.dev  ## Repair what can be repaired automatically

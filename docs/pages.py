@@ -19,7 +19,7 @@ from assay.plugin.documentation import attributes_of, documentation_of
 from assay.plugin.options import option_schema, type_text
 from assay.spec.agents import AgentSection, PriceSection
 from assay.spec.case_keys import CaseSection, ScoredKeys, ToolSection, TurnSection
-from assay.spec.schema import Entry, RunSection, models_in
+from assay.spec.schema import ExperimentEntry, RunSection, models_in
 from assay.spec.scorers import ScorerSection
 from assay.spec.suite import BenchmarkSection, SuiteFile, SuiteSpec
 
@@ -38,7 +38,7 @@ def spec_page() -> str:
             NOTE,
             "# Spec file\n",
             "YAML or JSON. Paths are relative to the file that names them. `assay schema spec` prints the JSON schema.\n",
-            *_tables([("What to run", Entry), ("The run as a whole", RunSection)]),
+            *_tables([("What to run", ExperimentEntry), ("The run as a whole", RunSection)]),
             "Several experiments in one file: `experiments: [{experiment: …}, …]`; the other keys are their defaults.\n",
             "A list under `params` is an axis when the param takes one value, and a value when the param takes a list.\n",
         ]

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from assay.model import (
-    Agent,
     AgentUse,
+    AgentVersion,
     Batch,
     Benchmark,
     Case,
@@ -112,7 +112,7 @@ class Past:
             Trial(
                 index,
                 f"{benchmark.id} · {self.agent}",
-                Agent(self.agent, version),
+                AgentVersion(self.agent, version),
                 benchmark.id,
                 "ask",
                 {},

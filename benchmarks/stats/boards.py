@@ -17,8 +17,8 @@ import numpy as np
 from assay.analysis.leaderboard import leaderboard
 from assay.analysis.ratings import rate
 from assay.model import (
-    Agent,
     AgentUse,
+    AgentVersion,
     Batch,
     Benchmark,
     Case,
@@ -174,7 +174,7 @@ def _plan(suite: Suite, agents: tuple[str, ...]) -> Plan:
         Trial(
             index,
             f"{benchmark.id} · {name}",
-            Agent(name, "1"),
+            AgentVersion(name, "1"),
             benchmark.id,
             "ask",
             {},

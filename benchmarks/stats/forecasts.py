@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.model import (
-    Agent,
     AgentUse,
+    AgentVersion,
     Batch,
     Benchmark,
     Case,
@@ -157,7 +157,7 @@ def _store_suite(store: Store, name: str, a: Side, b: Side) -> None:
     )
     trials = tuple(
         Trial(
-            index, f"work · {agent}", Agent(agent, "1"), "work", "ask", {}, Iterations(measured=repetitions),
+            index, f"work · {agent}", AgentVersion(agent, "1"), "work", "ask", {}, Iterations(measured=repetitions),
             agent_use=AgentUse(agent, "python"), suite=name, cases=tuple(case.id for case in asked),
         )
         for index, agent in enumerate("ab")
@@ -175,7 +175,7 @@ def _store_code(store: Store, name: str, a: Side, b: Side) -> None:
     for version, side in (("a", a), ("b", b)) if name != "pilot" else (("", a),):
         values = side["seconds"]
         trial = Trial(
-            0, "work", Agent("code", version), f"work {name}", "work", {}, Iterations(measured=values.shape[1]),
+            0, "work", AgentVersion("code", version), f"work {name}", "work", {}, Iterations(measured=values.shape[1]),
             processes=values.shape[0],
         )  # fmt: skip
         began = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=next(_HOURS))

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.analysis.lines import Question, Sample, answer
+from assay.analysis.lines import LineQuestion, LineSample, answer
 from assay.model import metric_named
 from assay.stats.interquartile import interquartile_mean, stratified_draws
 from assay.stats.sequence import Decision, PairSequence, ScoreSequence
@@ -61,7 +61,7 @@ class Cell:
     name: str
     none: float
     truth: float
-    questions: Callable[[np.random.Generator, int, bool], Iterator[Question]]
+    questions: Callable[[np.random.Generator, int, bool], Iterator[LineQuestion]]
 
 
 @cache
@@ -108,13 +108,13 @@ def _unpaired_scores() -> list[Cell]:
 
 
 def _times_cell(name: str, noise: Noise, n: int, *, is_paired: bool) -> Cell:
-    def questions(chance: np.random.Generator, count: int, is_changed: bool) -> Iterator[Question]:
+    def questions(chance: np.random.Generator, count: int, is_changed: bool) -> Iterator[LineQuestion]:
         # What pairs share, such as the state of the machine or the size of a case, is far larger than the change.
         shared = chance.lognormal(0, 0.5, (count, n)) if is_paired else np.ones((count, n))
         a, b = shared * noise(chance, (count, n)), shared * noise(chance, (count, n))
         b *= CHANGE if is_changed else 1.0
         for x, y in zip(a, b, strict=True):
-            yield Question(SECONDS, Sample(x, n), Sample(y, n), is_paired)
+            yield LineQuestion(SECONDS, LineSample(x, n), LineSample(y, n), is_paired)
 
     return Cell(name, 1.0, CHANGE, questions)
 
@@ -149,13 +149,15 @@ def _scores_cell(name: str, n: int, repetitions: int, skill: float, other: float
     def scores(chance: np.random.Generator, centre: float, difficulty: Floats) -> Floats:
         return chance.binomial(repetitions, _right(centre, difficulty)) / repetitions
 
-    def questions(chance: np.random.Generator, count: int, is_changed: bool) -> Iterator[Question]:
+    def questions(chance: np.random.Generator, count: int, is_changed: bool) -> Iterator[LineQuestion]:
         easy = chance.normal(0, DIFFICULTY, (count, n))
         a = scores(chance, centre, easy)
         easy = easy if is_paired else chance.normal(0, DIFFICULTY, (count, n))
         b = scores(chance, changed if is_changed else centre, easy)
         for x, y in zip(a, b, strict=True):
-            yield Question(SCORE, Sample(x, n * repetitions), Sample(y, n * repetitions), is_paired)
+            yield LineQuestion(
+                SCORE, LineSample(x, n * repetitions), LineSample(y, n * repetitions), is_paired
+            )
 
     return Cell(name, 0.0, other - skill, questions)
 

@@ -13,7 +13,7 @@ from assay.analysis.findings import findings
 from assay.analysis.trial import estimated
 from assay.analysis.verdict import Contrast, judged
 from assay.model import (
-    Agent,
+    AgentVersion,
     Environment,
     Iterations,
     Metric,
@@ -95,7 +95,7 @@ def _trial(name: str, series: Mapping[str, Series]) -> TrialReport:
     trial = Trial(
         index=0,
         name=name,
-        agent=Agent("code"),
+        agent=AgentVersion("code"),
         benchmark=name,
         experiment=name,
         params={},

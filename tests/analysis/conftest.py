@@ -12,7 +12,7 @@ import pytest
 from assay.analysis.findings import findings
 from assay.analysis.trial import estimated
 from assay.model import (
-    Agent,
+    AgentVersion,
     Environment,
     Execution,
     Isolation,
@@ -76,7 +76,7 @@ class Lab:
         planned = Trial(
             index=0,
             name=name,
-            agent=Agent(agent),
+            agent=AgentVersion(agent),
             benchmark=benchmark,
             experiment=benchmark,
             params={**(params or {}), **(axes or {})},

@@ -12,7 +12,7 @@ from tests.ratings.tables import ok, rated
 from assay.analysis.leaderboard import leaderboard
 from assay.analysis.matrix import matrix
 from assay.model import Contender, Leaderboard, Rating, Ratings
-from assay.model.standing import Place
+from assay.model.standing import RankRange
 
 REFERENCE = {"seconds": 1.0, "usd": 0.01}
 
@@ -205,12 +205,12 @@ def test_a_column_of_the_matrix_is_the_leaderboard_of_that_dimension() -> None:
     for metric in ("overall", "accuracy", "speed", "cost"):
         places = {row.contender.agent: row.places[metric] for row in made.rows}
         assert places == {
-            name: Place(*ends) for name, ends in ranks(board(*contenders, metric=metric)).items()
+            name: RankRange(*ends) for name, ends in ranks(board(*contenders, metric=metric)).items()
         }
     assert {row.contender.agent: row.places["accuracy"] for row in made.rows} == {
-        "a": Place(1, 1),
-        "b": Place(2, 3),
-        "c": Place(2, 3),
+        "a": RankRange(1, 1),
+        "b": RankRange(2, 3),
+        "c": RankRange(2, 3),
     }
 
 

@@ -23,7 +23,7 @@ from tests.load.faulty import JSON, SSE, Guest, chunk, event, faulty, head, with
 from assay.execute.cassette.player import Player
 from assay.execute.cassette.proxy import Incoming
 from assay.execute.cassette.redaction import ExchangeRedaction, spread_changes
-from assay.execute.cassette.tape import Exchange, line_of, read_tape
+from assay.execute.cassette.tape import RecordedExchange, line_of, read_tape
 from assay.execute.cassette.writer import CassetteWriter
 from assay.model.redaction import Redaction
 
@@ -32,13 +32,15 @@ SECRET = "Zq8/tR4+wL1xP7vN"
 """With signs that JSON, URLs and base64 write differently."""
 
 
-def exchange(body: Any = None, answer: str | list[str] = "ok", path: str = PATH) -> Exchange:
+def exchange(body: Any = None, answer: str | list[str] = "ok", path: str = PATH) -> RecordedExchange:
     texts = [answer] if isinstance(answer, str) else answer
     pieces = tuple((float(n), text) for n, text in enumerate(texts))
-    return Exchange("POST", path, body, 200, {"content-type": "x"}, pieces)
+    return RecordedExchange("POST", path, body, 200, {"content-type": "x"}, pieces)
 
 
-def stored(one: Exchange, headers: dict[str, str] | None = None, known: Redaction | None = None) -> str:
+def stored(
+    one: RecordedExchange, headers: dict[str, str] | None = None, known: Redaction | None = None
+) -> str:
     """The line of a cassette, as a recorder writes it."""
     redaction = ExchangeRedaction(known or Redaction())
     redaction.learn_request(headers or {}, one.path, one.body)
@@ -55,7 +57,7 @@ def tool(**keys: Any) -> dict[str, Any]:
     return body(tools=[{"type": "mcp", "server_url": "https://mcp.example/sse", **keys}])
 
 
-REQUESTS: dict[str, tuple[Exchange, dict[str, str]]] = {
+REQUESTS: dict[str, tuple[RecordedExchange, dict[str, str]]] = {
     "header": (exchange(body()), {"authorization": f"Bearer {SECRET}"}),
     "cookie": (exchange(body()), {"cookie": f"theme=dark; sid={SECRET}"}),
     "query": (exchange(body(), path=f"{PATH}?api_key={quote(SECRET, safe='')}"), {}),
@@ -126,7 +128,9 @@ def test_what_a_program_sends_as_a_secret_is_neither_in_the_request_nor_in_the_a
     one, headers = REQUESTS[place]
     answer = json.dumps({"error": f"no such key: {SECRET}", SECRET: "as a key", "list": [SECRET]})
     line = stored(
-        Exchange("POST", one.path, one.body, 401, {"content-type": f"x; k={SECRET}"}, ((0.0, answer),)),
+        RecordedExchange(
+            "POST", one.path, one.body, 401, {"content-type": f"x; k={SECRET}"}, ((0.0, answer),)
+        ),
         headers,
     )
     assert secrets_in(line) == []
@@ -324,7 +328,7 @@ def test_an_answer_that_is_no_text_is_replayed_byte_by_byte(assay: Assay) -> Non
 
 def test_a_secret_in_an_answer_that_is_no_text_is_removed() -> None:
     pieces = ((0.0, "\x00\xffID3 Zq8/tR"), (1.0, "4+wL1xP7vN\xfe"))
-    one = Exchange("POST", PATH, body(api_key=SECRET), 200, {}, pieces, is_binary=True)
+    one = RecordedExchange("POST", PATH, body(api_key=SECRET), 200, {}, pieces, is_binary=True)
     redaction = ExchangeRedaction(Redaction([SECRET]))
     assert redaction.redact(one).pieces == ((0.0, "\x00\xffID3 "), (1.0, "[redacted]\xfe"))
 

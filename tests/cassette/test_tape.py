@@ -9,21 +9,23 @@ from tests.command import AssayInline
 from assay.execute.cassette.player import Player
 from assay.execute.cassette.program import upstreams
 from assay.execute.cassette.proxy import Incoming, _texts, destination
-from assay.execute.cassette.tape import CassetteError, Exchange, line_of, read_pace, read_tape
+from assay.execute.cassette.tape import CassetteError, RecordedExchange, line_of, read_pace, read_tape
 from assay.model.redaction import Redaction
 
 
-def exchange(prompt: str = "hi", answer: str = "ho", **keys: object) -> Exchange:
+def exchange(prompt: str = "hi", answer: str = "ho", **keys: object) -> RecordedExchange:
     body = {"model": "m", "messages": [{"role": "user", "content": prompt}], **keys}
-    return Exchange("POST", "/v1/chat/completions", body, 200, {"content-type": "x"}, ((0.1, answer),))
+    return RecordedExchange(
+        "POST", "/v1/chat/completions", body, 200, {"content-type": "x"}, ((0.1, answer),)
+    )
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     odd = exchange("a\u2028b\u0085", "ünï\u2028\n😀")
-    cut = Exchange("GET", "/v1/models", None, 500, {}, (), is_cut=True)
+    cut = RecordedExchange("GET", "/v1/models", None, 500, {}, (), is_cut=True)
     half = exchange("half a character: \ud83d", "ok")
     pieces = ((0.1, "\x00\xff\xd8"), (0.2, "\xfe"))
-    audio = Exchange("POST", "/v1/audio/speech", {"input": "hi"}, 200, {}, pieces, is_binary=True)
+    audio = RecordedExchange("POST", "/v1/audio/speech", {"input": "hi"}, 200, {}, pieces, is_binary=True)
     path = tmp_path / "c.jsonl"
     path.write_text("".join(line_of(one) for one in (odd, cut, half, audio)), encoding="utf-8")
     assert read_tape(path) == [odd, cut, half, audio]
@@ -55,7 +57,7 @@ def test_a_cassette_with_nothing_in_it_is_told(
 @pytest.mark.parametrize("recorded", ["[redacted]", "of-the-session"])
 def test_a_key_is_no_part_of_the_question_whether_the_cassette_has_it_or_not(recorded: str) -> None:
     body = {"messages": [], "refresh_token": "of-then", "user": recorded}
-    old = Exchange("POST", "/v1/chat", body, 200, {}, ())
+    old = RecordedExchange("POST", "/v1/chat", body, 200, {}, ())
     player = Player([old, exchange()], known=Redaction())
     asked = {**body, "refresh_token": "of-now", "user": "of-the-session"}
     player.learn_from({"x-session-token": "of-the-session"}, "/v1/chat", asked)
@@ -83,7 +85,7 @@ def test_the_limit_of_tokens_matches_by_either_of_its_names() -> None:
 
 def test_a_running_number_makes_no_other_request() -> None:
     asked = {"id": "7", "input": "x"}
-    recorded = Exchange("POST", "/ask", {"id": "1", "input": "x"}, 200, {}, ())
+    recorded = RecordedExchange("POST", "/ask", {"id": "1", "input": "x"}, 200, {}, ())
     assert Player([recorded], known=Redaction()).find("POST", "/ask", asked) == recorded
 
 

@@ -12,7 +12,7 @@ from assay.builtin.executors.local import Local
 from assay.execute.jobs import Assignment, Progress
 from assay.execute.runner import carry_out
 from assay.model import (
-    Agent,
+    AgentVersion,
     Artifact,
     Batch,
     Execution,
@@ -48,7 +48,7 @@ def trial(
     return Trial(
         index=index,
         name=f"{experiment}-{index}",
-        agent=Agent("test"),
+        agent=AgentVersion("test"),
         benchmark=experiment,
         experiment=experiment,
         params=params,

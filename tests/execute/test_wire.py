@@ -16,6 +16,7 @@ from assay.model import (
     Batch,
     Case,
     Execution,
+    ExecutionRange,
     InstrumentUse,
     Isolation,
     Iterations,
@@ -24,7 +25,6 @@ from assay.model import (
     Phase,
     ScorerUse,
     Status,
-    Stretch,
     Turn,
     Until,
 )
@@ -87,7 +87,7 @@ jobs = st.builds(
     experiment=text,
     params=st.dictionaries(text, plain, max_size=3),
     stretches=st.lists(
-        st.builds(Stretch, st.sampled_from(["warmup", "measured"]), numbers, numbers, st.booleans()),
+        st.builds(ExecutionRange, st.sampled_from(["warmup", "measured"]), numbers, numbers, st.booleans()),
         max_size=3,
     ).map(tuple),
     iterations=st.builds(

@@ -12,7 +12,7 @@ from tests.execute.conftest import Carry
 from tests.execute.running import Running
 
 from assay.builtin.executors import local
-from assay.execute.supervise import Worker
+from assay.execute.supervise import SupervisedWorker
 from assay.model import Status
 
 KILLING = """
@@ -35,15 +35,15 @@ main()
 
 def kill_workers(monkeypatch: pytest.MonkeyPatch, which: range) -> None:
     """Send SIGKILL to these workers, counted from 0, as soon as they are started."""
-    made: list[Worker] = []
+    made: list[SupervisedWorker] = []
 
-    def start(*arguments: object, **options: object) -> Worker:
-        made.append(Worker(*arguments, **options))  # type: ignore[arg-type]
+    def start(*arguments: object, **options: object) -> SupervisedWorker:
+        made.append(SupervisedWorker(*arguments, **options))  # type: ignore[arg-type]
         if len(made) - 1 in which:
             made[-1]._process.kill()
         return made[-1]
 
-    monkeypatch.setattr(local, "Worker", start)
+    monkeypatch.setattr(local, "SupervisedWorker", start)
 
 
 @pytest.mark.parametrize("which", [range(1), range(1, 3), range(2, 6)])

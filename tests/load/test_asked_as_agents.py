@@ -11,7 +11,7 @@ from tests.load.faulty import Guest, faulty, with_length
 from assay.execute.load.agents import target_of_agent
 from assay.execute.load.asking import Data, LoadOptions, prepared
 from assay.execute.load.quality import Checker
-from assay.execute.load.request import Ask, Target, body_for
+from assay.execute.load.request import LoadPrompt, Target, body_for
 from assay.model import AgentUse, Benchmark, Case, ScorerUse
 
 
@@ -39,26 +39,28 @@ def test_the_address_is_the_agents_own(
 
 def test_an_http_agent_is_asked_by_its_protocol_and_a_page_by_the_input_alone() -> None:
     asked = target("http", url="http://h:1/ask", params={"top": 1})
-    assert body_for(asked, Ask({"a": 1}, 7), 5) == {
+    assert body_for(asked, LoadPrompt({"a": 1}, 7), 5) == {
         "id": "7",
         "input": {"a": 1},
         "params": {"top": 1},
         "max_tokens": 5,
     }
-    assert body_for(Target("http://h:1/ask", "http"), Ask("x"), None) == {"input": "x"}
+    assert body_for(Target("http://h:1/ask", "http"), LoadPrompt("x"), None) == {"input": "x"}
 
 
 @pytest.mark.parametrize("kind", ["openai", "ollama", "anthropic"])
 def test_messages_are_sent_as_messages_and_other_inputs_as_json(kind: str) -> None:
     chat = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
     asked = target(kind, base_url="http://h:1", model="m")
-    assert body_for(asked, Ask(chat), None)["messages"] == chat
-    assert body_for(asked, Ask({"q": "é"}), None)["messages"] == [{"role": "user", "content": '{"q": "é"}'}]
+    assert body_for(asked, LoadPrompt(chat), None)["messages"] == chat
+    assert body_for(asked, LoadPrompt({"q": "é"}), None)["messages"] == [
+        {"role": "user", "content": '{"q": "é"}'}
+    ]
 
 
 def test_anthropics_limit_is_the_agents_unless_the_load_has_one() -> None:
     asked = target("anthropic", base_url="http://h:1", model="m", params={"max_tokens": 7})
-    assert [body_for(asked, Ask("x"), most)["max_tokens"] for most in (None, 3)] == [7, 3]
+    assert [body_for(asked, LoadPrompt("x"), most)["max_tokens"] for most in (None, 3)] == [7, 3]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.load.faulty import ANSWER, Guest, always, faulty, head, openai, until
 from tests.load.loading import load, told_by_the_system
 
 from assay.analysis.load import judged
-from assay.execute.load.asking import LoadOptions, Prepared, prepared
+from assay.execute.load.asking import LoadOptions, PreparedLoad, prepared
 from assay.execute.load.background import BackgroundPriority
 from assay.execute.load.record import Chunk, Unpacker, columns_of, packed
 from assay.execute.load.summary import settled, summarised
@@ -119,7 +119,7 @@ def test_a_trace_asks_what_it_says_when_it_says(tmp_path: Path) -> None:
     assert asked_for == [(2, 4), (7, 3), (9, 5)]
 
 
-def rows_of(asked: Prepared) -> dict[str, list[float]]:
+def rows_of(asked: PreparedLoad) -> dict[str, list[float]]:
     chunks: list[Chunk] = []
     asked.measured(watch_chunk=chunks.append)
     rows = sorted(
@@ -282,7 +282,7 @@ def test_whoever_adds_up_runs_only_when_idle_unless_that_leaves_it_no_time() -> 
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
-def stopped(asked: Prepared, after: int) -> LoadResult:
+def stopped(asked: PreparedLoad, after: int) -> LoadResult:
     answered = 0
 
     def watch(pulse: object, tally: Tally) -> None:

@@ -23,11 +23,11 @@ from assay.execute.load.fault import (
     STALLING,
     Change,
     Fault,
-    Kind,
+    FaultKind,
     Passage,
     Traffic,
 )
-from assay.execute.load.proxy import FaultProxy, Request
+from assay.execute.load.proxy import FaultProxy, ProxiedRequest
 from assay.testing.sim_llm import SimOptions, SimServer
 
 LONG = 60
@@ -309,7 +309,10 @@ def test_a_connection_is_reset_in_the_middle_of_the_answer(
     assert b"[DONE]" not in said if stream else len(said.partition(b"\r\n\r\n")[2]) < int(length)
     assert status(proxy, message(stream=False)) == 200
     seen = proxy.traffic()
-    assert [(one.fault, one.is_success) for one in seen.passages] == [(Kind.CUT, False), (Kind.NONE, True)]
+    assert [(one.fault, one.is_success) for one in seen.passages] == [
+        (FaultKind.CUT, False),
+        (FaultKind.NONE, True),
+    ]
     assert seen.doubled == (0 if stream else 1)
 
 
@@ -337,7 +340,7 @@ def test_bytes_pass_slowly(proxy: FaultProxy, client: Client) -> None:
 
     assert taken > 0.9 * (len(request) + len(head) + len(body)) / 2000
     [one] = proxy.traffic().passages
-    assert (one.fault, one.is_success) == (Kind.SLOW, True)
+    assert (one.fault, one.is_success) == (FaultKind.SLOW, True)
     assert one.arrived - started > 0.9 * len(request) / 2000
 
 
@@ -429,7 +432,7 @@ def test_many_clients_at_once_are_all_counted(proxy: FaultProxy) -> None:
 
 
 def test_what_is_the_same_request_may_be_told_by_the_client_or_by_the_test(sim: SimServer) -> None:
-    def of_the_path(request: Request) -> str:
+    def of_the_path(request: ProxiedRequest) -> str:
         return request.path
 
     with FaultProxy(sim.url) as proxy, client_of(proxy) as client:
@@ -459,7 +462,7 @@ def passage(number: int, key: str, arrived: float, **more: object) -> Passage:
 
 
 def test_a_storm_and_early_retries_are_counted() -> None:
-    told = {"fault": Kind.ANSWER, "status": 429, "retry_after": 1.0}
+    told = {"fault": FaultKind.ANSWER, "status": 429, "retry_after": 1.0}
     seen = Traffic(
         (
             passage(0, "a", 0.0, ended=0.1, **told),
@@ -482,7 +485,7 @@ def test_a_storm_and_early_retries_are_counted() -> None:
     ("make", "problem"),
     [
         (lambda: Fault.rate_limited(1.5), "between 0 and 1"),
-        (lambda: Fault(Kind.REFUSE, 0.5), "has no share"),
+        (lambda: Fault(FaultKind.REFUSE, 0.5), "has no share"),
         (lambda: Fault.failing(200), "400 to 599"),
         (lambda: Fault.slow(0), "above 0"),
         (lambda: FaultProxy("ftp://x"), "not a URL"),

@@ -19,7 +19,7 @@ from assay.execute.load.engine import SERVER_WORKER, carry_out, part_of
 from assay.execute.load.payload import TemplateRequests
 from assay.execute.load.replay import read_order, written
 from assay.execute.load.request import (
-    Ask,
+    LoadPrompt,
     Prefix,
     Target,
     requests_for,
@@ -60,7 +60,10 @@ AS_WRITTEN = Prefix(is_unique=False)
 
 
 def template(target: Target, prefix: Prefix = AS_WRITTEN, most: int | None = None) -> dict[str, Any]:
-    return {"template": template_for(target, [Ask(prompt) for prompt in GIVEN], most, prefix), "salt": 7}
+    return {
+        "template": template_for(target, [LoadPrompt(prompt) for prompt in GIVEN], most, prefix),
+        "salt": 7,
+    }
 
 
 @given(st.integers(1, 500), st.integers(0, 2**32 - 1))
@@ -83,7 +86,7 @@ def test_a_request_of_a_trace_is_the_one_that_would_have_been_made_beforehand(
     for number, (_, size, wanted) in enumerate(ROWS):
         prompt = text.prompt(number, size).decode() if size > 0 else GIVEN[number % 2]
         opening = openings(number).decode() if size <= 0 or target.system else ""
-        there, ask = with_prefix(target, Ask(prompt), prefix.before(opening))
+        there, ask = with_prefix(target, LoadPrompt(prompt), prefix.before(opening))
         expected = requests_for(there, [ask], wanted if wanted > 0 else most)
         assert made[number % workers](number) == expected[0]
 

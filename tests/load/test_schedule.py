@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.execute.load.engine import part_of
-from assay.execute.load.schedule import Stage, arrivals, share
+from assay.execute.load.schedule import RateStage, arrivals, share
 
 RATES = st.floats(0, 200).map(lambda rate: round(rate, 3))
-STAGES = st.lists(st.builds(Stage, st.floats(0.05, 5), RATES, RATES), min_size=1, max_size=5)
+STAGES = st.lists(st.builds(RateStage, st.floats(0.05, 5), RATES, RATES), min_size=1, max_size=5)
 
 
-def area(stages: list[Stage], until: float) -> float:
+def area(stages: list[RateStage], until: float) -> float:
     """Arrivals that should have happened by then: the area under the curve of the rate."""
     total = 0.0
     for stage in stages:
@@ -26,7 +26,7 @@ def area(stages: list[Stage], until: float) -> float:
 
 
 @given(STAGES)
-def test_even_arrivals_follow_the_area_under_the_rate(stages: list[Stage]) -> None:
+def test_even_arrivals_follow_the_area_under_the_rate(stages: list[RateStage]) -> None:
     due = list(arrivals(stages, False, 1))
     assert due == sorted(due)
     assert len(due) == pytest.approx(sum(stage.arrivals for stage in stages), abs=1.001)
@@ -36,7 +36,7 @@ def test_even_arrivals_follow_the_area_under_the_rate(stages: list[Stage]) -> No
 
 @given(STAGES, st.integers(0, 2**32))
 def test_arrivals_by_chance_stay_in_time_and_are_the_same_with_the_same_seed(
-    stages: list[Stage], seed: int
+    stages: list[RateStage], seed: int
 ) -> None:
     due = list(arrivals(stages, True, seed))
     assert due == sorted(due)
@@ -46,7 +46,7 @@ def test_arrivals_by_chance_stay_in_time_and_are_the_same_with_the_same_seed(
 
 def test_arrivals_by_chance_are_a_poisson_process() -> None:
     """Mean and variance of counts per second are both the rate: 1,000 s at 50/s, five standard errors."""
-    due = list(arrivals([Stage(1000, 50, 50)], True, 5))
+    due = list(arrivals([RateStage(1000, 50, 50)], True, 5))
     counts = [0] * 1000
     for moment in due:
         counts[min(999, int(moment))] += 1
@@ -57,7 +57,7 @@ def test_arrivals_by_chance_are_a_poisson_process() -> None:
 
 
 def test_a_ramp_may_begin_and_end_at_nothing() -> None:
-    due = list(arrivals([Stage(2, 0, 10), Stage(1, 0, 0), Stage(2, 10, 0)], False, 1))
+    due = list(arrivals([RateStage(2, 0, 10), RateStage(1, 0, 0), RateStage(2, 10, 0)], False, 1))
     assert due[0] == 0.0
     assert len(due) == 20
     assert not [moment for moment in due if 2.001 < moment < 2.999]
@@ -65,7 +65,7 @@ def test_a_ramp_may_begin_and_end_at_nothing() -> None:
 
 @given(STAGES, st.integers(1, 5), st.booleans())
 def test_workers_share_a_timetable_without_loss_or_doubles(
-    stages: list[Stage], workers: int, is_poisson: bool
+    stages: list[RateStage], workers: int, is_poisson: bool
 ) -> None:
     whole = list(enumerate(arrivals(stages, is_poisson, 3)))
     parts = [list(share(arrivals(stages, is_poisson, 3), worker, workers)) for worker in range(workers)]
@@ -80,5 +80,5 @@ def test_parts_of_workers_add_up(whole: int, workers: int) -> None:
 
 
 def test_a_timetable_of_a_week_is_not_made_before_it_is_needed() -> None:
-    week = arrivals([Stage(7 * 24 * 3600, 1e6, 1e6)], False, 1)
+    week = arrivals([RateStage(7 * 24 * 3600, 1e6, 1e6)], False, 1)
     assert list(islice(week, 3)) == pytest.approx([0, 1e-6, 2e-6])

@@ -15,7 +15,7 @@ from assay.execute.load.channel import Channel, State
 from assay.execute.load.engine import timetable_of
 from assay.execute.load.record import Chunk
 from assay.execute.load.token_gaps import FirstReads
-from assay.execute.load.worker import Worker
+from assay.execute.load.worker import LoadWorker
 
 FEW, OFTEN = working._FEW, working._OFTEN
 
@@ -91,7 +91,7 @@ def worked(monkeypatch: pytest.MonkeyPatch, exchange: Exchange, requests: int, *
     monkeypatch.setattr(working, "poller", lambda: exchange)
     asked = prepared(LoadOptions("http://127.0.0.1:9/v1", requests=requests, **given))  # type: ignore[arg-type]
     order = {**asked.order, **timetable_of(asked.load), "rows": None, "worker": 0, "workers": 1}
-    worker = Worker(order)
+    worker = LoadWorker(order)
     worker._open_channel = [exchange.opened]
     worker.run(time.monotonic(), lambda chunk, is_last: told.append(chunk))
     assert sum(map(len, told)) == requests

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from assay import BenchmarkResult, benchmark
-from assay.execute.benchmark import Benchmark
+from assay.execute.benchmark import FunctionBenchmark
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +19,7 @@ def alone(own_names: None) -> None:
     """Benchmarks defined in tests are forgotten after them."""
 
 
-def sync(iterations: int = 5) -> Benchmark:
+def sync(iterations: int = 5) -> FunctionBenchmark:
     @benchmark(name="sum", iterations=iterations, warmup=1, loops=2)
     def measured(size: int = 100) -> dict[str, float]:
         return {"total": float(sum(range(size)))}
@@ -27,7 +27,7 @@ def sync(iterations: int = 5) -> Benchmark:
     return measured
 
 
-def asynchronous() -> Benchmark:
+def asynchronous() -> FunctionBenchmark:
     @benchmark(iterations=3, warmup=1, loops=1)
     async def waiting(seconds: float = 0.001) -> dict[str, float]:
         await asyncio.sleep(seconds)

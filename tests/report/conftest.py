@@ -12,7 +12,7 @@ import pytest
 from tests.report.browsing import browser, open_page
 
 from assay.model import (
-    Agent,
+    AgentVersion,
     Artifact,
     AxisEffect,
     Better,
@@ -117,7 +117,7 @@ def trial_report(
     trial = Trial(
         index=number - 1,
         name=name,
-        agent=Agent("invoice-parser", "3f2a91c"),
+        agent=AgentVersion("invoice-parser", "3f2a91c"),
         benchmark="parse",
         experiment="parse_invoices",
         params=params or {"size": 1000, "mode": "fast"},

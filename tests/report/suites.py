@@ -14,8 +14,8 @@ from assay.analysis.ratings import rate
 from assay.analysis.tally import case_series
 from assay.analysis.trial import estimated
 from assay.model import (
-    Agent,
     AgentUse,
+    AgentVersion,
     Benchmark,
     Case,
     Environment,
@@ -218,7 +218,7 @@ def trial_of(
     trial = Trial(
         index=number - 1,
         name=name,
-        agent=Agent(made.name, made.version),
+        agent=AgentVersion(made.name, made.version),
         benchmark=benchmark.id,
         experiment="ask",
         params=dict(made.axes),

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from tests.report.suites import EXACT, GREEDY, suite_report
 
-from assay.model import Agent, Comparison, Iterations, Plan, Trial, Verdict, metric_named
+from assay.model import AgentVersion, Comparison, Iterations, Plan, Trial, Verdict, metric_named
 from assay.model.forecast import Basis, Expected, Forecast, TrialForecast
 from assay.model.precision import NoiseFloor
 from assay.model.regression import Gate
@@ -105,7 +105,7 @@ def test_the_points_of_a_sweep_are_one_row_of_a_dry_run_with_the_values_of_each_
         Trial(
             index=number,
             name=f"baseline_vs_chimera[leg={point['leg']}, insight.num_ctx={point['insight.num_ctx']}]",
-            agent=Agent("team"),
+            agent=AgentVersion("team"),
             benchmark="baseline_vs_chimera",
             experiment="team",
             params=point,

@@ -14,7 +14,7 @@ from tests.sim_llm.asking import OLLAMA, OPENAI, post, posts, quick, said
 from assay.execute.http import HttpClient
 from assay.testing.sim_llm import SimOptions, SimServer, service, simulation
 from assay.testing.sim_llm.gauge import Punctuality, answers_per_second, punctuality, served_per_second
-from assay.testing.sim_llm.protocol import Request
+from assay.testing.sim_llm.protocol import HttpRequest
 
 BODY = json.dumps(said("hello")).encode()
 
@@ -138,7 +138,7 @@ def test_a_server_that_was_held_up_does_no_more_than_its_slots_allow(
     loop.close()
     monkeypatch.setattr(made, "deadlines", clock)
     for _ in range(20):
-        asked = Request("POST", OPENAI, BODY, 0.0)
+        asked = HttpRequest("POST", OPENAI, BODY, 0.0)
         made._on_request(Nobody(), asked)  # type: ignore[arg-type]
 
     clock.go_on_to(held_up)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 
 from assay.model import (
-    Agent,
     AgentUse,
+    AgentVersion,
     Batch,
     Benchmark,
     Budget,
@@ -44,10 +44,10 @@ ENVIRONMENT = Environment(
 )
 
 
-PARSER = Agent("parser", "1")
+PARSER = AgentVersion("parser", "1")
 
 
-def simple_trial(index: int = 0, agent: Agent = PARSER) -> Trial:
+def simple_trial(index: int = 0, agent: AgentVersion = PARSER) -> Trial:
     return Trial(index, f"trial {index}", agent, "parse", "noop", {"size": index}, Iterations(measured=5))
 
 
@@ -55,7 +55,7 @@ def elaborate_trial(index: int = 0) -> Trial:
     return Trial(
         index=index,
         name="zeta=1, alpha=[2]",
-        agent=Agent("parser"),
+        agent=AgentVersion("parser"),
         benchmark="parse",
         experiment="module:Parse",
         params={"zeta": 1, "alpha": [2, {"deep": None}], "big": 1e23, "text": "ä ✓", "yes": True},
@@ -168,7 +168,7 @@ def suite_plan(suite: Suite, *uses: AgentUse, budget: Budget | None = None) -> P
         Trial(
             index,
             f"{benchmark.id} · {use.name}",
-            Agent(use.name, use.version),
+            AgentVersion(use.name, use.version),
             benchmark.id,
             benchmark.experiment,
             {"temperature": 0},

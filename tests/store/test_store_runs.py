@@ -16,7 +16,7 @@ from tests.store.examples import (
 )
 
 from assay.errors import RunNotFound, StoreError
-from assay.model import Agent, Artifact, Batch, Plan, Run, RunState
+from assay.model import AgentVersion, Artifact, Batch, Plan, Run, RunState
 from assay.store.revisions import REVISIONS
 from assay.store.store import Store
 
@@ -68,7 +68,7 @@ def test_a_plan_without_trials_can_be_stored(store: Store) -> None:
 
 
 def test_runs_of_the_same_agent_share_it(store: Store) -> None:
-    begin(store, "r1", plan_of(simple_trial(0), simple_trial(1, Agent("parser", "2"))))
+    begin(store, "r1", plan_of(simple_trial(0), simple_trial(1, AgentVersion("parser", "2"))))
     begin(store, "r2")
     rows = store.info()["rows"]
     assert isinstance(rows, dict)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from tests.store.examples import ENVIRONMENT, EPOCH, NOON, elaborate_suite, plan_of, simple_trial
 
 from assay.errors import StoreError
-from assay.model import Agent, AgentUse, Artifact, Batch, Environment, Execution, Phase, Plan, Status
+from assay.model import AgentUse, AgentVersion, Artifact, Batch, Environment, Execution, Phase, Plan, Status
 from assay.model.redaction import Redaction
 from assay.store import tables
 from assay.store.store import Store
@@ -78,7 +78,7 @@ def telling_execution(**fields: Any) -> Execution:
 def telling_plan() -> Plan:
     use = AgentUse("web", "http", {"headers": {"Authorization": "Basic ${WEB_LOGIN}"}, "note": EVERY}, EVERY)
     trial = replace(
-        simple_trial(agent=Agent(f"web {BY_SHAPE}", EVERY)),
+        simple_trial(agent=AgentVersion(f"web {BY_SHAPE}", EVERY)),
         name=EVERY, experiment=EVERY, params={EVERY: EVERY}, axes={EVERY: EVERY}, agent_use=use,
     )  # fmt: skip
     return replace(
@@ -116,7 +116,9 @@ def test_a_judgement_made_later_holds_no_secret(store: Store) -> None:
 
 
 def test_agents_that_differ_only_by_a_secret_are_kept_as_one(store: Store) -> None:
-    trials = [simple_trial(n, Agent("web", f"v {secret}")) for n, secret in enumerate((BY_SHAPE, BY_VALUE))]
+    trials = [
+        simple_trial(n, AgentVersion("web", f"v {secret}")) for n, secret in enumerate((BY_SHAPE, BY_VALUE))
+    ]
     store.begin(plan_of(*trials), ENVIRONMENT, "r1", NOON, "me")
     assert {stored.trial.agent.version for stored in store.run("r1").trials} == {"v [redacted]"}
 

@@ -18,7 +18,7 @@ from tests.store.test_store_schema import SCHEMAS, _restore
 from assay.model import (
     DIMENSIONS,
     WEIGHTS,
-    Agent,
+    AgentVersion,
     Batch,
     Case,
     Rating,
@@ -440,4 +440,4 @@ def test_the_version_that_is_shown_is_that_of_the_trial(store: Store) -> None:
     store.add("r1", Batch(versions={0: "model-2026"}))
     [entry] = store.entries(Filter())
     assert (entry.agent, entry.agent_version) == ("a", "model-2026")
-    assert store.run(run.id).trials[0].trial.agent == Agent("a", "model-2026")
+    assert store.run(run.id).trials[0].trial.agent == AgentVersion("a", "model-2026")

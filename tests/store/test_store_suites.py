@@ -24,7 +24,7 @@ from tests.store.examples import (
 
 from assay.errors import RunNotFound, SuiteNotFound
 from assay.model import (
-    Agent,
+    AgentVersion,
     Batch,
     Benchmark,
     Budget,
@@ -203,15 +203,15 @@ def test_a_version_found_late_becomes_that_of_the_trials_agent(store: Store) -> 
     begin(store, "r1", plan)
     store.add("r1", Batch(versions={0: "model-2026"}))
     first, second = (stored.trial for stored in store.run("r1").trials)
-    assert (first.agent, second.agent) == (Agent("nop", "model-2026"), Agent("other"))
-    assert first == replace(plan.trials[0], agent=Agent("nop", "model-2026"))
+    assert (first.agent, second.agent) == (AgentVersion("nop", "model-2026"), AgentVersion("other"))
+    assert first == replace(plan.trials[0], agent=AgentVersion("nop", "model-2026"))
 
 
 def test_a_version_that_is_known_already_is_shared(store: Store) -> None:
     begin(store, "r1", suite_plan(small_suite(), NOP))
     begin(store, "r2", suite_plan(small_suite(), replace(NOP, version="1")))
     store.add("r1", Batch(versions={0: "1"}))
-    assert store.run("r1").trials[0].trial.agent == Agent("nop", "1")
+    assert store.run("r1").trials[0].trial.agent == AgentVersion("nop", "1")
     assert _rows(store, "agents") == 2
 
 

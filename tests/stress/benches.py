@@ -10,7 +10,7 @@ from tests.load.results import result, times
 from assay.execute.load.asking import LoadOptions
 from assay.execute.stress.bench import StressBench
 from assay.execute.stress.calm import derived_objective
-from assay.execute.stress.subject import Subject
+from assay.execute.stress.subject import StressSubject
 from assay.model import AgentUse
 from assay.model.load import Distribution, Load, Moment, Objective, Quality
 from assay.model.stress import Breach, CalmErrors, Sample, Stretch
@@ -60,7 +60,7 @@ class RuleBench:
         self.objectives: tuple[Objective, ...] = (derived_objective(self.calm),)
         self.is_derived = True
         self.sustain = 0.5
-        self.subject: Any = Subject(LoadOptions("http://127.0.0.1:9/v1"))
+        self.subject: Any = StressSubject(LoadOptions("http://127.0.0.1:9/v1"))
         self.put_so_far: list[Load] = []
         self.calm_errors = CalmErrors()
         self.sampled: tuple[Sample, ...] = ()
@@ -79,4 +79,4 @@ def real_bench(
     """With an objective that a slow machine keeps, too."""
     options = LoadOptions(use.name if use else url, model=None if use else "m", timeout="30s", **given)
     objective = Objective(f"latency_p95<{limit}s", "latency", "p95", True, limit)
-    return StressBench(Subject(options, use), base, times(0.1), (objective,), False, 0.5)
+    return StressBench(StressSubject(options, use), base, times(0.1), (objective,), False, 0.5)

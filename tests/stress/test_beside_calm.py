@@ -19,10 +19,10 @@ from assay.builtin.scenarios.sustained_load import SustainedLoad
 from assay.execute.load.asking import LoadOptions
 from assay.execute.stress.breaking import Calm, breach_of, first_breach
 from assay.execute.stress.calm import deliverable, derived_objective, rate_within
-from assay.execute.stress.subject import Subject
+from assay.execute.stress.subject import StressSubject
 from assay.model import AgentUse
 from assay.model.load import Arrivals, Load, Step
-from assay.model.stress import CalmErrors, ErrorDetail, Judgement, Sample, ScenarioFinding, Stretch
+from assay.model.stress import CalmErrors, ErrorDetail, Sample, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.pipeline.stress import FULL, QUICK
 from assay.plugin.scenario import Scenario
 
@@ -123,7 +123,7 @@ def test_answers_that_take_seconds_get_as_many_in_flight_as_they_need(scenario: 
 def test_a_program_is_asked_no_more_than_its_processes_can_carry():
     bench = RuleBench(lambda load, prompts: stretch(load, moments=(moment(0), moment(1))), base=1000.0)
     use = AgentUse("mine", "command", {"command": ["x"]})
-    bench.subject = Subject(LoadOptions("mine"), use)
+    bench.subject = StressSubject(LoadOptions("mine"), use)
     found = HighLoad(seconds=5.0).run(bench)
     most = bench.subject.most_in_flight
     # Half of the places, each for the 0.1 s that an answer takes at the base rate
@@ -226,8 +226,8 @@ def test_advice_about_errors_in_calm_names_them_and_says_nothing_about_load():
 
 
 def test_each_fault_that_stays_counts_as_a_recovery_as_long_as_the_scenario_and_figures_do_not():
-    met = Judgement("memory_drift", "no", is_fine=True, is_criterion=True)
-    told = Judgement("knee", "8", 8.0)
+    met = ScenarioJudgement("memory_drift", "no", is_fine=True, is_criterion=True)
+    told = ScenarioJudgement("knee", "8", 8.0)
     judged = (met, replace(met, name="latency_drift", is_fine=False), told, replace(met, is_criterion=False))
     found = ScenarioFinding("sustained_load", seconds=10.0, offered=100, good=100, judgements=judged)
     score = score_of(found)

@@ -12,7 +12,7 @@ from tests.load.results import result, times
 
 from assay.execute.load.record import OK, Chunk, columns_of
 from assay.execute.load.tally import Slice, Tally
-from assay.execute.stress.bench import _Watch
+from assay.execute.stress.bench import _LoadWatch
 from assay.execute.stress.breaking import breach_of, first_breach
 from assay.model.load import Arrivals, Load
 from assay.model.stress import Breach
@@ -52,11 +52,11 @@ def test_the_first_breach_that_lasts_is_found_with_its_load_and_cause():
 
 def test_in_a_long_load_a_hiccup_is_no_breach_that_lasts():
     load = Load(Arrivals.CONSTANT, stages=((1800.0, 10.0, 10.0),), seconds=1800.0)
-    watch = _Watch(load, lambda seconds: None, lambda pulse, load: None, 1800.0, lambda: False)
+    watch = _LoadWatch(load, lambda seconds: None, lambda pulse, load: None, 1800.0, lambda: False)
     for second in range(1800):
         watch.take(told(second, latency=1.0 if second == 900 else 0.1))
     assert first_breach(watch.closely, load, SLO, 3.0) is None
-    watch = _Watch(load, lambda seconds: None, lambda pulse, load: None, 1800.0, lambda: False)
+    watch = _LoadWatch(load, lambda seconds: None, lambda pulse, load: None, 1800.0, lambda: False)
     for second in range(1800):
         watch.take(told(second, latency=1.0 if 900 <= second < 904 else 0.1))
     breach = first_breach(watch.closely, load, SLO, 3.0)
@@ -80,7 +80,7 @@ def test_what_follows_a_pause_of_our_own_is_our_doing_until_all_is_well_again():
 
 
 def test_a_worker_that_is_not_heard_was_held_up():
-    watch = _Watch(RATE, lambda seconds: None, lambda pulse, load: None, 10.0, lambda: False)
+    watch = _LoadWatch(RATE, lambda seconds: None, lambda pulse, load: None, 10.0, lambda: False)
     for second in (0, 1, 2, 6, 7):
         watch.take(told(second, latency=0.1))
     assert watch.pauses(3.0) == [(3.0, 7.0)]
@@ -92,7 +92,7 @@ def test_only_times_that_an_objective_is_about_are_kept_that_closely():
     kept = {}
     for slo in ("latency_p95<200ms", "ttft_p95<200ms"):
         meant = replace(load, objectives=objectives_of(slo))
-        watch = _Watch(meant, lambda seconds: None, lambda pulse, load: None, 8.0, lambda: False)
+        watch = _LoadWatch(meant, lambda seconds: None, lambda pulse, load: None, 8.0, lambda: False)
         for second in range(8):
             watch.take(told(second, latency=0.3))
         assert first_breach(watch.closely, load, meant.objectives, 3.0) is not None
@@ -118,9 +118,9 @@ def told(second: int, latency: float) -> Chunk:
 def test_callers_that_get_nothing_because_they_fail_break_a_level_though_few_requests_fail():
     load = Load(Arrivals.CLOSED, concurrency=8, seconds=4.0)
 
-    def course(*failing: int) -> _Watch:
+    def course(*failing: int) -> _LoadWatch:
         """Eight callers in turn, ten times each; those who fail do so once, and try no more."""
-        watch = _Watch(load, lambda seconds: None, lambda pulse, load: None, 4.0, lambda: False)
+        watch = _LoadWatch(load, lambda seconds: None, lambda pulse, load: None, 4.0, lambda: False)
         for turn in range(10):
             chunk = told(turn, latency=0.1)
             rows = [

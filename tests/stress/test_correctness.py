@@ -30,13 +30,13 @@ from assay.execute.load.asking import Data, LoadOptions
 from assay.execute.load.quality import Checker
 from assay.execute.stress import bench as benching
 from assay.execute.stress.bench import right_in_time
-from assay.execute.stress.subject import Subject, marked
+from assay.execute.stress.subject import StressSubject, marked
 from assay.model import AgentUse, Benchmark, Case, ScorerUse
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Load, Quality
 from assay.model.metric import Better, metric_named
 from assay.model.stress import Correctness, ScenarioFinding, Scored, Stretch
-from assay.pipeline.stress import Sizes, StressOptions, Told, run_stress
+from assay.pipeline.stress import Sizes, StressObserver, StressOptions, run_stress
 from assay.report import stress_charts as charts
 from assay.report.document import plain
 from assay.report.stress import columns, rows, setting_text, stress_document, stress_metrics
@@ -46,7 +46,7 @@ from assay.store.store import Store
 
 LOAD = Load(Arrivals.CLOSED, concurrency=1, seconds=1.0)
 CALM = Quality(Figure(1.0, 1.0, 1.0), 40, 0, dict.fromkeys(range(8), 1.0))
-QUIET = Told(lambda text: None, lambda found: None, lambda pulse, load: None)
+QUIET = StressObserver(lambda text: None, lambda found: None, lambda pulse, load: None)
 
 
 def answers(*values: float | None, due: float = 0.0, is_in_time: bool = True) -> tuple[Scored, ...]:
@@ -289,12 +289,12 @@ def test_a_server_behind_a_proxy_is_asked_without_the_marks():
 
 
 def test_each_case_is_asked_as_often_as_the_others_and_every_request_is_another():
-    prompts = Subject(LoadOptions("http://127.0.0.1:9/v1"), data=sums(7)).numbered(16)
+    prompts = StressSubject(LoadOptions("http://127.0.0.1:9/v1"), data=sums(7)).numbered(16)
     assert len(prompts) == len(set(prompts)) == 21
     assert all(str(prompt).startswith(f"What is {place % 7} + 7?") for place, prompt in enumerate(prompts))
     assert marked({"a": 1}, 3) == {"a": 1}
     objects = Data([{"a": 1}], sums(1).check)
-    assert not Subject(LoadOptions("http://127.0.0.1:9/v1"), data=objects).can_be_told_apart
+    assert not StressSubject(LoadOptions("http://127.0.0.1:9/v1"), data=objects).can_be_told_apart
 
 
 def test_a_program_is_judged_through_its_own_code(tmp_path: Path):

@@ -21,12 +21,12 @@ from assay.model import AgentUse
 from assay.model.load import Objective
 from assay.model.stress import ScenarioFinding
 from assay.pipeline.reporting import report_of, write_reports
-from assay.pipeline.stress import Sizes, Stressed, StressOptions, Told, gauge_of, run_stress
+from assay.pipeline.stress import Sizes, Stressed, StressObserver, StressOptions, gauge_of, run_stress
 from assay.report.stress import stress_document
 from assay.spec.settings import find_settings
 from assay.store.store import Store
 
-QUIET = Told(lambda text: None, lambda found: None, lambda pulse, load: None)
+QUIET = StressObserver(lambda text: None, lambda found: None, lambda pulse, load: None)
 MEGABYTE = 1_000_000
 
 AGENTS = """import asyncio, time, itertools

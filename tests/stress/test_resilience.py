@@ -10,7 +10,7 @@ from tests.stress.benches import moment
 
 from assay.analysis.stress import recovered_after, scenario_of, score_of, stress_finding
 from assay.model.figure import Figure
-from assay.model.stress import Breach, Judgement, Resources, Sample, ScenarioFinding
+from assay.model.stress import Breach, Resources, Sample, ScenarioFinding, ScenarioJudgement
 from assay.report.document import plain
 from assay.report.stress import headline
 from assay.report.stress_charts import scores
@@ -112,7 +112,9 @@ def test_where_nothing_is_wrong_nothing_is_recommended():
 
 
 def test_a_judgement_against_it_becomes_a_recommendation_and_one_for_it_does_not():
-    bad = Judgement("memory_drift", "Memory changed by 3 MiB a minute", 3e6, 2e6, 4e6, "bytes", is_fine=False)
+    bad = ScenarioJudgement(
+        "memory_drift", "Memory changed by 3 MiB a minute", 3e6, 2e6, 4e6, "bytes", is_fine=False
+    )
     whole = stress_finding(
         "x", {}, [found(judgements=(bad, replace(bad, name="latency_drift", is_fine=True)))]
     )
@@ -153,7 +155,7 @@ def test_a_finding_comes_back_from_the_store_as_it_went_in():
         recovery=1.5,
         throughput=Figure(10.0, 9.0, 11.0),
         times={"latency": times(0.2)},
-        judgements=(Judgement("knee", "up to 8", 8.0),),
+        judgements=(ScenarioJudgement("knee", "up to 8", 8.0),),
         resources=Resources("server (1)", (Sample(0.0, 0.0, 100), Sample(1.0, 0.5, 200))),
         moments=(moment(0), moment(1)),
         warnings=("careful",),

@@ -22,13 +22,13 @@ from assay.builtin.scenarios.rate_limiting import RateLimiting, finished
 from assay.builtin.scenarios.spike_load import SpikeLoad
 from assay.builtin.scenarios.sustained_load import SustainedLoad
 from assay.execute.load.asking import LoadOptions
-from assay.execute.load.fault import NOTHING, Change, Fault, Kind, Passage, Traffic
+from assay.execute.load.fault import NOTHING, Change, Fault, FaultKind, Passage, Traffic
 from assay.execute.load.tally import Bounds
-from assay.execute.stress.subject import Subject
+from assay.execute.stress.subject import StressSubject
 from assay.model import AgentUse
 from assay.model.figure import Figure
 from assay.model.load import Arrivals, Load
-from assay.model.stress import Breach, Judgement, Sample, ScenarioFinding, Stretch
+from assay.model.stress import Breach, Sample, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin import lookup
 from assay.plugin.scenario import Scenario
 from assay.report.stress import judgement_text
@@ -65,9 +65,9 @@ def test_what_only_the_engine_can_send_leaves_out_what_an_agent_has_to_send(
 ):
     bench = RuleBench(lambda load, prompts: stretch(load))
     use = AgentUse("served", "openai", {"base_url": "https://127.0.0.1:9/v1", "model": "m"})
-    bench.subject = Subject(LoadOptions("served"), use)
+    bench.subject = StressSubject(LoadOptions("served"), use)
     assert scenario.not_for(bench) == ""
-    bench.subject = Subject(LoadOptions("served", **given_), use)
+    bench.subject = StressSubject(LoadOptions("served", **given_), use)
     assert "takes neither --header nor --insecure nor --ca-file" in scenario.not_for(bench)
 
 
@@ -178,7 +178,7 @@ def test_what_stays_level_does_not_drift_and_errors_that_come_late_are_told():
 
 
 def test_a_share_that_is_nothing_reads_as_0_percent_whatever_rounding_left_of_it():
-    told = Judgement("late_errors", "0 % failed", 0.0, 2.16e-19, 0.00252, "share")
+    told = ScenarioJudgement("late_errors", "0 % failed", 0.0, 2.16e-19, 0.00252, "share")
     assert judgement_text(told) == "0 % failed [0 %, 0.252 %]"
 
 
@@ -299,7 +299,7 @@ def test_an_objective_that_was_given_can_be_broken_by_every_pressure(scenario: S
     assert found.load_borne < found.breach.load < found.load_asked
 
 
-def passages(*told: tuple[Kind, float, float | None]) -> Traffic:
+def passages(*told: tuple[FaultKind, float, float | None]) -> Traffic:
     """Read slowly from 10 to 20; each request by its fault, when it came and when its answer was over."""
     changes = (Change(10.0, Fault.slow(1000)), Change(20.0, NOTHING))
     return Traffic(
@@ -316,12 +316,12 @@ def passages(*told: tuple[Kind, float, float | None]) -> Traffic:
 
 def test_what_was_read_slowly_or_ended_by_us_is_not_held_against_a_server():
     traffic = passages(
-        (Kind.NONE, 1.0, 1.2),  # fine
-        (Kind.NONE, 9.5, 14.0),  # under way when it became slow
-        (Kind.SLOW, 12.0, 19.0),
-        (Kind.SLOW, 19.5, 20.1),
-        (Kind.NONE, 20.5, 28.0),  # slow by itself
-        (Kind.STALL, 21.0, None),
+        (FaultKind.NONE, 1.0, 1.2),  # fine
+        (FaultKind.NONE, 9.5, 14.0),  # under way when it became slow
+        (FaultKind.SLOW, 12.0, 19.0),
+        (FaultKind.SLOW, 19.5, 20.1),
+        (FaultKind.NONE, 20.5, 28.0),  # slow by itself
+        (FaultKind.STALL, 21.0, None),
     )
     whole = stretch(HIGH, completed=5, offered=8, errors={"timeout": 2, "refused": 1}, good=1)
     # Three slow ones, the stalled, the one that was never read whole, and the one that found nobody
@@ -339,35 +339,35 @@ def test_no_more_is_excused_than_did_not_end_well(good: int, more: int, unread: 
 
 def test_the_slowest_way_back_is_told_by_its_name():
     bench = RuleBench(lambda load, prompts: stretch(load))
-    assert {fault.kind for _, fault in FailureRecovery().timetable()} - {Kind.NONE} == set(_NAMES)
+    assert {fault.kind for _, fault in FailureRecovery().timetable()} - {FaultKind.NONE} == set(_NAMES)
     assert FailureRecovery().not_for(bench) == ""
 
 
 @pytest.mark.parametrize("scenario", [LargeInputs(), MemoryPressure()])
 def test_a_page_that_is_only_fetched_has_no_input_to_make_larger(scenario: Scenario):
     from assay.execute.load.asking import LoadOptions
-    from assay.execute.stress.subject import Subject
+    from assay.execute.stress.subject import StressSubject
 
     bench = RuleBench(lambda load, prompts: stretch(load))
-    bench.subject = Subject(LoadOptions("http://127.0.0.1:9/page"))
+    bench.subject = StressSubject(LoadOptions("http://127.0.0.1:9/page"))
     assert "only fetched" in scenario.not_for(bench)
-    bench.subject = Subject(LoadOptions("http://127.0.0.1:9/page", prompt="hello"))
+    bench.subject = StressSubject(LoadOptions("http://127.0.0.1:9/page", prompt="hello"))
     assert scenario.not_for(bench) == ""
 
 
 def test_rate_limiting_is_for_agents_whose_model_can_be_found(monkeypatch: pytest.MonkeyPatch):
     from assay.execute.load.asking import LoadOptions
-    from assay.execute.stress.subject import Subject
+    from assay.execute.stress.subject import StressSubject
     from assay.model import AgentUse
 
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     bench = RuleBench(lambda load, prompts: stretch(load))
     assert "URL" in RateLimiting().not_for(bench)
     program = {"command": ["python3", "x.py"]}
-    bench.subject = Subject(LoadOptions("mine"), AgentUse("mine", "command", program))
+    bench.subject = StressSubject(LoadOptions("mine"), AgentUse("mine", "command", program))
     assert "OPENAI_BASE_URL" in RateLimiting().not_for(bench)
     env = {"OPENAI_BASE_URL": "http://127.0.0.1:9000/v1"}
-    bench.subject = Subject(LoadOptions("mine"), AgentUse("mine", "command", {**program, "env": env}))
+    bench.subject = StressSubject(LoadOptions("mine"), AgentUse("mine", "command", {**program, "env": env}))
     assert RateLimiting().not_for(bench) == ""
     moved = bench.subject.with_upstream_at("http://127.0.0.1:7000/v1")
     assert moved.options["env"] == {"OPENAI_BASE_URL": "http://127.0.0.1:7000/v1"}
@@ -377,9 +377,9 @@ def test_a_model_elsewhere_that_was_not_named_leaves_rate_limiting_out():
     env = {"OPENAI_BASE_URL": "https://gateway.example/v1"}
     use = AgentUse("mine", "command", {"command": ["python3", "x.py"], "env": env})
     bench = RuleBench(lambda load, prompts: stretch(load))
-    bench.subject = Subject(LoadOptions("mine"), use)
+    bench.subject = StressSubject(LoadOptions("mine"), use)
     assert "--allow-host gateway.example" in RateLimiting().not_for(bench)
-    bench.subject = Subject(LoadOptions("mine", allow_host=("gateway.example",)), use)
+    bench.subject = StressSubject(LoadOptions("mine", allow_host=("gateway.example",)), use)
     assert RateLimiting().not_for(bench) == ""
 
 
@@ -389,7 +389,7 @@ def test_only_addresses_of_the_model_are_moved_behind_the_proxy():
         "OPENAI_BASE_URL": "http://127.0.0.1:9000/v1",
         "CHECK_URL": "http://127.0.0.1:9000/health",
     }
-    subject = Subject(LoadOptions("mine"), AgentUse("mine", "command", {"command": ["x"], "env": env}))
+    subject = StressSubject(LoadOptions("mine"), AgentUse("mine", "command", {"command": ["x"], "env": env}))
     assert subject.upstream() == env["OPENAI_BASE_URL"]
     assert subject.with_upstream_at("http://127.0.0.1:1").options["env"] == {
         "SEARCH_URL": "http://127.0.0.1:7000/find",
@@ -400,5 +400,5 @@ def test_only_addresses_of_the_model_are_moved_behind_the_proxy():
 
 def test_headers_that_were_given_are_sent_with_prompts_of_a_scenario_too():
     use = AgentUse("mine", "openai", {"base_url": "http://127.0.0.1:9/v1", "model": "m"})
-    subject = Subject(LoadOptions("mine", header=("X-Team: blue",)), use)
+    subject = StressSubject(LoadOptions("mine", header=("X-Team: blue",)), use)
     assert "x-team: blue" in str(subject.loaded(["hello"]).order["requests"]).lower()

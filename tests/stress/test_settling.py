@@ -18,11 +18,11 @@ from assay.execute.stress.bench import Interrupted
 from assay.model.load import Load
 from assay.model.stress import ScenarioFinding, Stretch
 from assay.pipeline.settling import aftermath_of, settled
-from assay.pipeline.stress import Sizes, StressOptions, Told, run_stress
+from assay.pipeline.stress import Sizes, StressObserver, StressOptions, run_stress
 from assay.spec.settings import find_settings
 from assay.store.store import Store
 
-QUIET = Told(lambda text: None, lambda found: None, lambda pulse, load: None)
+QUIET = StressObserver(lambda text: None, lambda found: None, lambda pulse, load: None)
 LATE = ScenarioFinding("high_load", recovery=2.0, is_recovered=False, is_dead=True)
 
 

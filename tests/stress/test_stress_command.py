@@ -16,12 +16,12 @@ from assay.builtin.scenarios.large_inputs import LargeInputs
 from assay.builtin.scenarios.rate_limiting import RateLimiting
 from assay.execute.load.asking import LoadOptions
 from assay.pipeline.reporting import report_of, write_reports
-from assay.pipeline.stress import Sizes, Stressed, StressOptions, Told, run_stress, shown
+from assay.pipeline.stress import Sizes, Stressed, StressObserver, StressOptions, run_stress, shown
 from assay.report.stress import stress_document
 from assay.spec.settings import find_settings
 from assay.store.store import Store
 
-QUIET = Told(lambda text: None, lambda found: None, lambda pulse, load: None)
+QUIET = StressObserver(lambda text: None, lambda found: None, lambda pulse, load: None)
 SMALL = Sizes(search=0.5, calm=0.5, sustain=0.5)
 
 

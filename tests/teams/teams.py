@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.analysis.trial import estimated
-from assay.model import Agent, Execution, Iterations, Phase, Series, Status, StoredTrial, Trial, TrialReport
+from assay.model import (
+    AgentVersion,
+    Execution,
+    Iterations,
+    Phase,
+    Series,
+    Status,
+    StoredTrial,
+    Trial,
+    TrialReport,
+)
 
 Request = tuple[str, str, float, float, float | None]
 """Agent, case, start, end, TTFT."""
@@ -108,7 +118,7 @@ def _report(
     trial = Trial(
         index=index,
         name=f"pair[leg={leg}]",
-        agent=Agent(" + ".join(agents)),
+        agent=AgentVersion(" + ".join(agents)),
         benchmark="pair",
         experiment="team",
         params={

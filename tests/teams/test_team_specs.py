@@ -12,13 +12,13 @@ from tests.teams.teams import LOCAL, local_team
 
 from assay.execute.jobs import Assignment, jobs
 from assay.model import Plan
-from assay.plan.target import Registry, Request, plan_target
+from assay.plan.target import Registry, RunRequest, plan_target
 from assay.spec.settings import Settings
 from assay.spec.shipped import shipped_teams
 
 
 def planned(target: str | Path, **changes: object) -> Plan:
-    return plan_target(Request(str(target), changes), Settings(Path.cwd(), "sqlite://"), Registry())
+    return plan_target(RunRequest(str(target), changes), Settings(Path.cwd(), "sqlite://"), Registry())
 
 
 def agents_of(plan: Plan) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 from assay.analysis.replication import Observed, observed
 from assay.analysis.same import same_value
 from assay.model import AxisEffect, Better, Estimate, Metric, TrialReport
-from assay.stats.factors import Factorial, Span, factorial
+from assay.stats.factors import Factorial, LevelDifference, factorial
 from assay.stats.sample import Array, Scale
 from assay.stats.summary import percentile
 
@@ -69,7 +69,7 @@ class _Model:
     codes: Mapping[str, Mapping[str, int]]
     factorial: Factorial | None
 
-    def span(self, axis: str, best: object, worst: object) -> Span | None:
+    def span(self, axis: str, best: object, worst: object) -> LevelDifference | None:
         codes = self.codes[axis]
         if self.factorial is None:
             return None

@@ -13,7 +13,7 @@ _REASONS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class CaseFault:
     """Something wrong with a case, or worth a look."""
 
     code: str
@@ -27,7 +27,7 @@ class Fault:
 class SuiteHealth:
     suite: str
     cases: int
-    faults: tuple[Fault, ...]
+    faults: tuple[CaseFault, ...]
 
     @property
     def unchecked(self) -> int:
@@ -68,19 +68,19 @@ _MESSAGES = {
 }
 
 
-def _judged(benchmark: Benchmark, checks: Sequence[CheckedCase]) -> Iterator[Fault]:
+def _judged(benchmark: Benchmark, checks: Sequence[CheckedCase]) -> Iterator[CaseFault]:
     for code, message in _MESSAGES.items():
         if found := [check for check in checks if check.problem == code]:
             reasons = list(dict.fromkeys(check.reason for check in found if check.reason))
             told = f"{message} ({'; '.join(reasons[:_REASONS])})" if reasons else message
             cases = tuple(check.case for check in found)
-            yield Fault(code, benchmark.id, cases, told, is_severe=code != "unchecked")
+            yield CaseFault(code, benchmark.id, cases, told, is_severe=code != "unchecked")
     if found := [check for check in checks if check.rewards_nothing]:
         cases = tuple(check.case for check in found)
-        yield Fault("nop", benchmark.id, cases, "an empty answer gets points", is_severe=True)
+        yield CaseFault("nop", benchmark.id, cases, "an empty answer gets points", is_severe=True)
 
 
-def _duplicates(benchmark: Benchmark) -> Iterator[Fault]:
+def _duplicates(benchmark: Benchmark) -> Iterator[CaseFault]:
     seen: dict[str, list[str]] = {}
     for case in benchmark.cases:
         seen.setdefault(
@@ -88,10 +88,10 @@ def _duplicates(benchmark: Benchmark) -> Iterator[Fault]:
         ).append(case.id)
     for ids in seen.values():
         if len(ids) > 1:
-            yield Fault("duplicate", benchmark.id, tuple(ids), "these cases ask the same")
+            yield CaseFault("duplicate", benchmark.id, tuple(ids), "these cases ask the same")
 
 
-def _uninformative(benchmark: Benchmark, tables: Sequence[CaseTable]) -> Iterator[Fault]:
+def _uninformative(benchmark: Benchmark, tables: Sequence[CaseTable]) -> Iterator[CaseFault]:
     """What only the results of several agents can show."""
     if len(tables) < 2:
         return
@@ -102,21 +102,21 @@ def _uninformative(benchmark: Benchmark, tables: Sequence[CaseTable]) -> Iterato
     flaky = [case for case in shared if any(len(set(one[case])) > 1 for one in verdicts)]
     number = len(tables)
     if passed:
-        yield Fault(
+        yield CaseFault(
             "all-pass",
             benchmark.id,
             _in_order(benchmark, passed),
             f"all {number} agents pass these: they tell nothing",
         )
     if failed:
-        yield Fault(
+        yield CaseFault(
             "all-fail",
             benchmark.id,
             _in_order(benchmark, failed),
             f"all {number} agents fail these: they tell nothing",
         )
     if flaky:
-        yield Fault(
+        yield CaseFault(
             "flaky", benchmark.id, _in_order(benchmark, flaky), "an agent both passes and fails these"
         )
 

@@ -25,7 +25,7 @@ class UnreadableLine(AssayError):
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LineSample:
     """One side: a value a unit, NaN where there is none."""
 
     units: Array
@@ -34,10 +34,10 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class LineQuestion:
     metric: Metric
-    a: Sample
-    b: Sample
+    a: LineSample
+    b: LineSample
     is_paired: bool
 
 
@@ -49,7 +49,7 @@ def answered(line: str | bytes, number: int, tolerance: float | None = None) -> 
         return {"error": f"Line {number}: {error}", "line": number, **_document(None, Verdict.UNSURE)}
 
 
-def answer(question: Question, tolerance: float | None = None) -> dict[str, Any]:
+def answer(question: LineQuestion, tolerance: float | None = None) -> dict[str, Any]:
     """Effect, interval, p value and verdict; the effect is B ÷ A of times, B − A of scores."""
     effect, refusal = KINDS[question.metric.name].compare(question)
     width = tolerance_of(question.metric) if tolerance is None else tolerance
@@ -86,7 +86,7 @@ def _document(effect: Effect | None, verdict: Verdict, reason: str = "") -> dict
     }
 
 
-def _times_compared(question: Question) -> tuple[Effect | None, str]:
+def _times_compared(question: LineQuestion) -> tuple[Effect | None, str]:
     a, b = _sides(question)
     effect = (paired if question.is_paired else unpaired)(a, b)
     fewest, needed = min(a.size, b.size), FEWEST_PAIRS if question.is_paired else FEWEST_UNITS
@@ -100,7 +100,7 @@ def _times_compared(question: Question) -> tuple[Effect | None, str]:
     return effect, ""
 
 
-def _scores_compared(question: Question) -> tuple[Effect | None, str]:
+def _scores_compared(question: LineQuestion) -> tuple[Effect | None, str]:
     a, b = _sides(question)
     if question.is_paired:
         return mean_difference(a, b), ""
@@ -108,7 +108,7 @@ def _scores_compared(question: Question) -> tuple[Effect | None, str]:
     return unpaired_mean_difference(a, b, executions), ""
 
 
-def _sides(question: Question) -> tuple[Array, Array]:
+def _sides(question: LineQuestion) -> tuple[Array, Array]:
     """Without what is missing; of pairs, without both halves."""
     a, b = question.a.units, question.b.units
     if not question.is_paired:
@@ -121,7 +121,7 @@ def _present(values: Array) -> Array:
     return values[np.isfinite(values)]
 
 
-def _question(line: str | bytes) -> Question:
+def _question(line: str | bytes) -> LineQuestion:
     document = _parsed(line)
     kind = document.get("kind")
     if not isinstance(kind, str) or kind not in NAMES:
@@ -137,7 +137,7 @@ def _question(line: str | bytes) -> Question:
             f"'a' has {a.units.size} values and 'b' has {b.units.size}, so they are no pairs; "
             'write null for what is missing, or "paired": false.'
         )
-    return Question(metric, a, b, is_paired)
+    return LineQuestion(metric, a, b, is_paired)
 
 
 def _parsed(line: str | bytes) -> dict[str, Any]:
@@ -157,16 +157,16 @@ def _list(document: dict[str, Any], side: str) -> list[Any]:
     return values
 
 
-def _times(values: list[Any], side: str) -> Sample:
+def _times(values: list[Any], side: str) -> LineSample:
     """Numbers, or lists of what one process measured, of which the median stands for it."""
     table = _table(values)
     if table is not None and table.ndim == 1 and bool not in set(map(type, values)):
-        return Sample(table, table.size)
+        return LineSample(table, table.size)
     units = [
         _median(value, f"{side}[{i}]") if isinstance(value, list) else _number(value, f"{side}[{i}]")
         for i, value in enumerate(values)
     ]
-    return Sample(np.array(units, dtype=np.float64), len(units))
+    return LineSample(np.array(units, dtype=np.float64), len(units))
 
 
 def _median(values: list[Any], place: str) -> float:
@@ -174,18 +174,18 @@ def _median(values: list[Any], place: str) -> float:
     return float(np.median(numbers)) if numbers.size else math.nan
 
 
-def _scores(values: list[Any], side: str) -> Sample:
+def _scores(values: list[Any], side: str) -> LineSample:
     """Lists of the repetitions of a case, of which the mean stands for it, or single scores."""
     table = _table(values)
     if table is not None and table.size and ((table >= 0) & (table <= 1)).all():
-        return Sample(table.reshape(len(values), -1).mean(axis=1), table.size)
+        return LineSample(table.reshape(len(values), -1).mean(axis=1), table.size)
     means, observations = [], 0
     for i, value in enumerate(values):
         repetitions = [_score(one, f"{side}[{i}]") for one in (value if isinstance(value, list) else [value])]
         present = [one for one in repetitions if not math.isnan(one)]
         observations += len(present)
         means.append(sum(present) / len(present) if present else math.nan)
-    return Sample(np.array(means, dtype=np.float64), observations)
+    return LineSample(np.array(means, dtype=np.float64), observations)
 
 
 def _table(values: list[Any]) -> Array | None:
@@ -221,10 +221,10 @@ def _shown(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    read: Callable[[list[Any], str], Sample]
-    compare: Callable[[Question], tuple[Effect | None, str]]
+class LineKind:
+    read: Callable[[list[Any], str], LineSample]
+    compare: Callable[[LineQuestion], tuple[Effect | None, str]]
 
 
 NAMES = {"latency": "seconds", "accuracy": "score"}
-KINDS = {"seconds": Kind(_times, _times_compared), "score": Kind(_scores, _scores_compared)}
+KINDS = {"seconds": LineKind(_times, _times_compared), "score": LineKind(_scores, _scores_compared)}

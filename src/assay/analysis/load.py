@@ -9,7 +9,7 @@ from dataclasses import replace
 from assay.analysis.outages import find_outages, is_unavailable
 from assay.model.bottleneck import BUSY, OWN_LIMITS, allowed_lag, falls_behind, is_busy
 from assay.model.figure import Figure
-from assay.model.load import UNFINISHED, Held, Load, LoadResult, Objective
+from assay.model.load import UNFINISHED, Load, LoadResult, Objective, ObjectiveResult
 from assay.units import count, percent, seconds, significant
 
 _RELATIVE_LAG = 0.1
@@ -75,11 +75,11 @@ def is_saturated(result: LoadResult, load: Load) -> bool:
     return result.latency_growth > 0 and falls_behind(result, offered)
 
 
-def held(objective: Objective, result: LoadResult) -> Held:
+def held(objective: Objective, result: LoadResult) -> ObjectiveResult:
     figure = _figure(objective, result)
     if figure is None:
-        return Held(objective, None, None)
-    return Held(objective, figure, objective.is_met_by(figure.value))
+        return ObjectiveResult(objective, None, None)
+    return ObjectiveResult(objective, figure, objective.is_met_by(figure.value))
 
 
 def _figure(objective: Objective, result: LoadResult) -> Figure | None:

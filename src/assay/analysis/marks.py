@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from assay.analysis.tally import Tally
+from assay.analysis.tally import CaseTotals
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ EFFICIENCY = (
 """Quantities of efficiency: the metric behind each, and what that is divided by."""
 
 
-def marks_of(tally: Tally, reference: Mapping[str, float]) -> dict[str, Floats]:
+def marks_of(tally: CaseTotals, reference: Mapping[str, float]) -> dict[str, Floats]:
     """Dimension to marks, for the dimensions that can be rated by these references."""
     found = {
         "accuracy": _accuracy(tally),
@@ -44,14 +44,14 @@ def _of_ratio(above: Floats, below: Floats) -> Floats:
     return ratio + (above - ratio * below) / whole * len(above)
 
 
-def _accuracy(tally: Tally) -> Floats | None:
+def _accuracy(tally: CaseTotals) -> Floats | None:
     judged = (tally.scored > 0).astype(np.float64)
     if not judged.any():
         return None
     return _of_ratio(tally.score / np.maximum(tally.scored, 1) * judged, judged)
 
 
-def _speed(tally: Tally, reference: float | None) -> Floats | None:
+def _speed(tally: CaseTotals, reference: float | None) -> Floats | None:
     """The rating that each case alone would get, so that cases which are slow for everybody cancel out between agents."""
     known = ~np.isnan(tally.mean_seconds)
     if reference is None or not known.any():
@@ -65,7 +65,7 @@ def _of_quantity(reference: float, used: Floats, per: Floats) -> Floats:
     return _of_ratio(reference * per, reference * per + used)
 
 
-def _cost(tally: Tally, reference: float | None) -> Floats | None:
+def _cost(tally: CaseTotals, reference: float | None) -> Floats | None:
     usd = tally.sums.get("usd")
     if usd is None:
         return None
@@ -74,7 +74,7 @@ def _cost(tally: Tally, reference: float | None) -> Floats | None:
     return None if reference is None else _of_quantity(reference, usd, tally.passed)
 
 
-def _efficiency(tally: Tally, reference: Mapping[str, float]) -> Floats | None:
+def _efficiency(tally: CaseTotals, reference: Mapping[str, float]) -> Floats | None:
     parts = []
     for name, metric, scale in EFFICIENCY:
         if name in reference and metric in tally.sums and tally.sums[metric].any():
@@ -92,7 +92,7 @@ def _geometric(parts: list[Floats]) -> Floats:
     return np.asarray(value * (1 + np.mean(moved, axis=0)))
 
 
-def _reliability(tally: Tally) -> Floats:
+def _reliability(tally: CaseTotals) -> Floats:
     completed = _of_ratio(tally.completed, tally.executions)
     if not tally.comparable.any():
         return completed

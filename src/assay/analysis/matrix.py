@@ -8,15 +8,15 @@ from itertools import combinations
 from assay.analysis.leaderboard import coverage, doubts, mean_overall, mean_rating
 from assay.analysis.pairing import Pairing, certainly_better, places, shared_dimensions
 from assay.model.rating import DIMENSIONS, Rating
-from assay.model.standing import Contender, Duel, Matrix, MatrixRow, Place
+from assay.model.standing import Contender, Duel, Matrix, MatrixRow, RankRange
 
 
 def matrix(
     suite: str, contenders: Sequence[Contender], benchmarks: Sequence[str], category: str = ""
 ) -> Matrix:
     """Each column is the leaderboard of that dimension; simulated agents stand among themselves."""
-    measured = _Side([one for one in contenders if not one.is_simulated])
-    simulated = _Side([one for one in contenders if one.is_simulated])
+    measured = _MatrixSide([one for one in contenders if not one.is_simulated])
+    simulated = _MatrixSide([one for one in contenders if one.is_simulated])
     shared = (measured if measured.contenders else simulated).shared
     return Matrix(
         suite,
@@ -30,7 +30,7 @@ def matrix(
     )
 
 
-class _Side:
+class _MatrixSide:
     def __init__(self, contenders: Sequence[Contender]) -> None:
         self.contenders = contenders
         self.shared = shared_dimensions(contenders)
@@ -56,7 +56,7 @@ class _Side:
         means = {name: mean_rating(name, contender) for name in DIMENSIONS}
         return {**means, "overall": mean_overall(contender, self.shared, error)}
 
-    def _places(self, name: str, ratings: Sequence[dict[str, Rating]]) -> dict[int, Place]:
+    def _places(self, name: str, ratings: Sequence[dict[str, Rating]]) -> dict[int, RankRange]:
         """Of those who are rated on it, among each other."""
         ranked = [number for number, one in enumerate(ratings) if one[name].value is not None]
         if not ranked:

@@ -17,7 +17,7 @@ from assay.analysis.power_model import Chance, PairModel, model_cases, model_pro
 from assay.analysis.replication import observed
 from assay.analysis.same import same_value
 from assay.analysis.verdict import Contrast, Floors, Sessions, judged
-from assay.model import Agent, Comparison, Metric, Series, TrialReport, Verdict
+from assay.model import AgentVersion, Comparison, Metric, Series, TrialReport, Verdict
 from assay.model.metric import is_score
 from assay.model.precision import Need, SimulatedPower
 from assay.stats.paired_variances import paired_variances
@@ -218,7 +218,7 @@ def _bare(trial: TrialReport, metric: Metric) -> TrialReport:
 def _another(trial: TrialReport) -> TrialReport:
     """The trial of another agent that did the same."""
     planned = trial.stored.trial
-    agent = Agent(f"another agent like {planned.agent.name}", planned.agent.version)
+    agent = AgentVersion(f"another agent like {planned.agent.name}", planned.agent.version)
     return replace(trial, stored=replace(trial.stored, trial=replace(planned, agent=agent)))
 
 

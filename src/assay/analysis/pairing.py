@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from assay.analysis.rounds import FEWEST_ROUNDS, error_by_round, errors_between
 from assay.model.rating import DIMENSIONS, Ratings, has_solved_nothing
-from assay.model.standing import Contender, Place
+from assay.model.standing import Contender, RankRange
 from assay.stats.correction import holm
 from assay.stats.means import FEW_INFORMATIVE, t_tail
 from assay.stats.pairs import PairedRows, paired_rows
@@ -228,7 +228,7 @@ class _Group:
         ]
         self._runs = [one.runs.get(benchmark, "") for one in contenders]
         names = dict.fromkeys(tuple(one.names) for one in self._ratings if one is not None)
-        self._columns = _Columns(list(names))
+        self._columns = _CaseColumns(list(names))
 
     def values(self, dimensions: Sequence[str]) -> Floats:
         found = [None if one is None else value_of(one, dimensions) for one in self._ratings]
@@ -336,7 +336,7 @@ def with_rounds(found: PairedRows, errors: PairErrors) -> Floats:
     return p
 
 
-class _Columns:
+class _CaseColumns:
     """Where each case stands; agents that were asked the same have them in one order."""
 
     def __init__(self, lists: Sequence[Sequence[str]]) -> None:
@@ -365,6 +365,8 @@ def certainly_better(found: Sequence[PairedRows]) -> list[Better]:
     return told
 
 
-def places(better: Better) -> list[Place]:
+def places(better: Better) -> list[RankRange]:
     number = len(better)
-    return [Place(1 + int(better[:, one].sum()), number - int(better[one].sum())) for one in range(number)]
+    return [
+        RankRange(1 + int(better[:, one].sum()), number - int(better[one].sum())) for one in range(number)
+    ]

@@ -108,14 +108,14 @@ class RowModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class DeviationPool:
     """Deviations from 0 to draw from, smoothed so that a few of them do not stand for all there could be."""
 
     values: Array
     blur: float
 
     @classmethod
-    def of(cls, values: Array, spread: float) -> Pool:
+    def of(cls, values: Array, spread: float) -> DeviationPool:
         """With this standard deviation; the kernel's width is Silverman's (1986), 0 where most values are the same."""
         if values.size < 2 or spread <= 0 or not values.std():
             return cls(np.zeros(1), 0.0)
@@ -140,9 +140,9 @@ class ShiftModel:
 
     levels: Array
     """Of the cases that were seen."""
-    cases: Pool
+    cases: DeviationPool
     """B − A of a case, from the middle."""
-    repetitions: tuple[Pool, Pool]
+    repetitions: tuple[DeviationPool, DeviationPool]
     round_spread: float
     """Standard deviation of what a round adds to a side."""
     is_log: bool
@@ -172,7 +172,7 @@ class ProcessModel:
     """Process medians of code, each side in a run of its own."""
 
     level: float
-    processes: Pool
+    processes: DeviationPool
     shift: float = 0.0
 
     def plant(self, effect: float) -> ProcessModel:
@@ -194,7 +194,7 @@ def model_processes(series: Series) -> ProcessModel | None:
     if seen.process_count < 2 or (medians <= 0).any():
         return None
     logs = np.log(medians)
-    return ProcessModel(float(logs.mean()), Pool.of(logs, float(logs.std(ddof=1))))
+    return ProcessModel(float(logs.mean()), DeviationPool.of(logs, float(logs.std(ddof=1))))
 
 
 def model_cases(metric: Metric, a: Series, b: Series | None) -> PairModel | None:
@@ -263,7 +263,7 @@ def _model_shift(metric: Metric, a: list[Row], b: list[Row], *, is_pair: bool) -
         variance = 0.0
     return ShiftModel(
         levels - levels.mean() + float(means[0].mean()),
-        Pool.of(steps, math.sqrt(variance)),
+        DeviationPool.of(steps, math.sqrt(variance)),
         (residuals[0].pool, residuals[1].pool),
         _round_spread(rounds, spreads, len(a), is_pair=is_pair),
         is_log=not is_score(metric),
@@ -285,7 +285,7 @@ def _round_effects(rows: list[Row], means: Array) -> dict[int, float]:
 class _Residuals:
     """What repetitions of a case differ by."""
 
-    pool: Pool
+    pool: DeviationPool
     spread: float
 
 
@@ -301,9 +301,9 @@ def _residuals(rows: list[Row], means: Array, rounds: Mapping[int, float]) -> _R
     cases = sum(len(row) > 1 for row in rows)
     freedom = values.size - cases - max(0, len(rounds) - 1)
     if freedom < 1:
-        return _Residuals(Pool(np.zeros(1), 0.0), 0.0)
+        return _Residuals(DeviationPool(np.zeros(1), 0.0), 0.0)
     spread = math.sqrt(float((values**2).sum()) / freedom)
-    return _Residuals(Pool.of(values, spread), spread)
+    return _Residuals(DeviationPool.of(values, spread), spread)
 
 
 def _round_spread(

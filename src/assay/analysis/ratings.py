@@ -15,7 +15,7 @@ from assay.analysis.pairing import round_error
 from assay.analysis.reference import quantity, references_of
 from assay.analysis.round_ratings import rate_by_round
 from assay.analysis.rounds import error_by_round
-from assay.analysis.tally import Tally, outcomes_of, tally_of
+from assay.analysis.tally import CaseTotals, outcomes_of, tally_of
 from assay.model import Limits, Rubric
 from assay.model.rating import (
     DIMENSIONS,
@@ -164,7 +164,7 @@ def _rating(name: str, value: float, interval: tuple[float, float], basis: str) 
     return Rating(name, value, max(0.0, min(interval[0], value)), min(1.0, max(interval[1], value)), basis)
 
 
-def _accuracy(tally: Tally, resample: Resample) -> Rated:
+def _accuracy(tally: CaseTotals, resample: Resample) -> Rated:
     judged = tally.scored > 0
     if not judged.any():
         missing = "nothing was scored" if tally.is_judged else "the experiment gives no score"
@@ -176,7 +176,7 @@ def _accuracy(tally: Tally, resample: Resample) -> Rated:
     return Rated(rating, resample.ratios(means, judged.astype(np.float64), value))
 
 
-def _speed(tally: Tally, reference: References, resample: Resample) -> Rated:
+def _speed(tally: CaseTotals, reference: References, resample: Resample) -> Rated:
     seconds = np.sort(tally.seconds[~np.isnan(tally.seconds)])
     if not len(seconds):
         is_untimed = tally.is_recorded and tally.completed.any()
@@ -221,14 +221,14 @@ def _log_interval(seconds: Floats) -> tuple[float, float] | None:
 _LARGEST_LOG = 700.0
 
 
-def _unknown(tally: Tally, name: str) -> int:
+def _unknown(tally: CaseTotals, name: str) -> int:
     """Executions that ought to be in the sum and are not; none where the agent is free."""
     if name not in tally.sums or not tally.sums[name].any():
         return 0
     return int(tally.scored.sum() - tally.measured[name].sum())
 
 
-def _cost(tally: Tally, reference: References, resample: Resample) -> Rated:
+def _cost(tally: CaseTotals, reference: References, resample: Resample) -> Rated:
     x = quantity(tally, "usd")
     if x is None:
         unknown = (
@@ -253,7 +253,7 @@ def _middle_of(draws: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _efficiency(tally: Tally, reference: References, resample: Resample) -> Rated:
+def _efficiency(tally: CaseTotals, reference: References, resample: Resample) -> Rated:
     """Geometric mean of the ratings of tokens per solved case, CPU seconds and peak memory, of those there are."""
     values, draws, names = [], [], []
     for name, metric, scale in EFFICIENCY:
@@ -271,7 +271,7 @@ def _efficiency(tally: Tally, reference: References, resample: Resample) -> Rate
     return Rated(_rating("efficiency", value, _middle_of(together), " × ".join(names)), together)
 
 
-def _reliability(tally: Tally, resample: Resample) -> Rated:
+def _reliability(tally: CaseTotals, resample: Resample) -> Rated:
     """Completion × consistency; unrated where no case has two repetitions with a verdict."""
     if not len(tally.names):
         return Rated(Rating("reliability", None, basis="nothing was executed"))
@@ -291,7 +291,7 @@ def _reliability(tally: Tally, resample: Resample) -> Rated:
     return Rated(_rating("reliability", value, wilson(value, worth), basis), draws)
 
 
-def _completion(tally: Tally) -> float | None:
+def _completion(tally: CaseTotals) -> float | None:
     """Share of the executions that ended without error, timeout, limit or invalid output."""
     return float(tally.completed.sum() / tally.executions.sum()) if len(tally.names) else None
 
@@ -347,7 +347,7 @@ def _disagreements(table: CaseTable) -> Iterator[str]:
 _TOLD = {"usd": "cost", "tokens": "use of tokens"}
 
 
-def _doubts(tally: Tally, unscored: int) -> Iterator[str]:
+def _doubts(tally: CaseTotals, unscored: int) -> Iterator[str]:
     for name, told in _TOLD.items():
         if missing := _unknown(tally, name):
             yield (

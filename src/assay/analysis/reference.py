@@ -9,14 +9,14 @@ from statistics import median
 import numpy as np
 
 from assay.analysis.marks import EFFICIENCY
-from assay.analysis.tally import Tally, tally_of
+from assay.analysis.tally import CaseTotals, tally_of
 from assay.model import Limits, Rubric
 from assay.model.rating import QUANTITIES, CaseTable, Reference, ReferenceValue
 
 _EFFICIENCY = {name: (metric, scale) for name, metric, scale in EFFICIENCY}
 
 
-def quantity(tally: Tally, name: str) -> float | None:
+def quantity(tally: CaseTotals, name: str) -> float | None:
     """One of QUANTITIES as ratings use it; None where it is unknown, infinite where nothing was solved.
 
     Seconds: the median over cases. Usd and tokens: per solved case. CPU seconds and memory: the mean of an execution.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from assay.analysis.marks import EFFICIENCY
 from assay.analysis.reference import quantity
 from assay.analysis.rounds import FEWEST_ROUNDS, SEPARATE_BLOCKS, off_by_round
-from assay.analysis.tally import OK, Tally, case_index, has_status
+from assay.analysis.tally import OK, CaseTotals, case_index, has_status
 from assay.model.rating import CaseTable, ReferenceValue
 
 Floats = NDArray[np.float64]
@@ -21,7 +21,7 @@ _MACHINE_METRICS = {"cpu_seconds", "rss_max_bytes"}
 
 def rate_by_round(
     table: CaseTable,
-    tally: Tally,
+    tally: CaseTotals,
     values: Mapping[str, float | None],
     reference: Mapping[str, ReferenceValue],
 ) -> dict[str, Deviations]:

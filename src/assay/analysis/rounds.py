@@ -128,7 +128,7 @@ def _exp(value: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _SideRounds:
     """Logarithms (or values) of one side by case and round, repetitions in one round averaged."""
 
     cases: Ints
@@ -152,7 +152,7 @@ class _Side:
 class _Cells:
     """Both sides on the cases that they share."""
 
-    both: tuple[_Side, _Side]
+    both: tuple[_SideRounds, _SideRounds]
     scale: Scale
     cases: int
 
@@ -165,24 +165,24 @@ class _Cells:
         return cls((first, second), scale, shared.size)
 
 
-def _columns(series: Series) -> _Side:
+def _columns(series: Series) -> _SideRounds:
     values = np.asarray(series.values, dtype=np.float64)
     rounds = np.asarray(series.rounds if len(series.rounds) else series.repetitions, dtype=np.int64)
     whole = np.isfinite(values)
-    return _Side(np.asarray(series.processes, dtype=np.int64)[whole], rounds[whole], values[whole])
+    return _SideRounds(np.asarray(series.processes, dtype=np.int64)[whole], rounds[whole], values[whole])
 
 
-def _cells(side: _Side, shared: Ints, scale: Scale) -> _Side:
+def _cells(side: _SideRounds, shared: Ints, scale: Scale) -> _SideRounds:
     kept = np.isin(side.cases, shared)
     case, number, values = np.searchsorted(shared, side.cases[kept]), side.rounds[kept], side.values[kept]
     if not values.size:
-        return _Side(case, number, values)
+        return _SideRounds(case, number, values)
     if scale is Scale.RATIO:
         values = np.log(values)
     span = int(number.max()) + 1
     keys, place = np.unique(case * span + number, return_inverse=True)
     means = np.bincount(place, values) / np.bincount(place)
-    return _Side(keys // span, keys % span, means)
+    return _SideRounds(keys // span, keys % span, means)
 
 
 def _paired(sides: _Cells) -> _Found:
@@ -193,7 +193,7 @@ def _paired(sides: _Cells) -> _Found:
     keys, of_a, of_b = np.intersect1d(
         a.cases * span + a.rounds, b.cases * span + b.rounds, return_indices=True
     )
-    differences = _Side(keys // span, keys % span, b.values[of_b] - a.values[of_a])
+    differences = _SideRounds(keys // span, keys % span, b.values[of_b] - a.values[of_a])
     if not keys.size:
         return _Found(np.array([]), 0, 0, 0, None)
     if differences.is_crossed:
@@ -222,12 +222,12 @@ def _unpaired(sides: _Cells) -> _Found:
     return _Found(steps, rounds_a, rounds_b, sides.cases, by_case)
 
 
-def _case_means(side: _Side) -> Floats:
+def _case_means(side: _SideRounds) -> Floats:
     _, case = np.unique(side.cases, return_inverse=True)
     return np.asarray(np.bincount(case, side.values) / np.bincount(case))
 
 
-def _of_cases_alone(part: ErrorPart, *sides: _Side) -> ErrorPart:
+def _of_cases_alone(part: ErrorPart, *sides: _SideRounds) -> ErrorPart:
     """Less what means of cases vary by from one repetition to the next, which is in the rounds already."""
     repeated = 0.0
     for side in sides:

@@ -30,7 +30,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class CaseTotals:
     """What each case amounts to over its repetitions; arrays with one row a case."""
 
     names: Sequence[str]
@@ -67,7 +67,7 @@ class Tally:
         return self.scored if self.is_judged else self.executions
 
 
-def tally_of(table: CaseTable, pass_mark: float) -> Tally:
+def tally_of(table: CaseTable, pass_mark: float) -> CaseTotals:
     counts = ~has_status(table, _NOT_COUNTED)
     names, index = case_index(list(compress(table.cases, counts.tolist())))
     is_ok = has_status(table, OK)[counts]
@@ -83,7 +83,7 @@ def tally_of(table: CaseTable, pass_mark: float) -> Tally:
     tries = scored if table.is_judged else executions
     comparable = (tries > 1).astype(np.float64)
     sums, measured = _sums(table, counts, is_ok, is_scored, per_case)
-    return Tally(
+    return CaseTotals(
         names=names,
         executions=executions,
         completed=per_case(is_ok),

@@ -62,7 +62,7 @@ def without_unit_doubts(trial: TrialReport) -> TrialReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pairs:
+class _LegPairs:
     """Executions of both legs that are ok, by the number of their pair."""
 
     sequential: tuple[Execution, ...]
@@ -82,7 +82,7 @@ class _Pairs:
         return columns if columns[0] and all(map(math.isfinite, (*columns[0], *columns[1]))) else None
 
 
-def _pairs(legs: Mapping[str, TrialReport]) -> _Pairs:
+def _pairs(legs: Mapping[str, TrialReport]) -> _LegPairs:
     made = {
         leg: {
             one.process: one
@@ -93,7 +93,7 @@ def _pairs(legs: Mapping[str, TrialReport]) -> _Pairs:
     }
     shared = sorted(made[Leg.SEQUENTIAL].keys() & made[Leg.CONCURRENT].keys())
     planned = legs[Leg.SEQUENTIAL].stored.trial.processes
-    return _Pairs(
+    return _LegPairs(
         tuple(made[Leg.SEQUENTIAL][n] for n in shared),
         tuple(made[Leg.CONCURRENT][n] for n in shared),
         planned,
@@ -167,7 +167,9 @@ def _stints(execution: Execution) -> tuple[Stint, ...]:
     )
 
 
-def _figures(pairs: _Pairs, rounds: Sequence[Round], at_once: int, names: Sequence[str]) -> dict[str, Figure]:
+def _figures(
+    pairs: _LegPairs, rounds: Sequence[Round], at_once: int, names: Sequence[str]
+) -> dict[str, Figure]:
     found: dict[str, Figure | None] = {}
     seconds = pairs.both("seconds")
     if seconds is not None:
@@ -192,7 +194,7 @@ def _figures(pairs: _Pairs, rounds: Sequence[Round], at_once: int, names: Sequen
     return {name: figure for name, figure in found.items() if figure is not None}
 
 
-def _slowdown(pairs: _Pairs, names: Sequence[str]) -> Figure | None:
+def _slowdown(pairs: _LegPairs, names: Sequence[str]) -> Figure | None:
     """Time at work of all agents together, concurrent ÷ sequential: what working at once costs the work itself."""
     both = [pairs.both(f"{name}.seconds") for name in names]
     if not names or None in both:
@@ -201,7 +203,7 @@ def _slowdown(pairs: _Pairs, names: Sequence[str]) -> Figure | None:
     return _figure(ratio_of_pairs(before, after), len(pairs))
 
 
-def _judged_speedup(legs: Mapping[str, TrialReport], pairs: _Pairs) -> Comparison | None:
+def _judged_speedup(legs: Mapping[str, TrialReport], pairs: _LegPairs) -> Comparison | None:
     """By the rules of every comparison: within tolerance is the same, and a claim is significant and beyond it."""
     seconds = pairs.both("seconds")
     effect = seconds and ratio_of_pairs(seconds[1], seconds[0])
@@ -262,7 +264,7 @@ _OF_AGENTS = (
 )
 
 
-def _teammate(definition: Mapping[str, Any], pairs: _Pairs, delays: Sequence[Sequence[Delay]]) -> Teammate:
+def _teammate(definition: Mapping[str, Any], pairs: _LegPairs, delays: Sequence[Sequence[Delay]]) -> Teammate:
     name = str(definition["name"])
     figures: dict[str, Figure | None] = {}
     for metric, unit in _OF_AGENTS:
@@ -285,7 +287,7 @@ def _teammate(definition: Mapping[str, Any], pairs: _Pairs, delays: Sequence[Seq
     )
 
 
-def _model(name: str, pairs: _Pairs) -> str:
+def _model(name: str, pairs: _LegPairs) -> str:
     for one in pairs.concurrent:
         if isinstance(one.output, Mapping) and (model := one.output.get("models", {}).get(name)):
             return str(model)
@@ -331,7 +333,7 @@ def _held(figure: Figure, above: float | None = None, below: float | None = None
     return "met" if high < below else "missed" if low >= below else "unsure"
 
 
-def _doubts(found: TeamFinding, pairs: _Pairs) -> Iterable[str]:
+def _doubts(found: TeamFinding, pairs: _LegPairs) -> Iterable[str]:
     if not len(pairs):
         yield "No pair of legs is whole, so there is nothing to compare."
         return
@@ -362,7 +364,7 @@ def _about_skew(found: TeamFinding) -> Iterable[str]:
         )
 
 
-def _about_work(pairs: _Pairs) -> Iterable[str]:
+def _about_work(pairs: _LegPairs) -> Iterable[str]:
     """Answers of another length are other work; lengths that only vary from leg to leg are in the intervals already."""
     tokens = pairs.both("output_tokens")
     if tokens is None or not (sum(tokens[0]) and sum(tokens[1])):

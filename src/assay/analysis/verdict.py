@@ -110,7 +110,7 @@ def without_rounding(effect: Effect | None, *values: float) -> Effect | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class VerdictReason:
     verdict: Verdict
     reason: str = ""
 
@@ -217,19 +217,19 @@ def _ratio(contrast: Contrast) -> float | None:
     return min(contrast.value_b / contrast.value_a, _LARGEST) if is_positive else None
 
 
-def rule(contrast: Contrast, p_corrected: float | None, tolerance: float, family: int) -> Ruling:
+def rule(contrast: Contrast, p_corrected: float | None, tolerance: float, family: int) -> VerdictReason:
     """Same: the interval lies inside ± tolerance. Better or worse: significant after correction, and beyond tolerance."""
     effect = contrast.effect
     if contrast.refusal:
-        return Ruling(Verdict.UNSURE, contrast.refusal)
+        return VerdictReason(Verdict.UNSURE, contrast.refusal)
     if effect is None:
-        return Ruling(Verdict.UNSURE, _too_few(contrast))
+        return VerdictReason(Verdict.UNSURE, _too_few(contrast))
     told = "" if is_score(contrast.metric) else _difference(contrast.metric, effect)
     if _is_inside(contrast, effect, tolerance):
-        return Ruling(Verdict.SAME, told)
+        return VerdictReason(Verdict.SAME, told)
     if contrast.metric.better is Better.UNKNOWN:
         unknown = f"Nobody said whether lower or higher '{contrast.metric.name}' is better."
-        return Ruling(Verdict.UNSURE, f"{told} {unknown}".strip())
+        return VerdictReason(Verdict.UNSURE, f"{told} {unknown}".strip())
     if (
         p_corrected is not None
         and p_corrected < ALPHA
@@ -238,8 +238,10 @@ def rule(contrast: Contrast, p_corrected: float | None, tolerance: float, family
     ):
         is_lower = effect.value < effect.neutral
         is_better = is_lower == (contrast.metric.better is Better.LOWER)
-        return Ruling(Verdict.BETTER if is_better else Verdict.WORSE, told)
-    return Ruling(Verdict.UNSURE, f"{told} {_what_would_settle(contrast, effect, tolerance, family)}".strip())
+        return VerdictReason(Verdict.BETTER if is_better else Verdict.WORSE, told)
+    return VerdictReason(
+        Verdict.UNSURE, f"{told} {_what_would_settle(contrast, effect, tolerance, family)}".strip()
+    )
 
 
 def _is_beyond(contrast: Contrast, effect: Effect, tolerance: float) -> bool:

@@ -26,7 +26,7 @@ from assay.pipeline.rating import failed_cases
 from assay.pipeline.reporting import report_of, write_reports
 from assay.plan.case_warnings import case_doubts
 from assay.plan.suite import CaseFilter
-from assay.plan.target import Request
+from assay.plan.target import RunRequest
 from assay.plugin import lookup
 from assay.plugin.session import session_functions
 from assay.report.progress import Watch, show_all_progress
@@ -140,14 +140,14 @@ def watching(plan: Plan, given: Mapping[str, Any], done: int = 0) -> AbstractCon
 
 def _request(
     target: str | None, given: Mapping[str, Any], session: SessionFunctions, store: Store
-) -> Request:
+) -> RunRequest:
     agents = given_agents(given.get("agents"), session)
     suite = given_suite(given, session) if target is None else None
     ids = frozenset(as_list(given.get("cases"))) if target is not None else frozenset()
     if not all(isinstance(case, str) for case in ids):
         raise PlanError(f"run('{target}', cases=…) chooses cases of the suite by their ids, which are texts.")
     failed = failed_cases(store, given["failed"]) if "failed" in given else None
-    return Request(
+    return RunRequest(
         target or CALL,
         _changes(given, session),
         agents,

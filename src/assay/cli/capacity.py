@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from assay.cli.session import Session
 
 if TYPE_CHECKING:
-    from assay.execute.load.asking import LoadOptions, Prepared
+    from assay.execute.load.asking import LoadOptions, PreparedLoad
     from assay.model.load import Arrivals, Step
     from assay.store.store import Store
 
@@ -16,7 +16,7 @@ def find(
     session: Session,
     store: Store,
     options: LoadOptions,
-    asked: Prepared,
+    asked: PreparedLoad,
     tags: tuple[str, ...],
     arrivals: Arrivals,
 ) -> int:

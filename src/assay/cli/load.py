@@ -14,7 +14,7 @@ from assay.cli.sandbox import sandbox_option
 from assay.cli.session import Session, common
 
 if TYPE_CHECKING:
-    from assay.execute.load.asking import LoadOptions, Prepared
+    from assay.execute.load.asking import LoadOptions, PreparedLoad
     from assay.execute.load.engine import Watch, WatchChunk
     from assay.execute.load.record import Chunk
     from assay.model.load import Arrivals
@@ -248,7 +248,7 @@ def load(
 
 
 @contextlib.contextmanager
-def _started_early(options: LoadOptions) -> Iterator[Prepared | None]:
+def _started_early(options: LoadOptions) -> Iterator[PreparedLoad | None]:
     """The load of a URL, once its options are found to be right, while its workers start beside all that is still to be loaded.
 
     None for agents and data sets, which are looked up first.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from assay.execute.load.engine import Watch
-    from assay.execute.load.tally import Pulse, Slice, Tally
+    from assay.execute.load.tally import LoadProgress, Slice, Tally
 
 _BARS = "▁▂▃▄▅▆▇█"
 _EVERY = 0.5
@@ -61,7 +61,7 @@ def live_view(open_console: Callable[[], Console], load: Load) -> Iterator[Watch
             live = Live(console=open_console(), auto_refresh=False, transient=True)
             return until_done.enter_context(live)
 
-        def watch(pulse: Pulse, tally: Tally) -> None:
+        def watch(pulse: LoadProgress, tally: Tally) -> None:
             nonlocal drawn
             history.add(pulse)
             if monotonic() - drawn >= _EVERY:
@@ -79,7 +79,7 @@ class InFlight:
         self._told: dict[int, int] = {}
         self._last = 0
 
-    def add(self, pulse: Pulse) -> None:
+    def add(self, pulse: LoadProgress) -> None:
         place = int(pulse.seconds / SHORTEST)
         if place < self._last:
             self._told.clear()
@@ -101,7 +101,7 @@ def plain_view(say: Callable[[str], None]) -> Watch:
     """A line every few seconds, and nothing at all for a load that is over in a moment."""
     told = monotonic()
 
-    def watch(pulse: Pulse, tally: Tally) -> None:
+    def watch(pulse: LoadProgress, tally: Tally) -> None:
         nonlocal told
         now = monotonic()
         if now - told < PLAIN_EVERY_SECONDS:
@@ -131,7 +131,7 @@ class ViewLine:
     """Where its chart ends, of several on one scale."""
 
 
-def picture(pulse: Pulse, tally: Tally, load: Load, history: InFlight, width: int = 80) -> Table:
+def picture(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight, width: int = 80) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -148,7 +148,7 @@ def picture(pulse: Pulse, tally: Tally, load: Load, history: InFlight, width: in
     return grid
 
 
-def view_lines(pulse: Pulse, tally: Tally, load: Load, history: InFlight, room: int) -> list[ViewLine]:
+def view_lines(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight, room: int) -> list[ViewLine]:
     """Progress, rate, in flight, percentiles and errors; charts of the last slices, one column each."""
     from assay.execute.load.tally import Slice
 
@@ -176,7 +176,7 @@ def view_lines(pulse: Pulse, tally: Tally, load: Load, history: InFlight, room: 
     return lines
 
 
-def _progress(pulse: Pulse, load: Load, room: int) -> ViewLine:
+def _progress(pulse: LoadProgress, load: Load, room: int) -> ViewLine:
     ended = pulse.completed + pulse.failed
     share = ended / load.count if load.count is not None else pulse.seconds / load.seconds
     filled = min(room, int(share * room))

@@ -67,11 +67,11 @@ def noise(
     from assay.cli.values import setting
     from assay.pipeline import precision, running
     from assay.plan.suite import CaseFilter
-    from assay.plan.target import Request
+    from assay.plan.target import RunRequest
 
     given = {"params": dict(setting(text) for text in settings), "load": list(load)}
     changes = {key: value for key, value in given.items() if value}
-    request = Request(target, changes, agents=(agent,) if agent else (), cases=CaseFilter(limit))
+    request = RunRequest(target, changes, agents=(agent,) if agent else (), cases=CaseFilter(limit))
     with session.store() as store:
         with flags_named(target):
             plan = precision.repeated(request, rounds, session.settings, store)

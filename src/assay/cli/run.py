@@ -18,7 +18,7 @@ from assay.cli.session import Session, common
 if TYPE_CHECKING:
     from assay.errors import Mistake
     from assay.model import Budget, Plan, Report
-    from assay.plan.target import Request
+    from assay.plan.target import RunRequest
     from assay.store.store import Store
 
 _MOST_NAMED = 12
@@ -196,13 +196,13 @@ def run(session: Session, target: str | None, resumed: str | None, dry_run: bool
         return finish(session, store, done.id, formats, options["out"])
 
 
-def _request(target: str, options: dict[str, Any], store: Store) -> Request:
+def _request(target: str, options: dict[str, Any], store: Store) -> RunRequest:
     from assay.model import Budget
     from assay.plan.suite import CaseFilter
-    from assay.plan.target import Request
+    from assay.plan.target import RunRequest
 
     failed = _failed(store, options["failed"]) if options["failed"] else None
-    return Request(
+    return RunRequest(
         target,
         changes(options),
         options["agents"],

@@ -14,9 +14,9 @@ from assay.cli.session import Session, common
 from assay.text import shell_command
 
 if TYPE_CHECKING:
-    from assay.execute.load.tally import Pulse
+    from assay.execute.load.tally import LoadProgress
     from assay.model.load import Load
-    from assay.pipeline.stress import Stressed, Told
+    from assay.pipeline.stress import Stressed, StressObserver
 
 _EVERY = 0.25
 
@@ -74,9 +74,9 @@ def stress(
     return _finish(session, done)
 
 
-def _told(session: Session) -> Told:
+def _told(session: Session) -> StressObserver:
     from assay.analysis.stress import score_of
-    from assay.pipeline.stress import Told
+    from assay.pipeline.stress import StressObserver
     from assay.report.stress import line
 
     show, clear = _live_line(session)
@@ -86,10 +86,12 @@ def _told(session: Session) -> Told:
         if not session.is_json:
             session.say(text)
 
-    return Told(say, lambda found: say(line(found, None if found.skipped else score_of(found))), show)
+    return StressObserver(
+        say, lambda found: say(line(found, None if found.skipped else score_of(found))), show
+    )
 
 
-def _live_line(session: Session) -> tuple[Callable[[Pulse, Load], None], Callable[[], None]]:
+def _live_line(session: Session) -> tuple[Callable[[LoadProgress, Load], None], Callable[[], None]]:
     """What goes on, in one line that is written over and over; only on a terminal."""
     if session.is_json or session.is_quiet or not sys.stderr.isatty():
         return lambda pulse, load: None, lambda: None
@@ -97,7 +99,7 @@ def _live_line(session: Session) -> tuple[Callable[[Pulse, Load], None], Callabl
 
     told = 0.0
 
-    def show(pulse: Pulse, load: Load) -> None:
+    def show(pulse: LoadProgress, load: Load) -> None:
         nonlocal told
         now = monotonic()
         if now - told < _EVERY:

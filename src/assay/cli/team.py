@@ -76,12 +76,12 @@ def team(session: Session, spec: str, dry_run: bool, permits: int | None, **opti
     from assay.cli.run import changes, chosen_formats, finish, flags_named, preview
     from assay.errors import PlanError
     from assay.pipeline import running
-    from assay.plan.target import Request
+    from assay.plan.target import RunRequest
 
     whole = {**options, "processes": None, "isolation": None, "executor": None}
     with session.store() as store:
         with flags_named(spec):
-            asked = Request(spec, {**changes(whole), **({"permits": permits} if permits else {})})
+            asked = RunRequest(spec, {**changes(whole), **({"permits": permits} if permits else {})})
             plan = running.prepare(asked, session.settings, store)
         if any(trial.experiment != "team" for trial in plan.trials):
             raise PlanError(f"'{spec}' is not a team. Run it: {shell_command('run', str(spec))}")

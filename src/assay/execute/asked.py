@@ -18,7 +18,7 @@ from assay.execute.asking import Asker
 from assay.execute.capture import telling_prints_apart
 from assay.execute.interruption import BY_USER, Cancelled, UserInterrupt
 from assay.execute.patience import patience_for
-from assay.execute.pulse import MANY, Pulse, Stage
+from assay.execute.pulse import MANY, Pulse, WorkerStage
 from assay.execute.subject import INTERRUPTED
 from assay.execute.told import told
 from assay.model import Artifact, Batch, Execution, Isolation, Job, Phase, Status
@@ -31,7 +31,7 @@ BEAT_SECONDS = 0.2
 
 def asked(job: Job, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
     """Carry out a job of a suite, yielding executions as they end; whatever happens, the agent is closed."""
-    pulse.enter(Stage.SETUP)
+    pulse.enter(WorkerStage.SETUP)
     stable = Stable()
     is_supervised = job.isolation is not Isolation.INLINE
     needs_new_process = False
@@ -39,11 +39,11 @@ def asked(job: Job, pulse: Pulse, read_log: LogReader) -> Iterator[Batch]:
         with telling_prints_apart() if job.concurrency > 1 and is_supervised else nullcontext():
             needs_new_process = yield from _asked(job, stable, pulse, read_log)
     finally:
-        pulse.enter(Stage.TEARDOWN)
+        pulse.enter(WorkerStage.TEARDOWN)
         stable.close()
         pulse.end()
     if needs_new_process and is_supervised:
-        pulse.enter(Stage.RENEWING)
+        pulse.enter(WorkerStage.RENEWING)
     else:
         yield Batch(settled=((job.trial, job.process),))
 

@@ -35,7 +35,7 @@ from assay.execute.outcome import shown, type_name
 from assay.execute.patience import DEFAULT_SECONDS
 from assay.execute.peak import Peak
 from assay.execute.price import Cost, Price
-from assay.execute.pulse import Pulse, Stage
+from assay.execute.pulse import Pulse, WorkerStage
 from assay.execute.spending import known_tokens
 from assay.execute.subject import INTERRUPTED
 from assay.execute.threads import CallingThread, describe_contention
@@ -197,7 +197,7 @@ class Asker:
             if phase is Phase.MEASURED:
                 self._meter_talk(talk)
             if ending is WELL:
-                pulse.enter(Stage.JUDGING)
+                pulse.enter(WorkerStage.JUDGING)
                 waiting = self._panel.judge(case, talk.answers, talk.scores)
                 if waiting is not None:
                     self._stable.settled(report_retries_of(waiting, pulse.count_judge_retry))

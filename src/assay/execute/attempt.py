@@ -12,11 +12,11 @@ from time import time
 from assay.execute.due import first_due
 from assay.execute.enough import Enough
 from assay.execute.patience import Patience
-from assay.execute.pulse import Pulse, Stage
+from assay.execute.pulse import Pulse, WorkerStage
 from assay.execute.subject import INTERRUPTED, Subject, blame_for_start
 from assay.execute.teardown import can_run_alone, tidy_up
 from assay.execute.told import told
-from assay.model import Artifact, Batch, Execution, Isolation, Job, Phase, Status, Stretch
+from assay.model import Artifact, Batch, Execution, ExecutionRange, Isolation, Job, Phase, Status
 from assay.plugin.experiment import ExperimentContext
 
 LogReader = Callable[[], str | None]
@@ -36,7 +36,7 @@ def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = N
         seed_chance(job.seed)
         yield from asked(job, pulse, read_log)
         return
-    pulse.enter(Stage.SETUP)
+    pulse.enter(WorkerStage.SETUP)
     started = time()
     settled = Batch(settled=((job.trial, job.process),))
     try:
@@ -48,7 +48,7 @@ def attempt(job: Job, pulse: Pulse | None = None, read_log: LogReader | None = N
     try:
         yield from _attempted(job, subject, pulse, read_log)
     finally:
-        pulse.enter(Stage.TEARDOWN)
+        pulse.enter(WorkerStage.TEARDOWN)
         problem = subject.close()
         pulse.end()
     remarks = [remark(job, f"remark-{n}", text) for n, text in enumerate(subject.context.remarks)]
@@ -105,7 +105,7 @@ def _set_up(job: Job, subject: Subject) -> Batch:
 
 
 def _executed(
-    job: Job, stretch: Stretch, subject: Subject, pulse: Pulse, read_log: LogReader
+    job: Job, stretch: ExecutionRange, subject: Subject, pulse: Pulse, read_log: LogReader
 ) -> Iterator[Execution]:
     phase = Phase(stretch.phase)
     context = subject.context

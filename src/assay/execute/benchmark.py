@@ -104,7 +104,7 @@ class Bound:
         return returned(result)
 
 
-class Benchmark:
+class FunctionBenchmark:
     """A function to be measured. Calling it measures it, with the arguments that the call is given."""
 
     metrics: Mapping[str, Metric] = {}
@@ -183,13 +183,13 @@ def _means(outcomes: list[Outcome]) -> dict[str, float]:
 
 
 @overload
-def benchmark(function: Callable[..., Any], /) -> Benchmark: ...
+def benchmark(function: Callable[..., Any], /) -> FunctionBenchmark: ...
 
 
 @overload
 def benchmark(
     *, name: str | None = None, iterations: int = 100, warmup: int = 5, loops: int | None = None
-) -> Callable[[Callable[..., Any]], Benchmark]: ...
+) -> Callable[[Callable[..., Any]], FunctionBenchmark]: ...
 
 
 def benchmark(
@@ -207,8 +207,8 @@ def benchmark(
     clock needs to see them. If the function returns a mapping, its numbers are metrics.
     """
 
-    def mark(marked: Callable[..., Any]) -> Benchmark:
-        made = Benchmark(marked, name or marked.__name__, Iterations(warmup, iterations, None, loops))
+    def mark(marked: Callable[..., Any]) -> FunctionBenchmark:
+        made = FunctionBenchmark(marked, name or marked.__name__, Iterations(warmup, iterations, None, loops))
         register("experiments", made.name, made)
         return made
 

@@ -18,7 +18,7 @@ Unit = tuple[int, int, str]
 
 
 @dataclass(slots=True)
-class _Side:
+class _SideSeen:
     """What has been seen of one side of a pair."""
 
     seen: int = 0
@@ -42,7 +42,7 @@ class Deciding:
         }
         self._next = 0
         self._measured = {trial.index: trial.iterations.measured for trial in plan.trials}
-        self._sides: defaultdict[Unit, _Side] = defaultdict(_Side)
+        self._sides: defaultdict[Unit, _SideSeen] = defaultdict(_SideSeen)
         self._settled: set[tuple[int, int]] = set()
         self._look = Look(0, Decision.OPEN, is_over=False)
 

@@ -6,24 +6,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from assay.model import Phase, Stretch
+from assay.model import ExecutionRange, Phase
 
 
-class Place(NamedTuple):
+class ExecutionPlace(NamedTuple):
     """Which execution of a process."""
 
     phase: Phase
     repetition: int
 
 
-def left(stretches: Iterable[Stretch], done: Mapping[str, int]) -> tuple[Stretch, ...]:
+def left(stretches: Iterable[ExecutionRange], done: Mapping[str, int]) -> tuple[ExecutionRange, ...]:
     """The stretches without what is done; `done` counts the executions of each phase."""
     return tuple(
         part for stretch in stretches for part in _parts(stretch, done.get(stretch.phase, stretch.first))
     )
 
 
-def _parts(stretch: Stretch, done: int) -> Iterator[Stretch]:
+def _parts(stretch: ExecutionRange, done: int) -> Iterator[ExecutionRange]:
     """Warm-ups are repeated even if they are done, because a new process is cold; they are not kept again."""
     next_due = min(max(stretch.first, done), stretch.end)
     if stretch.phase == Phase.WARMUP and stretch.first < next_due:
@@ -32,6 +32,8 @@ def _parts(stretch: Stretch, done: int) -> Iterator[Stretch]:
         yield replace(stretch, first=next_due)
 
 
-def first_due(stretches: Iterable[Stretch]) -> Place | None:
+def first_due(stretches: Iterable[ExecutionRange]) -> ExecutionPlace | None:
     """The next execution that is to be kept; None when all of them are done."""
-    return next((Place(Phase(s.phase), s.first) for s in stretches if s.kept and s.first < s.end), None)
+    return next(
+        (ExecutionPlace(Phase(s.phase), s.first) for s in stretches if s.kept and s.first < s.end), None
+    )

@@ -12,7 +12,7 @@ from assay.execute.blocks import blocks
 from assay.execute.checkout import from_checkout
 from assay.execute.due import left
 from assay.execute.instruments import slows
-from assay.model import Benchmark, Isolation, Job, Order, Phase, Plan, Stretch, Trial
+from assay.model import Benchmark, ExecutionRange, Isolation, Job, Order, Phase, Plan, Trial
 from assay.plugin import lookup
 
 Progress = Mapping[tuple[int, int, str], int]
@@ -158,8 +158,8 @@ def _asking(assignment: Assignment, trial: Trial, round_: int, job: Job, shares:
         done=frozenset(done),
         wants_memory=_wants_memory(benchmark),
         stretches=(
-            Stretch(Phase.WARMUP, 0, warm, kept=not are_stored),
-            Stretch(Phase.MEASURED, first, first + rounds * len(cases)),
+            ExecutionRange(Phase.WARMUP, 0, warm, kept=not are_stored),
+            ExecutionRange(Phase.MEASURED, first, first + rounds * len(cases)),
             *_profiled(trial, round_, stored),
         ),
     )
@@ -186,13 +186,13 @@ def _without_unrecorded(job: Job, recorded: Mapping[str, int] | None) -> Job:
     return replace(job, done=job.done | missing)
 
 
-def _profiled(trial: Trial, round_: int, stored: Set[tuple[str, str, int]]) -> Iterator[Stretch]:
+def _profiled(trial: Trial, round_: int, stored: Set[tuple[str, str, int]]) -> Iterator[ExecutionRange]:
     """Once each, of the first case: executions with an instrument that slows the agent may be paid for like any other."""
     slowing = sum(slows(use.name) for use in trial.instruments)
     done = {repetition for phase, _, repetition in stored if phase == Phase.PROFILED}
     for number in range(slowing if round_ == 0 else 0):
         if number not in done:
-            yield Stretch(Phase.PROFILED, number, number + 1)
+            yield ExecutionRange(Phase.PROFILED, number, number + 1)
 
 
 def _of_suite(assignment: Assignment, trial: Trial, process: int, job: Job) -> Job:
@@ -239,16 +239,16 @@ def _folder(assignment: Assignment, trial: Trial, process: int) -> str:
     return folder if is_alone else f"{folder}/process-{process}"
 
 
-def _planned(trial: Trial, process: int) -> Iterator[Stretch]:
+def _planned(trial: Trial, process: int) -> Iterator[ExecutionRange]:
     if trial.cases and trial.agent_use is None:
         process //= len(trial.cases)
     if trial.isolation is Isolation.COLD:
         is_warmup, first_measured = process < trial.iterations.warmup, trial.iterations.warmup
-        yield Stretch(Phase.WARMUP if is_warmup else Phase.MEASURED, 0, 1)
+        yield ExecutionRange(Phase.WARMUP if is_warmup else Phase.MEASURED, 0, 1)
     else:
         first_measured = 0
-        yield Stretch(Phase.WARMUP, 0, trial.iterations.warmup)
-        yield Stretch(Phase.MEASURED, 0, trial.iterations.measured)
+        yield ExecutionRange(Phase.WARMUP, 0, trial.iterations.warmup)
+        yield ExecutionRange(Phase.MEASURED, 0, trial.iterations.measured)
     slowing = sum(slows(use.name) for use in trial.instruments)
     if process == first_measured and slowing:
-        yield Stretch(Phase.PROFILED, 0, slowing)
+        yield ExecutionRange(Phase.PROFILED, 0, slowing)

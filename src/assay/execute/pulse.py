@@ -25,7 +25,7 @@ _PHASES = tuple(Phase)
 _CODES = {phase: code for code, phase in enumerate(_PHASES)}
 
 
-class Stage(IntEnum):
+class WorkerStage(IntEnum):
     STARTING = 0
     SETUP = 1
     EXECUTING = 2
@@ -43,14 +43,14 @@ class Stage(IntEnum):
     """The worker ends for the sake of the rest of its job: a thread of an execution that took too long goes on in it."""
 
 
-_STAGES = frozenset(map(int, Stage))
+_STAGES = frozenset(map(int, WorkerStage))
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
     """What the pulse said at one moment."""
 
-    stage: Stage
+    stage: WorkerStage
     phase: Phase
     repetition: int
     since_ns: int
@@ -79,7 +79,7 @@ class Pulse:
         self._memory = mmap.mmap(fd, _SIZE)
         self._numbers = memoryview(self._memory).cast("q")
 
-    def enter(self, stage: Stage) -> None:
+    def enter(self, stage: WorkerStage) -> None:
         self._numbers[2] = 0
         self._numbers[3] = stage
         self._numbers[2] = monotonic_ns()
@@ -122,7 +122,9 @@ class Pulse:
         """What an experiment may have written over is not trusted to be a phase and a stage."""
         code, repetition, since_ns, stage = self._numbers[:4].tolist()
         phase = _PHASES[code] if code in range(len(_PHASES)) else Phase.MEASURED
-        return Beat(Stage(stage) if stage in _STAGES else Stage.EXECUTING, phase, repetition, since_ns)
+        return Beat(
+            WorkerStage(stage) if stage in _STAGES else WorkerStage.EXECUTING, phase, repetition, since_ns
+        )
 
     def detach(self) -> None:
         """Beat for nobody from now on: a fork of the worker must not speak for it."""

@@ -25,7 +25,7 @@ from assay.execute.instruments import Files, InstrumentFailed, Instruments
 from assay.execute.interruption import BY_USER, UserInterrupt, run_coroutine
 from assay.execute.outcome import Outcome, plain, sorted_out
 from assay.execute.peak import Peak
-from assay.execute.pulse import Pulse, Stage
+from assay.execute.pulse import Pulse, WorkerStage
 from assay.execute.told import summary, told
 from assay.execute.usage import UsageMeter, cpu_time, peak_memory
 from assay.model import Batch, Execution, Isolation, Job, Limits, Phase, Status
@@ -97,7 +97,7 @@ class Subject:
     def execute(self, phase: Phase, repetition: int, pulse: Pulse) -> Execution:
         failed = None
         if self._prepare is not None:
-            pulse.enter(Stage.PREPARING)
+            pulse.enter(WorkerStage.PREPARING)
             failed = self._unprepared()
             pulse.begin(phase, repetition)
         started = time()

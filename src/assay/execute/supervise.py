@@ -18,7 +18,7 @@ from assay.execute.attempt import remark, teardown_failed, teardown_skipped
 from assay.execute.guardian import Guardian
 from assay.execute.log import Log, log_file
 from assay.execute.patience import DEFAULT_SECONDS
-from assay.execute.pulse import CANCEL, MANY, Beat, Pulse, Stage, memory_file, shared_memory
+from assay.execute.pulse import CANCEL, MANY, Beat, Pulse, WorkerStage, memory_file, shared_memory
 from assay.execute.subject import INTERRUPTED
 from assay.execute.teardown import can_run_alone, cleanup_job, has_teardown, teardown_job
 from assay.execute.tree import MARK, descendants_rss, kill_all, kill_descendants, kill_tree, tree_rss
@@ -59,7 +59,7 @@ class Remains:
     """Why the worker died before it began with its job; then nothing of the job is lost, and it can be started again."""
 
 
-class Worker:
+class SupervisedWorker:
     """One job in one process of its own."""
 
     def __init__(self, job: Job, attempt: str, guardian: Guardian, may_restart: bool = False) -> None:
@@ -89,7 +89,7 @@ class Worker:
         with _closing(pulse_fd, job_fd):
             self._pulse = Pulse(pulse_fd)
             opened.callback(self._pulse.close)
-            self._pulse.enter(Stage.STARTING)
+            self._pulse.enter(WorkerStage.STARTING)
             log_fd = log_file()
             opened.callback(os.close, log_fd)
             self._log = Log(log_fd)
@@ -216,11 +216,11 @@ class Worker:
         measure = descendants_rss if reaper.IS_SUPPORTED else tree_rss
         return measure(self._process.pid)
 
-    def _seconds_allowed(self, stage: Stage) -> float:
-        if stage is Stage.STARTING:
+    def _seconds_allowed(self, stage: WorkerStage) -> float:
+        if stage is WorkerStage.STARTING:
             return START_SECONDS
         limit = self.job.limits.seconds or DEFAULT_SECONDS
-        return limit if stage is Stage.EXECUTING else max(SETUP_SECONDS, 10 * limit)
+        return limit if stage is WorkerStage.EXECUTING else max(SETUP_SECONDS, 10 * limit)
 
     def _end(self, status: Status, text: str, beat: Beat | None = None) -> None:
         beat = beat or self._pulse.read()
@@ -273,7 +273,7 @@ class Worker:
         if left.survivors:
             text = f"Processes that process {number} had started could not be ended: {left.survivors}."
             yield Batch(artifacts=(remark(self.job, "survivors", text),))
-        if self._was_reaper_killed and self._pulse.read().stage is not Stage.STARTING:
+        if self._was_reaper_killed and self._pulse.read().stage is not WorkerStage.STARTING:
             text = (
                 f"The supervisor of process {number} was killed, so programs that detached themselves from that process "
                 "may still run."
@@ -288,12 +288,12 @@ class Worker:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(2 * reaper.KILL_SECONDS)
                 return
-            self._end(Status.CRASHED, died_of(0, Stage.SEVERED))
+            self._end(Status.CRASHED, died_of(0, WorkerStage.SEVERED))
 
     def _left_behind(self, code: int) -> Remains:
         """The pulse stands still where the worker died, and every execution that it finished has been read."""
         beat = self._pulse.read()
-        if beat.stage is Stage.STARTING and self._ending is None and self._may_restart:
+        if beat.stage is WorkerStage.STARTING and self._ending is None and self._may_restart:
             return Remains([], failed_start=died_of(code))
         ending = self._ending or Ending(Status.CRASHED, died_of(code, beat.stage), beat, 0.0)
         if self.job.is_after_death:
@@ -307,18 +307,24 @@ class Worker:
         skipped = Batch(artifacts=(teardown_skipped(self.job, ending.text),))
         return replace(remains, batches=[*remains.batches, skipped])
 
-    def _is_teardown_due(self, stage: Stage) -> bool:
+    def _is_teardown_due(self, stage: WorkerStage) -> bool:
         """Whether the worker died after it had begun with the experiment and before it came to the teardown."""
-        begun = (Stage.SETUP, Stage.PREPARING, Stage.EXECUTING, Stage.JUDGING, Stage.SEVERED)
-        is_begun = stage in begun or (stage is Stage.BETWEEN and not self._account.is_closed())
+        begun = (
+            WorkerStage.SETUP,
+            WorkerStage.PREPARING,
+            WorkerStage.EXECUTING,
+            WorkerStage.JUDGING,
+            WorkerStage.SEVERED,
+        )
+        is_begun = stage in begun or (stage is WorkerStage.BETWEEN and not self._account.is_closed())
         return self.job.agent is None and is_begun and has_teardown(self.job)
 
-    def _following(self, stage: Stage, is_teardown_due: bool) -> Job | None:
+    def _following(self, stage: WorkerStage, is_teardown_due: bool) -> Job | None:
         """What a new process does for this one: a static teardown, or else the cleanup command, which also follows it."""
         if is_teardown_due and can_run_alone(self.job):
             return teardown_job(self.job)
         # A worker that died in its teardown has not tidied up either.
-        return cleanup_job(self.job) if stage not in (Stage.STARTING, Stage.BROKEN) else None
+        return cleanup_job(self.job) if stage not in (WorkerStage.STARTING, WorkerStage.BROKEN) else None
 
     def _cleanup_after_teardown(self) -> Job | None:
         return cleanup_job(self.job) if self.job.is_teardown else None
@@ -326,38 +332,40 @@ class Worker:
     def _after_death(self, beat: Beat, ending: Ending) -> Remains:
         """What stands for the execution that was due, and the job that a new process goes on with."""
         if ending.status is Status.CANCELLED:
-            return Remains([self._instead(ending)] if beat.stage is Stage.EXECUTING else [])
+            return Remains([self._instead(ending)] if beat.stage is WorkerStage.EXECUTING else [])
         settled = ((self.job.trial, self.job.process),)
-        if beat.stage is Stage.RENEWING:
+        if beat.stage is WorkerStage.RENEWING:
             rest = self._account.rest(warm_up=False)
             return Remains([], replace(rest, cautious=0)) if rest else Remains([Batch(settled=settled)])
-        if beat.stage is Stage.TEARDOWN or self._account.is_closed():
+        if beat.stage is WorkerStage.TEARDOWN or self._account.is_closed():
             return Remains([Batch(artifacts=(teardown_failed(self.job, ending.text),), settled=settled)])
         if ending.status is Status.TIMEOUT and not _is_same(ending.beat, beat):
             # It ended at the very moment that it was to be killed for; the next one is innocent.
             return Remains([], self._account.rest())
-        if beat.stage is Stage.STARTING:
+        if beat.stage is WorkerStage.STARTING:
             text = f"{ending.text}, during starting"
             failed = self._account.stand_in_for_all(Status.HARNESS_ERROR, text, self._log.take())
             return Remains([Batch(failed, settled=settled)])
-        if beat.stage is Stage.BROKEN:
+        if beat.stage is WorkerStage.BROKEN:
             broken = self._instead(replace(ending, status=Status.HARNESS_ERROR))
             return Remains([broken], self._account.rest())
         if beat.repetition == MANY:
             # Any of those under way may have done it: asked one by one, it will be seen which.
             return Remains([], self._account.rest())
-        if beat.stage is Stage.JUDGING:
+        if beat.stage is WorkerStage.JUDGING:
             return Remains(
                 [self._instead(replace(ending, status=Status.HARNESS_ERROR))], self._account.rest()
             )
         if self._account.is_rehearsal(beat.phase):
             return Remains([], self._account.rest(warm_up=False))
         after = [self._instead(ending)]
-        return Remains(after, self._account.rest() if beat.stage is not Stage.SETUP else None)
+        return Remains(after, self._account.rest() if beat.stage is not WorkerStage.SETUP else None)
 
     def _instead(self, ending: Ending) -> Batch:
         """What stands for the execution that was due when the worker ended."""
-        where = "" if ending.beat.stage is Stage.EXECUTING else f", during {ending.beat.stage.name.lower()}"
+        where = (
+            "" if ending.beat.stage is WorkerStage.EXECUTING else f", during {ending.beat.stage.name.lower()}"
+        )
         measurements = {"seconds": ending.seconds} if ending.status is Status.TIMEOUT else {}
         text = f"{ending.text}{where}"
         return Batch((self._account.stand_in(ending.status, text, measurements, self._log.take()),))
@@ -367,12 +375,12 @@ def _is_same(one: Beat, other: Beat) -> bool:
     return (one.since_ns, one.phase, one.repetition) == (other.since_ns, other.phase, other.repetition)
 
 
-def died_of(code: int, stage: Stage = Stage.EXECUTING) -> str:
+def died_of(code: int, stage: WorkerStage = WorkerStage.EXECUTING) -> str:
     """
     >>> died_of(3), died_of(-11)
     ('the process ended itself with exit code 3', 'the process died of SIGSEGV')
     """
-    if stage is Stage.SEVERED:
+    if stage is WorkerStage.SEVERED:
         return "the experiment closed the pipe for results"
     if code < 0:
         return f"the process died of {signal_name(-code)}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import AssayError
-from assay.execute.pulse import Pulse, Stage
+from assay.execute.pulse import Pulse, WorkerStage
 from assay.execute.told import summary
 from assay.model import Batch, Cleanup, Job
 from assay.plugin import lookup
@@ -54,7 +54,7 @@ def tidy_up(job: Job, pulse: Pulse) -> Iterator[Batch]:
     """Carry out a job that is only a teardown or a cleanup; what goes wrong in it is a remark beside the trial."""
     from assay.execute.attempt import teardown_failed
 
-    pulse.enter(Stage.TEARDOWN)
+    pulse.enter(WorkerStage.TEARDOWN)
     problem = _run_command(job.cleanup) if job.is_cleanup and job.cleanup else _tear_down(job)
     pulse.end()
     artifacts = (teardown_failed(job, problem),) if problem else ()

@@ -16,6 +16,7 @@ from assay.model import (
     Case,
     Cleanup,
     Execution,
+    ExecutionRange,
     InstrumentUse,
     Isolation,
     Iterations,
@@ -24,7 +25,6 @@ from assay.model import (
     Phase,
     ScorerUse,
     Status,
-    Stretch,
     Turn,
     Until,
 )
@@ -64,7 +64,7 @@ def decode_job(line: bytes) -> Job:
     fields = json.loads(line)
     until = fields["iterations"].pop("until")
     fields["iterations"] = Iterations(**fields["iterations"], until=Until(**until) if until else None)
-    fields["stretches"] = tuple(Stretch(**stretch) for stretch in fields["stretches"])
+    fields["stretches"] = tuple(ExecutionRange(**stretch) for stretch in fields["stretches"])
     fields["instruments"] = tuple(InstrumentUse(**use) for use in fields["instruments"])
     fields["isolation"] = Isolation(fields["isolation"])
     fields["limits"] = Limits(**fields["limits"])

@@ -18,7 +18,7 @@ from types import FrameType
 
 from assay.execute.interruption import Cancelled
 from assay.execute.log import Log
-from assay.execute.pulse import CANCEL, Pulse, Stage
+from assay.execute.pulse import CANCEL, Pulse, WorkerStage
 from assay.execute.wire import decode_order, encode_batch
 from assay.model import Batch, Job
 
@@ -56,7 +56,7 @@ def main() -> None:
         pass
     except BaseException:
         traceback.print_exc()
-        pulse.enter(Stage.BROKEN)
+        pulse.enter(WorkerStage.BROKEN)
     _flush()
     os._exit(0)
 
@@ -142,7 +142,7 @@ def _write(fd: int, data: bytes, pulse: Pulse) -> None:
         while view:
             view = view[write_some(fd, view) :]
     except OSError:
-        pulse.enter(Stage.SEVERED)
+        pulse.enter(WorkerStage.SEVERED)
         os._exit(1)
 
 
@@ -155,7 +155,7 @@ class Cancellation:
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
         self.is_requested = True
-        if self._pulse.read().stage in (Stage.SETUP, Stage.PREPARING, Stage.EXECUTING):
+        if self._pulse.read().stage in (WorkerStage.SETUP, WorkerStage.PREPARING, WorkerStage.EXECUTING):
             raise Cancelled
 
 

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from assay.model.execution import Artifact, Batch, Execution, Phase, Status
     from assay.model.metric import Better, Kind, Metric, metric_named
     from assay.model.plan import (
-        Agent,
         AgentUse,
+        AgentVersion,
         Budget,
         Cleanup,
+        ExecutionRange,
         InstrumentUse,
         Isolation,
         Iterations,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
         Plan,
         Question,
         Ruling,
-        Stretch,
         Trial,
         Until,
     )
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DIMENSIONS",
     "WEIGHTS",
-    "Agent",
     "AgentUse",
+    "AgentVersion",
     "Answer",
     "Artifact",
     "AxisEffect",
@@ -59,6 +59,7 @@ __all__ = [
     "Environment",
     "Estimate",
     "Execution",
+    "ExecutionRange",
     "InstrumentUse",
     "Isolation",
     "Iterations",
@@ -86,7 +87,6 @@ __all__ = [
     "Standing",
     "Status",
     "StoredTrial",
-    "Stretch",
     "Suite",
     "SuiteRef",
     "ToolCall",
@@ -104,7 +104,7 @@ _NAMES = {
     "estimate": "Comparison Estimate Verdict",
     "execution": "Artifact Batch Execution Phase Status",
     "metric": "Better Kind Metric metric_named",
-    "plan": "Agent AgentUse Budget Cleanup InstrumentUse Isolation Iterations Job Limits Order Plan Question Ruling Stretch Trial "
+    "plan": "AgentUse AgentVersion Budget Cleanup ExecutionRange InstrumentUse Isolation Iterations Job Limits Order Plan Question Ruling Trial "
     "Until",
     "rating": "DIMENSIONS WEIGHTS CaseTable Rating Ratings",
     "report": "AxisEffect BestPoint Doubt Report Series TrialReport",

@@ -227,7 +227,7 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ObjectiveResult:
     """Whether an objective was met, with the figure and its interval."""
 
     objective: Objective
@@ -268,7 +268,7 @@ class LoadResult:
     """Requests in flight on average, by Little's law."""
     times: Mapping[str, Distribution]
     """`ttft`, `itl`, `tpot`, `latency`, `schedule_delay`, `ttft_from_send`, `latency_from_send`."""
-    held: tuple[Held, ...]
+    held: tuple[ObjectiveResult, ...]
     moments: tuple[Moment, ...]
     curve: tuple[tuple[float, float], ...]
     """Latency and the share of requests that it was not exceeded by."""

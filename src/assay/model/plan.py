@@ -23,7 +23,7 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class AgentVersion:
     """The thing under test; for a code experiment, the code base that holds it."""
 
     name: str
@@ -153,7 +153,7 @@ class Trial:
 
     index: int
     name: str
-    agent: Agent
+    agent: AgentVersion
     benchmark: str
     experiment: str
     params: Mapping[str, object]
@@ -256,7 +256,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ExecutionRange:
     """Consecutive executions of one phase: numbers `first` up to but not including `end`."""
 
     phase: str
@@ -274,7 +274,7 @@ class Job:
     process: int
     experiment: str
     params: Mapping[str, object]
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[ExecutionRange, ...]
     iterations: Iterations
     instruments: tuple[InstrumentUse, ...]
     isolation: Isolation

@@ -52,7 +52,7 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankRange:
     """A rank is a range: 1 + number certainly better … n − number certainly worse."""
 
     best: int
@@ -119,7 +119,7 @@ class Overview:
     score: Rating
     """The interquartile mean over benchmarks, with its interval over cases."""
     mean: float
-    place: Place
+    place: RankRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class MatrixRow:
     contender: Contender
     ratings: Mapping[str, Rating]
     """The five dimensions and `overall`."""
-    places: Mapping[str, Place]
+    places: Mapping[str, RankRange]
     """Only of what it is rated on."""
     coverage: str
 

@@ -132,7 +132,7 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ScenarioJudgement:
     """What a scenario judges beyond latency, errors and throughput."""
 
     name: str
@@ -252,7 +252,7 @@ class ScenarioFinding:
     """False where it was not seen to recover: then `recovery` is only how long was watched."""
     is_dead: bool = False
     """Whether nothing at all was answered after the pressure."""
-    judgements: tuple[Judgement, ...] = ()
+    judgements: tuple[ScenarioJudgement, ...] = ()
     resources: Resources | None = None
     moments: tuple[Moment, ...] = ()
     warnings: tuple[str, ...] = ()

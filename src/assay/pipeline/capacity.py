@@ -12,7 +12,7 @@ from pathlib import Path
 
 from assay.analysis.load import judged
 from assay.execute.environment import environment
-from assay.execute.load.asking import LoadOptions, Prepared
+from assay.execute.load.asking import LoadOptions, PreparedLoad
 from assay.execute.load.capacity import Search
 from assay.execute.load.engine import Watch
 from assay.execute.signals import interruptible
@@ -41,7 +41,7 @@ class Found:
 
 def find_capacity(
     options: LoadOptions,
-    asked: Prepared,
+    asked: PreparedLoad,
     store: Store,
     settings: Settings,
     tell: Callable[[Step], None],

@@ -45,7 +45,7 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class GateFindings:
     """What came of holding one side against the other."""
 
     comparisons: tuple[Comparison, ...] = ()
@@ -72,11 +72,15 @@ Pairs = Mapping[str, tuple[AgentTrial, AgentTrial]]
 """Label of a point to its trials on both sides."""
 
 
-def held(store: Store, record: Record, current: Chosen, against: Against, by: Measure | None = None) -> Held:
+def held(
+    store: Store, record: Record, current: Chosen, against: Against, by: Measure | None = None
+) -> GateFindings:
     """Points where both sides asked the same, with the metrics that their machines allow to compare."""
     pairs, doubts = _pairs(current, against)
     if not pairs:
-        return Held(doubts=(*doubts, Doubt("unmatched", f"Nothing can be compared with {against.told}.")))
+        return GateFindings(
+            doubts=(*doubts, Doubt("unmatched", f"Nothing can be compared with {against.told}."))
+        )
     a, b = with_completion(
         report_on(store, [first for first, _ in pairs.values()]),
         report_on(store, [second for _, second in pairs.values()]),
@@ -90,7 +94,7 @@ def held(store: Store, record: Record, current: Chosen, against: Against, by: Me
     noise = _Noise(store, histories, {second.run_id for _, second in pairs.values()})
     comparisons = _compared(a, b, noise, measure, across_machines=bool(moved_house))
     worse = by_comparison(comparisons, sides)
-    return Held(
+    return GateFindings(
         comparisons=comparisons,
         places={second.name: label for label, (_, second) in sides.pairs.items()},
         regressions=(*worse, *by_breakage(sides, worse)),

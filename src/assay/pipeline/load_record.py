@@ -13,7 +13,7 @@ from assay.execute.steady_clock import SteadyClock
 from assay.model import Batch, Environment, Execution, Phase, Plan, RunState, Status
 from assay.model.load import LoadResult
 from assay.pipeline.ownership import own_run
-from assay.plan.target import Registry, Request, plan_target
+from assay.plan.target import Registry, RunRequest, plan_target
 from assay.report.load import load_document, load_metrics
 from assay.spec.settings import Settings
 from assay.store.processes import current_owner
@@ -68,7 +68,7 @@ def plan_load(
         changes["tags"] = list(tags)
     if len(levels) > 1:
         changes["sweep"] = {"concurrency": list(levels)}
-    plan = plan_target(Request("load", changes), settings, Registry())
+    plan = plan_target(RunRequest("load", changes), settings, Registry())
     named = (replace(trial, name=_trial_name(options.target, trial.axes)) for trial in plan.trials)
     return replace(plan, name="load", trials=tuple(named))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.execute.environment import environment
-from assay.execute.load.asking import Data, LoadOptions, Prepared
+from assay.execute.load.asking import Data, LoadOptions, PreparedLoad
 from assay.execute.load.engine import Watch, WatchChunk
 from assay.execute.load.record import Chunk
 from assay.execute.signals import interruptible
@@ -33,13 +33,13 @@ _PROBE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class FinishedLoad:
     run_id: str
     results: tuple[LoadResult, ...]
     is_interrupted: bool
 
 
-def prepare_load(options: LoadOptions, settings: Settings, store: Store) -> Prepared:
+def prepare_load(options: LoadOptions, settings: Settings, store: Store) -> PreparedLoad:
     """Of a URL, or of an agent that is known by its name."""
     from assay.execute.load.agents import prepared_for
     from assay.plan.load import find_agent
@@ -61,7 +61,7 @@ def data_of(options: LoadOptions, settings: Settings) -> Data | None:
 
 def run_load(
     options: LoadOptions,
-    asked: Prepared,
+    asked: PreparedLoad,
     open_store: Callable[[], Store],
     settings: Settings,
     watch: Watch,
@@ -70,7 +70,7 @@ def run_load(
     repetitions: int = 1,
     tags: tuple[str, ...] = (),
     watch_chunk: WatchChunk | None = None,
-) -> Loaded:
+) -> FinishedLoad:
     """At each level, so often; every load is stored as soon as it is done, and interrupted with what there was.
 
     The run is begun in the store when the first requests are under way. If that fails, they are stopped.
@@ -100,7 +100,7 @@ def run_load(
             if interrupt() or results[-1].aborted:
                 break
         begun().finish(results)
-    return Loaded(begun().run_id, tuple(results), interrupt())
+    return FinishedLoad(begun().run_id, tuple(results), interrupt())
 
 
 def _judged(found: LoadResult, load: Load) -> LoadResult:

@@ -16,13 +16,13 @@ from assay.pipeline.record import read_histories
 from assay.pipeline.reporting import report_of, trial_report_of
 from assay.pipeline.running import prepare
 from assay.pipeline.tolerating import NOISE_TAG, history_floors, known_floors, session_errors, shares_of
-from assay.plan.target import Request, find_suite
+from assay.plan.target import RunRequest, find_suite
 from assay.spec.settings import Settings
 from assay.store.store import Store
 from assay.text import shell_command
 
 
-def repeated(request: Request, rounds: int, settings: Settings, store: Store) -> Plan:
+def repeated(request: RunRequest, rounds: int, settings: Settings, store: Store) -> Plan:
     """A plan of rounds in which nothing differs: those of a suite, or fresh processes of an experiment."""
     is_suite = prepare(request, settings, store).suite is not None
     changes = {"iterations": {"measured": rounds}} if is_suite else {"processes": rounds}
@@ -125,7 +125,7 @@ def _run_name(target: str, settings: Settings, store: Store) -> str:
     """What a run of the target is called."""
     if Path(target).is_file():
         with contextlib.suppress(AssayError):
-            return prepare(Request(target), settings, store).name
+            return prepare(RunRequest(target), settings, store).name
     return target
 
 

@@ -16,7 +16,7 @@ from assay.errors import LookupFailed, Unlike, no_such
 from assay.model import Better, Report, TrialReport
 from assay.model.metric import Metric
 from assay.model.regression import MetricHistory, Regression, RegressionReport, Shift
-from assay.pipeline.holding import Against, Held, Measure, held
+from assay.pipeline.holding import Against, GateFindings, Measure, held
 from assay.pipeline.record import Chosen, Record, past_of, record_of, report_on
 from assay.pipeline.resolution import Newest, find_undone
 from assay.store.store import Store
@@ -44,7 +44,7 @@ def regressions_of(store: Store, inquiry: Inquiry, now: datetime | None = None) 
     )
     measure = Measure(inquiry.tolerance, past.histories, inquiry.metrics)
     against = _against(store, record, inquiry)
-    compared = held(store, record, current, against, measure) if against else Held()
+    compared = held(store, record, current, against, measure) if against else GateFindings()
     search = _search(past.histories, inquiry.tolerance)
     found = told_once((*compared.regressions, *by_history(record.agent, search.shifts)))
     kept = {one.id: one for one in store.regressions(record.agent) if one.suite == record.suite}

@@ -159,7 +159,7 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class CodeState:
     """What is known of the code of a trial: when it was measured, or now on disk."""
 
     version: str
@@ -167,7 +167,7 @@ class Code:
     is_dirty: bool = False
 
     @classmethod
-    def of(cls, version: str, vcs: dict[str, object]) -> Code:
+    def of(cls, version: str, vcs: dict[str, object]) -> CodeState:
         """Files that git does not track make a folder dirty, but no tracked file then differs from the commit."""
         commit = version.removesuffix(_DIRTY)
         is_tracked_clean = str(vcs.get("commit") or "").startswith(commit) and vcs.get("dirty") is False
@@ -180,7 +180,7 @@ def _place_of(trial: Trial, run: Run, side: str) -> Place | None:
     if files is None:
         return None
     folder = files[0].parent if files else _folder(trial)
-    today, then = Code.of(_version_now(trial, folder), read_vcs(folder)), _code_then(trial, run)
+    today, then = CodeState.of(_version_now(trial, folder), read_vcs(folder)), _code_then(trial, run)
     subject = f"'{trial.agent.name}'"
     if then.is_dirty and not (side == CURRENT and then == today):
         raise PlanError(
@@ -197,7 +197,7 @@ def _place_of(trial: Trial, run: Run, side: str) -> Place | None:
     return repository, commit
 
 
-def _why_not(subject: str, versions: tuple[str, Code], repository: str, run: tuple[str, str]) -> str:
+def _why_not(subject: str, versions: tuple[str, CodeState], repository: str, run: tuple[str, str]) -> str:
     then, today = versions
     again = (
         "Run the baseline again from its code, and set it anew." if run[1] == BASELINE else "Run it again."
@@ -276,12 +276,12 @@ def _version_now(trial: Trial, folder: Path) -> str:
         return ""
 
 
-def _code_then(trial: Trial, run: Run) -> Code:
+def _code_then(trial: Trial, run: Run) -> CodeState:
     """The version that was found then; where the user gave one, which says nothing about files, the run's commit."""
     vcs = dict(run.environment.vcs)
     if trial.agent_use is not None and trial.agent_use.version:
-        return Code(str(vcs.get("commit") or ""), bool(vcs.get("dirty")))
-    return Code.of(trial.agent.version, vcs)
+        return CodeState(str(vcs.get("commit") or ""), bool(vcs.get("dirty")))
+    return CodeState.of(trial.agent.version, vcs)
 
 
 def _refuse_missing_files(trial: Trial, checkout: Checkout) -> None:

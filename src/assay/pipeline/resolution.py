@@ -9,7 +9,7 @@ from assay.analysis.history import is_back
 from assay.analysis.losses import COMPLETED, loss_of, loss_of_difference, reach_of
 from assay.model import Comparison, Verdict
 from assay.model.regression import MetricHistory, Regression
-from assay.pipeline.holding import Against, Held, Measure, held
+from assay.pipeline.holding import Against, GateFindings, Measure, held
 from assay.pipeline.record import Chosen, Record, label_of
 from assay.store.store import Store
 
@@ -55,11 +55,11 @@ def find_undone(newest: Newest, regressions: Sequence[Regression]) -> dict[str, 
     return undone
 
 
-def _compare_with_both_ends(newest: Newest, regressions: Sequence[Regression]) -> Mapping[str, Held]:
+def _compare_with_both_ends(newest: Newest, regressions: Sequence[Regression]) -> Mapping[str, GateFindings]:
     """The newest version against the last that was well and the first that was worse, of every regression."""
     metrics = tuple(dict.fromkeys(one.metric.name for one in regressions))
     measure = Measure(newest.tolerance, newest.histories, metrics)
-    found: dict[str, Held] = {}
+    found: dict[str, GateFindings] = {}
     for name in dict.fromkeys(end for one in regressions for end in (one.before, one.after)):
         if trials := newest.trials_of(name):
             other = Against(_version_in(name), f"version {name}", trials)
@@ -67,7 +67,7 @@ def _compare_with_both_ends(newest: Newest, regressions: Sequence[Regression]) -
     return found
 
 
-def _refuted_by_comparison(one: Regression, version: str, against: Mapping[str, Held]) -> str:
+def _refuted_by_comparison(one: Regression, version: str, against: Mapping[str, GateFindings]) -> str:
     """Whether the newest version is no worse than the last that was well, or has left the worse level.
 
     Few repetitions never prove two scores to be the same. So a version that is certainly better than the one that was

@@ -55,7 +55,7 @@ from assay.plan.load import find_agent
 from assay.plan.suite import scorers_of
 from assay.plan.target import (
     Registry,
-    Request,
+    RunRequest,
     checked_suite,
     contents_of,
     located_warnings,
@@ -84,12 +84,12 @@ def unwatched(_: Batch) -> None:
     """For runs that nobody looks at while they go on."""
 
 
-def prepare(request: Request | str, settings: Settings, store: Store | None = None) -> Plan:
+def prepare(request: RunRequest | str, settings: Settings, store: Store | None = None) -> Plan:
     """Plan what is asked for: every name is known to exist, and every agent can be made, before anything runs."""
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     forget_commits()
-    asked = Request(request) if isinstance(request, str) else request
+    asked = RunRequest(request) if isinstance(request, str) else request
     start = perf_counter()
     plan = plan_target(asked, settings, replace(registry_of(store), default_warmup=default_warmup))
     plan = replace(_with_load_targets(plan, settings, store), label=asked.label)

@@ -12,7 +12,7 @@ from assay.analysis.leaderboard import leaderboard
 from assay.errors import LookupFailed, PlanError, no_such
 from assay.model import DIMENSIONS, CaseTable, Contender, Leaderboard, Ratings
 from assay.model.standing import Across, Matrix, Unranked
-from assay.store.standings import Entry, Filter
+from assay.store.standings import Filter, RankedTrial
 from assay.store.store import Store
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ def check_suite(target: str, settings: Settings, store: Store) -> SuiteHealth:
     from assay.analysis.health import suite_health
     from assay.execute.soundness import check_benchmark
     from assay.pipeline.running import prepare, registry_of
-    from assay.plan.target import Request, find_suite
+    from assay.plan.target import RunRequest, find_suite
 
     find_suite(target, settings, registry_of(store))
-    plan = prepare(Request(target, agents=("oracle",)), settings, store)
+    plan = prepare(RunRequest(target, agents=("oracle",)), settings, store)
     assert plan.suite is not None
     checks = {benchmark.id: check_benchmark(benchmark) for benchmark in plan.suite.benchmarks}
     history: dict[str, dict[str, CaseTable]] = {}
@@ -146,7 +146,9 @@ def _contests(store: Store, chosen: Filter, now: datetime) -> list[_Contest]:
     return [one for one in found if one.contenders]
 
 
-def _contest(store: Store, name: str, category: str, entries: Sequence[Entry], now: datetime) -> _Contest:
+def _contest(
+    store: Store, name: str, category: str, entries: Sequence[RankedTrial], now: datetime
+) -> _Contest:
     done = [entry for entry in entries if entry.ok]
     unranked = _unranked(store, [entry for entry in entries if not entry.ok])
     left_out = {(one.agent, one.benchmark) for one in unranked}
@@ -170,7 +172,7 @@ def _contest(store: Store, name: str, category: str, entries: Sequence[Entry], n
     )
 
 
-def _unranked(store: Store, entries: Sequence[Entry]) -> list[Unranked]:
+def _unranked(store: Store, entries: Sequence[RankedTrial]) -> list[Unranked]:
     """Of trials without a usable result, those that are incomplete."""
     from assay.analysis.ratings import describe_incomplete
 
@@ -212,16 +214,16 @@ def _nothing(chosen: Filter, failed: Sequence[str]) -> str:
     return f"{told} Make some: assay run SUITE --agent A --agent B"
 
 
-def _contenders(store: Store, entries: Sequence[Entry], now: datetime) -> list[Contender]:
+def _contenders(store: Store, entries: Sequence[RankedTrial], now: datetime) -> list[Contender]:
     ratings = _ratings(store, entries)
-    by_name: dict[str, list[Entry]] = {}
+    by_name: dict[str, list[RankedTrial]] = {}
     for entry in entries:
         by_name.setdefault(entry.contender, []).append(entry)
     return [_contender(name, trials, ratings, now) for name, trials in by_name.items()]
 
 
 def _contender(
-    name: str, entries: Sequence[Entry], ratings: Mapping[int, Ratings], now: datetime
+    name: str, entries: Sequence[RankedTrial], ratings: Mapping[int, Ratings], now: datetime
 ) -> Contender:
     newest = max(entries, key=lambda entry: entry.ended)
     return Contender(
@@ -238,7 +240,7 @@ def _contender(
     )
 
 
-def _why_stale(entry: Entry, now: datetime) -> str:
+def _why_stale(entry: RankedTrial, now: datetime) -> str:
     if not entry.is_current:
         return "the benchmark has changed since, so it does not count for the rank"
     if entry.given_up is not None and entry.given_up > entry.started:
@@ -249,7 +251,7 @@ def _why_stale(entry: Entry, now: datetime) -> str:
     return f"{days} days old" if days > STALE_DAYS else ""
 
 
-def _ratings(store: Store, entries: Sequence[Entry]) -> dict[int, Ratings]:
+def _ratings(store: Store, entries: Sequence[RankedTrial]) -> dict[int, Ratings]:
     """As they were kept; worked out again for trials of before that, and where the rubric has changed since.
 
     Of trials that an earlier version kept without their rounds, they are worked out and kept once more.
@@ -274,7 +276,7 @@ def _ratings(store: Store, entries: Sequence[Entry]) -> dict[int, Ratings]:
     return found
 
 
-def _rated_again(store: Store, entry: Entry, like: Entry) -> Ratings:
+def _rated_again(store: Store, entry: RankedTrial, like: RankedTrial) -> Ratings:
     """By the rubric that another trial was asked with, if the benchmark is the same."""
     from assay.pipeline.rating import ratings_of
 

@@ -34,10 +34,10 @@ from assay.execute.stress.resources import (
     started_by_us,
     with_children,
 )
-from assay.execute.stress.subject import Subject
+from assay.execute.stress.subject import StressSubject
 from assay.model import (
-    Agent,
     AgentUse,
+    AgentVersion,
     Batch,
     Execution,
     Isolation,
@@ -115,7 +115,7 @@ class Stressed:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StressObserver:
     """Whom to tell what: each step as a line, each finding as it is there, and the pulse of what goes on."""
 
     say: Callable[[str], None]
@@ -138,7 +138,7 @@ def run_stress(
     options: StressOptions,
     store: Store,
     settings: Settings,
-    told: Told,
+    told: StressObserver,
     scenarios: Sequence[Scenario] | None = None,
     sizes: Sizes | None = None,
 ) -> Stressed:
@@ -176,13 +176,17 @@ def _state(found: Sequence[ScenarioFinding], is_interrupted: bool) -> RunState:
     return RunState.COMPLETED if any(one.completed for one in found) else RunState.FAILED
 
 
-def subject_of(options: LoadOptions, settings: Settings, store: Store) -> Subject:
+def subject_of(options: LoadOptions, settings: Settings, store: Store) -> StressSubject:
     data = data_of(options, settings)
     if data is not None:
         # Scenarios count single requests: of a session, what is said first.
         data = replace(data, sessions=())
     found = find_agent(options.target, settings, store.agents())
-    return Subject(options, data=data) if found is None else Subject(options, found.use, found.files, data)
+    return (
+        StressSubject(options, data=data)
+        if found is None
+        else StressSubject(options, found.use, found.files, data)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +226,11 @@ class Start:
 
 
 def _start(
-    options: StressOptions, subject: Subject, sizes: Sizes, is_stopped: Callable[[], bool], told: Told
+    options: StressOptions,
+    subject: StressSubject,
+    sizes: Sizes,
+    is_stopped: Callable[[], bool],
+    told: StressObserver,
 ) -> Start:
     """The rate it bears, its latency at that rate, and so the objective."""
     asked = subject.loaded()
@@ -253,14 +261,18 @@ def _start(
     return Start(bench, text, tuple(one for one in doubts if one))
 
 
-def unjudged(subject: Subject, calm: LoadResult) -> str | None:
+def unjudged(subject: StressSubject, calm: LoadResult) -> str | None:
     if subject.check is None or calm.quality is not None:
         return None
     return f"Not one answer at the base rate could be scored by '{subject.options.dataset}': correctness is not compared with it."
 
 
 def _carried_out(
-    scenario: Scenario, bench: StressBench, told: Told, before: ScenarioFinding | None, patience: float
+    scenario: Scenario,
+    bench: StressBench,
+    told: StressObserver,
+    before: ScenarioFinding | None,
+    patience: float,
 ) -> ScenarioFinding:
     reason = scenario.not_for(bench)
     if reason:
@@ -286,7 +298,7 @@ def _resources_under_load(found: ScenarioFinding, gauge: Gauge) -> Resources | N
     return replace(taken, samples=found.resources.samples)
 
 
-def gauge_of(subject: Subject) -> Gauge:
+def gauge_of(subject: StressSubject) -> Gauge:
     """Of the server that listens on this machine, of the programs that we started, or of the workers that run an agent's own
     code; of anything else nothing is seen."""
     if subject.is_command:
@@ -312,7 +324,7 @@ def plan_stress(options: StressOptions, scenarios: Sequence[Scenario], use: Agen
         Trial(
             index=number,
             name=scenario.name,
-            agent=Agent(target, use.version if use else ""),
+            agent=AgentVersion(target, use.version if use else ""),
             benchmark=STRESS,
             experiment=STRESS,
             params={**common, "scenario": scenario.name, **_sizes(scenario)},

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from assay import __version__
-from assay.model import Agent
+from assay.model import AgentVersion
 
 
-def code_base(member: Any, distribution: str | None) -> Agent:
+def code_base(member: Any, distribution: str | None) -> AgentVersion:
     """Whose code an experiment is; an installed plug-in belongs to its distribution."""
     if distribution is not None:
         return _distributed(distribution)
     file = code_file(member)
     if file is None:
-        return Agent("unknown")
-    return _in_repository(file.resolve()) or Agent(file.stem, _hash(file))
+        return AgentVersion("unknown")
+    return _in_repository(file.resolve()) or AgentVersion(file.stem, _hash(file))
 
 
 def forget_commits() -> None:
@@ -40,25 +40,25 @@ def _hash(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()[:10] if file.is_file() else ""
 
 
-def _distributed(name: str) -> Agent:
+def _distributed(name: str) -> AgentVersion:
     from importlib.metadata import PackageNotFoundError, version
 
     if name == "assay":
-        return Agent(name, __version__)
+        return AgentVersion(name, __version__)
     try:
-        return Agent(name, version(name))
+        return AgentVersion(name, version(name))
     except PackageNotFoundError:
-        return Agent(name)
+        return AgentVersion(name)
 
 
 @cache
-def _in_repository(file: Path) -> Agent | None:
+def _in_repository(file: Path) -> AgentVersion | None:
     top = _git(file.parent, "rev-parse", "--show-toplevel")
     commit = _git(file.parent, "rev-parse", "--short=10", "HEAD")
     if not top or not commit:
         return None
     changed = _git(file.parent, "status", "--porcelain", "--untracked-files=no")
-    return Agent(Path(top).name, f"{commit}-dirty" if changed else commit)
+    return AgentVersion(Path(top).name, f"{commit}-dirty" if changed else commit)
 
 
 def _git(folder: Path, *words: str) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 
 from assay.errors import LookupFailed, MissingExtra, Mistake, PlanError, SpecError
 from assay.model import (
-    Agent,
     AgentUse,
+    AgentVersion,
     Cleanup,
     InstrumentUse,
     Isolation,
@@ -35,8 +35,8 @@ from assay.plugin.instrument import NotMeasurable
 from assay.plugin.params import checked, is_axis, is_experiment, param_model
 from assay.spec.agents import INSTEAD_OF_PARAM, WRITTEN_OUT
 from assay.spec.files import matching, rooted
-from assay.spec.load import Located, Origin, Spec
-from assay.spec.schema import Entry, IterationsSection, LimitsSection, UntilSection
+from assay.spec.load import KeyOrigin, LocatedEntry, Spec
+from assay.spec.schema import ExperimentEntry, IterationsSection, LimitsSection, UntilSection
 
 MAX_TRIALS = 100_000
 
@@ -110,7 +110,7 @@ def _where_else(name: str, error: Exception) -> str:
 
 
 def trials_of_entry(
-    located: Located,
+    located: LocatedEntry,
     seed: int,
     first: int,
     mistakes: list[Mistake],
@@ -149,7 +149,7 @@ def trials_of_entry(
 
 
 def _tested(
-    member: Any, entry: Entry, agents: Sequence[AgentUse]
+    member: Any, entry: ExperimentEntry, agents: Sequence[AgentUse]
 ) -> list[tuple[AgentUse | None, dict[str, Any]]]:
     """Each agent with the params that it stands for; where none was named, nothing with none."""
     if not agents:
@@ -175,7 +175,7 @@ def _experiment(reference: str, written: str) -> Any:
 
 
 def _settled(
-    member: Any, located: Located, fixed: dict[str, Any], swept: list[Point], mistakes: list[Mistake]
+    member: Any, located: LocatedEntry, fixed: dict[str, Any], swept: list[Point], mistakes: list[Mistake]
 ) -> list[dict[str, Any]]:
     """All params of each point; what is wrong with them is told once, not once a point."""
     entry, called = located.entry, f"'{_slug(member, located.entry)}'"
@@ -198,14 +198,20 @@ def _twice(every: list[tuple[dict[str, Any], Any]], swept: list[Point]) -> str:
     return ""
 
 
-def _agent_finder(reference: str, member: Any, use: AgentUse | None) -> Callable[[Mapping[str, Any]], Agent]:
+def _agent_finder(
+    reference: str, member: Any, use: AgentUse | None
+) -> Callable[[Mapping[str, Any]], AgentVersion]:
     """What tells the agent of each point by its params; the code base, found once, where they do not matter."""
-    agent_of: Callable[[Mapping[str, Any]], Agent] | None = getattr(
+    agent_of: Callable[[Mapping[str, Any]], AgentVersion] | None = getattr(
         experiment_class(member), "agent_of", None
     )
     if use is None and agent_of is not None:
         return agent_of
-    agent = Agent(use.name, use.version) if use is not None else code_base(member, distribution_of(reference))
+    agent = (
+        AgentVersion(use.name, use.version)
+        if use is not None
+        else code_base(member, distribution_of(reference))
+    )
     return lambda params: agent
 
 
@@ -216,7 +222,7 @@ def distribution_of(reference: str) -> str | None:
     return origins[reference] if is_installed else None
 
 
-def _axes(member: Any, entry: Entry) -> tuple[dict[str, list[Any]], dict[str, Any]]:
+def _axes(member: Any, entry: ExperimentEntry) -> tuple[dict[str, list[Any]], dict[str, Any]]:
     """Axes from `sweep`, and by the documented rule from lists in `params`; the other params stay fixed."""
     implied = {name: value for name, value in entry.params.items() if is_axis(member, name, value)}
     fixed = {
@@ -225,7 +231,7 @@ def _axes(member: Any, entry: Entry) -> tuple[dict[str, list[Any]], dict[str, An
     return {**implied, **entry.sweep}, fixed
 
 
-def _axis_mistakes(located: Located, axes: Mapping[str, list[Any]]) -> list[Mistake]:
+def _axis_mistakes(located: LocatedEntry, axes: Mapping[str, list[Any]]) -> list[Mistake]:
     entry, origin = located.entry, located.origin
     empty = [name for name, values in axes.items() if not values]
     mistakes = [origin.mistake(("sweep", name), "has no values.") for name in empty]
@@ -240,7 +246,7 @@ def _axis_mistakes(located: Located, axes: Mapping[str, list[Any]]) -> list[Mist
     return mistakes
 
 
-def instrument_mistakes(uses: Sequence[InstrumentUse], origin: Origin) -> list[Mistake]:
+def instrument_mistakes(uses: Sequence[InstrumentUse], origin: KeyOrigin) -> list[Mistake]:
     """Instruments that there are not, and options that they do not take."""
     mistakes = []
     for index, use in enumerate(uses):
@@ -264,7 +270,7 @@ def _try_out(member: Any, options: Mapping[str, Any]) -> None:
         inspect.signature(member).bind({}, **options)
 
 
-def _contradictions(located: Located) -> Iterator[Mistake]:
+def _contradictions(located: LocatedEntry) -> Iterator[Mistake]:
     entry, tell = located.entry, located.origin.mistake
     if entry.strategy == "random" and entry.samples is None:
         yield tell(("strategy",), "'random' needs samples, the number of points to draw.", "Add: samples: 10")
@@ -286,15 +292,15 @@ def _contradictions(located: Located) -> Iterator[Mistake]:
         yield tell(("isolation",), "'inline' has one process only.", "Use: isolation: process")
 
 
-def _param_place(entry: Entry, name: str) -> tuple[str, ...]:
+def _param_place(entry: ExperimentEntry, name: str) -> tuple[str, ...]:
     top = name.split(".")[0]
     return ("sweep", top) if top in entry.sweep else ("params", top)
 
 
 def _trial(
-    entry: Entry,
+    entry: ExperimentEntry,
     index: int,
-    agent: Agent,
+    agent: AgentVersion,
     reference: str,
     member: Any,
     params: dict[str, Any],
@@ -321,7 +327,7 @@ def _trial(
     )
 
 
-def _slug(member: Any, entry: Entry) -> str:
+def _slug(member: Any, entry: ExperimentEntry) -> str:
     return str(getattr(member, "slug", None) or entry.experiment.split("::")[-1])
 
 

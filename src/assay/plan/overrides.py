@@ -16,7 +16,7 @@ from assay.errors import AssayError, Mistake, PlanError, SpecError, did_you_mean
 from assay.model import AgentUse
 from assay.plugin import lookup
 from assay.plugin.params import param_model
-from assay.spec.load import REQUEST, Located, OwnChanges, Spec
+from assay.spec.load import REQUEST, LocatedEntry, OwnChanges, Spec
 
 SECTIONS = ("params", "sweep")
 _AGENT = "agent"
@@ -53,7 +53,7 @@ class _Target:
         return self.params is None or param in self.params
 
 
-def _target(located: Located, folder: Path) -> _Target:
+def _target(located: LocatedEntry, folder: Path) -> _Target:
     written, prefix = located.entry.experiment, located.origin.prefix
     index = int(prefix[1]) if prefix else 0
     names = {written, written.split("::")[-1], written.rpartition(":")[-1]}

@@ -10,8 +10,8 @@ from typing import Any
 
 from assay.errors import Mistake, PlanError, no_such
 from assay.model import (
-    Agent,
     AgentUse,
+    AgentVersion,
     Benchmark,
     Budget,
     Case,
@@ -274,7 +274,7 @@ def _asking(
     return Trial(
         index=0,
         name=_name(benchmark, use, point),
-        agent=Agent(use.name, use.version),
+        agent=AgentVersion(use.name, use.version),
         benchmark=benchmark.id,
         experiment=benchmark.experiment,
         params=dict(point),

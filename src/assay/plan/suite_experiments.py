@@ -16,8 +16,8 @@ from assay.plugin import lookup
 from assay.plugin.experiment import experiment_class
 from assay.plugin.params import checked
 from assay.spec.document import Document
-from assay.spec.load import Located, Origin
-from assay.spec.schema import Entry
+from assay.spec.load import KeyOrigin, LocatedEntry
+from assay.spec.schema import ExperimentEntry
 
 _OF_AGENTS = (
     "rss_max_bytes",
@@ -31,11 +31,11 @@ _OF_AGENTS = (
 """Metrics of executions that are nobody's to declare: of the worker, and durations that model servers report."""
 
 
-NOWHERE = Origin(Document("suite", {}))
+NOWHERE = KeyOrigin(Document("suite", {}))
 """Of benchmarks that have been checked already."""
 
 
-def benchmark_mistakes(benchmark: Benchmark, origin: Origin) -> list[Mistake]:
+def benchmark_mistakes(benchmark: Benchmark, origin: KeyOrigin) -> list[Mistake]:
     """What is wrong with a benchmark's instruments, metrics and, unless it asks agents, its experiment."""
     found = _metric_mistakes(benchmark, origin)
     if benchmark.asks_agents:
@@ -45,7 +45,7 @@ def benchmark_mistakes(benchmark: Benchmark, origin: Origin) -> list[Mistake]:
 
 
 def experiment_trials(
-    benchmark: Benchmark, origin: Origin, agents: Sequence[AgentUse], seed: int, mistakes: list[Mistake]
+    benchmark: Benchmark, origin: KeyOrigin, agents: Sequence[AgentUse], seed: int, mistakes: list[Mistake]
 ) -> list[Trial]:
     """A trial for each point, and for each agent where the experiment tests agents.
 
@@ -54,7 +54,7 @@ def experiment_trials(
     base = dict(benchmark.params)
     first = benchmark.cases[0].input if benchmark.cases else {}
     over = first if isinstance(first, Mapping) else {}
-    located = Located(_entry(benchmark, {**base, **over}), origin)
+    located = LocatedEntry(_entry(benchmark, {**base, **over}), origin)
     tested = agents if takes_agents(benchmark.experiment) else ()
     before = len(mistakes)
     trials = trials_of_entry(located, seed, 0, mistakes, Path(), tested)
@@ -71,11 +71,11 @@ def experiment_trials(
     ]  # fmt: skip
 
 
-def _entry(benchmark: Benchmark, params: Mapping[str, object]) -> Entry:
+def _entry(benchmark: Benchmark, params: Mapping[str, object]) -> ExperimentEntry:
     limits = benchmark.limits
     memory = limits.memory_bytes / 2**20 if limits.memory_bytes else None
     ceilings = {"seconds": limits.seconds, "memory_mb": memory, "tokens": limits.tokens, "usd": limits.usd}
-    return Entry.model_validate(
+    return ExperimentEntry.model_validate(
         {
             "experiment": benchmark.experiment,
             "params": dict(params),
@@ -104,7 +104,7 @@ def takes_agents(experiment: str) -> bool:
     return getattr(experiment_class(member), "params_of", None) is not None
 
 
-def _case_mistakes(benchmark: Benchmark, origin: Origin, trials: Sequence[Trial]) -> Iterator[Mistake]:
+def _case_mistakes(benchmark: Benchmark, origin: KeyOrigin, trials: Sequence[Trial]) -> Iterator[Mistake]:
     """A case's input is laid over the params: it must be a mapping, and together they must be params."""
     member = lookup.find("experiments", benchmark.experiment)
     points: list[Point] = [dict(trial.axes) for trial in trials]
@@ -125,7 +125,7 @@ def _case_mistakes(benchmark: Benchmark, origin: Origin, trials: Sequence[Trial]
                 yield origin.mistake(("cases",), problem, fault.hint)
 
 
-def _metric_mistakes(benchmark: Benchmark, origin: Origin) -> list[Mistake]:
+def _metric_mistakes(benchmark: Benchmark, origin: KeyOrigin) -> list[Mistake]:
     """Metrics that nothing can measure. An experiment may return any metric, so only its near misses are refused."""
     known = known_metrics(benchmark)
     found = []

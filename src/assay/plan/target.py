@@ -33,7 +33,7 @@ from assay.plugin import lookup
 from assay.spec.agents import agents_in, read_agents
 from assay.spec.document import Document, read_document
 from assay.spec.files import matching
-from assay.spec.load import REQUEST, Origin, Spec, load_spec, overlaid, spec_of, validated
+from assay.spec.load import REQUEST, KeyOrigin, Spec, load_spec, overlaid, spec_of, validated
 from assay.spec.schema import UntilDecidedSection
 from assay.spec.settings import Settings
 from assay.spec.shipped import shipped_specs, shipped_suites, shipped_teams
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """A target and what is asked about it beside the file."""
 
     target: str
@@ -70,7 +70,7 @@ class Registry:
     """Warm-ups of an agent where nobody said how many: it depends on where the agent is and what it costs."""
 
 
-def plan_target(request: Request, settings: Settings, registry: Registry) -> Plan:
+def plan_target(request: RunRequest, settings: Settings, registry: Registry) -> Plan:
     """Read what the target names and plan it; nothing has run yet, and every name is known to exist."""
     own = load_project_files(settings)
     # Before anything is looked up: the target, agents and scorers may be defined there.
@@ -103,7 +103,7 @@ def _load_given(patterns: Any) -> tuple[str, ...]:
     return tuple(files)
 
 
-def _planned(request: Request, settings: Settings, registry: Registry) -> Plan:
+def _planned(request: RunRequest, settings: Settings, registry: Registry) -> Plan:
     if request.suite is not None:
         return _planned_suite(_read(request.suite, Path.cwd()), request, settings, registry)
     target, path = request.target, Path(request.target)
@@ -134,7 +134,7 @@ def _planned(request: Request, settings: Settings, registry: Registry) -> Plan:
 
 
 def _planned_from_document(
-    document: Document, folder: Path, request: Request, settings: Settings, registry: Registry
+    document: Document, folder: Path, request: RunRequest, settings: Settings, registry: Registry
 ) -> Plan:
     value = document.value if isinstance(document.value, dict) else {}
     if _is_suite(value):
@@ -155,7 +155,7 @@ def _is_suite(value: Mapping[str, Any]) -> bool:
 
 
 def _planned_team(
-    document: Document, folder: Path, request: Request, settings: Settings, registry: Registry
+    document: Document, folder: Path, request: RunRequest, settings: Settings, registry: Registry
 ) -> Plan:
     from assay.plan.team import check_options, expand_teams
     from assay.spec.team import team_of
@@ -174,7 +174,7 @@ def _planned_team(
     return replace(plan, load=load, budget=request.budget)
 
 
-def _only_for_suites(request: Request) -> dict[str, object]:
+def _only_for_suites(request: RunRequest) -> dict[str, object]:
     return {
         "--agent": request.agents,
         "--concurrency": request.concurrency,
@@ -185,7 +185,7 @@ def _only_for_suites(request: Request) -> dict[str, object]:
     }
 
 
-def _expanded(spec: Spec, request: Request, settings: Settings, registry: Registry) -> Plan:
+def _expanded(spec: Spec, request: RunRequest, settings: Settings, registry: Registry) -> Plan:
     """The plan of experiments, which have no cases to choose from; agents only where they test one."""
     asked = _only_for_suites(request)
     given = [option for option, value in asked.items() if value and option != "--agent"]
@@ -197,7 +197,7 @@ def _expanded(spec: Spec, request: Request, settings: Settings, registry: Regist
 
 
 def _tested(
-    spec: Spec, request: Request, settings: Settings, registry: Registry
+    spec: Spec, request: RunRequest, settings: Settings, registry: Registry
 ) -> tuple[list[AgentUse], list[str]]:
     """The agents that experiments are to test, none where nobody names any; and the Python files that they need."""
     if not (request.agents or spec.run.agents):
@@ -217,7 +217,7 @@ def _tested(
 
 
 def _suite_agents(
-    request: Request, known: Mapping[str, AgentUse], settings: Settings
+    request: RunRequest, known: Mapping[str, AgentUse], settings: Settings
 ) -> dict[str, SuiteAgent]:
     """Agents asked for by names that only suites define: those of assay.toml and of the current folder."""
     unknown = [name for name in request.agents if isinstance(name, str) and name not in known]
@@ -227,7 +227,7 @@ def _suite_agents(
     return {name: suites.named(name) for name in unknown if name in suites.found}
 
 
-def _with_overrides(read: Callable[..., Spec], request: Request) -> Spec:
+def _with_overrides(read: Callable[..., Spec], request: RunRequest) -> Spec:
     """The spec with what is given beside it; params and axes reach the experiments that they are meant for."""
     changes = {key: value for key, value in request.changes.items() if key not in SECTIONS}
     spec = read(changes)
@@ -244,7 +244,7 @@ def _here(output_dir: str | None) -> str | None:
     return str(Path.cwd() / output_dir) if output_dir else None
 
 
-def _planned_from_python(request: Request, settings: Settings, registry: Registry) -> Plan:
+def _planned_from_python(request: RunRequest, settings: Settings, registry: Registry) -> Plan:
     """Every experiment that a Python file defines, or the one named after `::`."""
     file, _, name = request.target.partition("::")
     path = Path(file)
@@ -347,7 +347,7 @@ def _complete(read: ReadSuite, agents: Agents, mistakes: list[Mistake]) -> Suite
     places = [Written(read.document, place) for place in read.places]
     mistakes += scorer_mistakes(read.suite, places)
     for benchmark, written in zip(read.suite.benchmarks, places, strict=True):
-        mistakes += benchmark_mistakes(benchmark, Origin(written.document, written.place))
+        mistakes += benchmark_mistakes(benchmark, KeyOrigin(written.document, written.place))
     suite = with_judges(read.suite, agents, places)
     mistakes += agents.mistakes
     if mistakes:
@@ -355,7 +355,7 @@ def _complete(read: ReadSuite, agents: Agents, mistakes: list[Mistake]) -> Suite
     return suite
 
 
-def _planned_suite(read: ReadSuite, request: Request, settings: Settings, registry: Registry) -> Plan:
+def _planned_suite(read: ReadSuite, request: RunRequest, settings: Settings, registry: Registry) -> Plan:
     """A suite file: with no --agent, every agent that it names, or else every one of the project."""
     file, mistakes = read.file, list(read.mistakes)
     inline = agents_in(read.document, ("agents",), file.agents, read.folder, mistakes)
@@ -380,7 +380,7 @@ def _planned_suite(read: ReadSuite, request: Request, settings: Settings, regist
 
 
 def _planned_suite_spec(
-    document: Document, folder: Path, request: Request, settings: Settings, registry: Registry
+    document: Document, folder: Path, request: RunRequest, settings: Settings, registry: Registry
 ) -> Plan:
     """A spec that names a suite and the agents to put through it."""
     mistakes = list(document.mistakes)
@@ -423,14 +423,14 @@ def _planned_suite_spec(
 
 
 def _with_question(
-    plan: Plan, written: UntilDecidedSection | None, document: Document, request: Request
+    plan: Plan, written: UntilDecidedSection | None, document: Document, request: RunRequest
 ) -> Plan:
     """The plan, to be ended by what the file or the request says under `until`."""
     given = request.changes.get("until", {})
     keys = overlaid(written.model_dump(exclude_none=True) if written else {}, given)
     if not keys:
         return plan
-    origin = Origin(document, (), {"until": given} if given else {})
+    origin = KeyOrigin(document, (), {"until": given} if given else {})
     mistakes: list[Mistake] = []
     section = _section(keys, origin, mistakes)
     if section is not None:
@@ -440,7 +440,9 @@ def _with_question(
     return asking(plan, section)
 
 
-def _section(keys: Mapping[str, Any], origin: Origin, mistakes: list[Mistake]) -> UntilDecidedSection | None:
+def _section(
+    keys: Mapping[str, Any], origin: KeyOrigin, mistakes: list[Mistake]
+) -> UntilDecidedSection | None:
     if "decided" not in keys:
         mistakes.append(
             origin.mistake(
@@ -453,7 +455,7 @@ def _section(keys: Mapping[str, Any], origin: Origin, mistakes: list[Mistake]) -
     return UntilDecidedSection.model_validate(dict(keys))
 
 
-def _wanted(request: Request, items: Iterable[Any], document: Document, agents: Agents) -> list[AgentUse]:
+def _wanted(request: RunRequest, items: Iterable[Any], document: Document, agents: Agents) -> list[AgentUse]:
     """The agents asked for on the command line, else those that the file names."""
     if request.agents:
         _refuse_repeated([one for one in request.agents if isinstance(one, str)])
@@ -477,11 +479,11 @@ def _refuse_repeated(names: Sequence[str]) -> None:
         )
 
 
-def _names(request: Request) -> str:
+def _names(request: RunRequest) -> str:
     return ", ".join(f"'{one.name if isinstance(one, AgentUse) else one}'" for one in request.agents)
 
 
-def _some(uses: list[AgentUse], suite: Suite, request: Request) -> list[AgentUse]:
+def _some(uses: list[AgentUse], suite: Suite, request: RunRequest) -> list[AgentUse]:
     """The agents, which a suite needs unless all of its experiments test code."""
     if any(one.asks_agents or takes_agents(one.experiment) for one in suite.benchmarks):
         if not uses:
@@ -501,7 +503,7 @@ def _some(uses: list[AgentUse], suite: Suite, request: Request) -> list[AgentUse
     return []
 
 
-def _asked_for(options: SuiteOptions, request: Request) -> SuiteOptions:
+def _asked_for(options: SuiteOptions, request: RunRequest) -> SuiteOptions:
     """What was given beside the file goes before what stands in it."""
     changes = request.changes
     if "processes" in changes:

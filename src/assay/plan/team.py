@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from assay.errors import Mistake, PlanError, SpecError, did_you_mean
-from assay.model import Agent, AgentUse, Case, Iterations, Limits, Plan, Trial
+from assay.model import AgentUse, AgentVersion, Case, Iterations, Limits, Plan, Trial
 from assay.model.plan import RECORDED
 from assay.model.team import Leg
 from assay.plan.suite import Agents, Written, given_problems, laid_over
@@ -204,7 +204,7 @@ def _trial(
     return Trial(
         index=index,
         name=f"{section.team}[{label}]",
-        agent=Agent(" + ".join(use.name for use in uses)),
+        agent=AgentVersion(" + ".join(use.name for use in uses)),
         benchmark=section.team,
         experiment=EXPERIMENT,
         params={

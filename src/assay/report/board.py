@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.model import DIMENSIONS, Leaderboard, Rating, Standing
 from assay.model.rating import QUANTITIES
-from assay.model.standing import Across, Contender, Duel, Matrix, MatrixRow, Overview, Place
+from assay.model.standing import Across, Contender, Duel, Matrix, MatrixRow, Overview, RankRange
 from assay.report.contests import ends_text, value_text
 from assay.report.figures import NOTHING
 from assay.report.leads import board_sentence
@@ -170,7 +170,7 @@ def _cells(row: Standing, metric: str, is_wide: bool, *, is_alone: bool) -> list
     name = joined(_named(row.contender, is_wide), front)
     others = [_short(row.dimensions[dimension]) for dimension in DIMENSIONS if dimension != metric]
     return [
-        _place(Place(row.best_rank, row.worst_rank)),
+        _place(RankRange(row.best_rank, row.worst_rank)),
         name,
         _full(row.score),
         *others,
@@ -186,7 +186,7 @@ def _named(contender: Contender, is_wide: bool) -> Text:
     return joined(literal(contender.agent), literal(version, "dim"), marked)
 
 
-def _place(place: Place | None) -> Text:
+def _place(place: RankRange | None) -> Text:
     if place is None:
         return literal(NOTHING, "dim")
     return literal(str(place.best) if place.best == place.worst else f"{place.best}–{place.worst}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from assay.model import DIMENSIONS, Doubt, Leaderboard, Rating, Standing
-from assay.model.standing import Across, Contender, Duel, Matrix, MatrixRow, Overview, Place
+from assay.model.standing import Across, Contender, Duel, Matrix, MatrixRow, Overview, RankRange
 from assay.report.board import legend_lines
 from assay.report.contests import rating_text
 from assay.report.figures import NOTHING
@@ -77,7 +77,7 @@ def _standings(rows: Sequence[Standing], metric: str) -> Table:
         [
             [
                 _agent(row.contender, "◆" if row.is_pareto and len(rows) > 1 else ""),
-                Cell(_place(Place(row.best_rank, row.worst_rank))),
+                Cell(_place(RankRange(row.best_rank, row.worst_rank))),
                 _rating(row.score),
                 *(_rating(row.dimensions[name]) for name in others),
                 Cell(row.coverage),
@@ -102,7 +102,7 @@ def _rating(rating: Rating, note: str = "") -> Cell:
     return Cell(NOTHING, tone="quiet") if rating.value is None else Cell("", rating, note=note)
 
 
-def _place(place: Place | None) -> str:
+def _place(place: RankRange | None) -> str:
     if place is None:
         return NOTHING
     return str(place.best) if place.best == place.worst else f"{place.best}–{place.worst}"

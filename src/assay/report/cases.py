@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from assay.errors import LookupFailed, no_such
 from assay.model import Case, CaseTable, Execution, Phase, Report, Status, TrialReport
 from assay.model.rating import is_pass
-from assay.report.contests import Contest, Entry, as_text, benchmark_of, contests
+from assay.report.contests import Contest, ContestRow, as_text, benchmark_of, contests
 
 SHOWN = 600
 """Characters of an output that are kept."""
@@ -151,7 +151,7 @@ class CaseRow:
         means = [tally.score / tally.counted for tally in self.tallies if tally and tally.counted]
         return sum(means) / len(means) if means else None
 
-    def missed_by(self, contest: Contest) -> Iterator[tuple[Entry, CaseTally]]:
+    def missed_by(self, contest: Contest) -> Iterator[tuple[ContestRow, CaseTally]]:
         """The agents that did not pass it, though something was judged."""
         for entry, tally in zip(contest.entries, self.tallies, strict=True):
             if tally is not None and tally.counted and not tally.is_passed(contest.pass_mark):
@@ -183,7 +183,7 @@ class Asked:
 
     contest: Contest
     definition: Case | None
-    answers: tuple[tuple[Entry, tuple[Execution, ...]], ...]
+    answers: tuple[tuple[ContestRow, tuple[Execution, ...]], ...]
 
 
 def answers_to(report: Report, case: str) -> list[Asked]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assay.model import AxisEffect, Estimate, Report, Series, TrialReport
-from assay.report.figures import Scale, interval_text, leading, scale_for, with_interval
+from assay.report.figures import UnitScale, interval_text, leading, scale_for, with_interval
 from assay.report.vega import (
     Chart,
     Spec,
@@ -161,7 +161,7 @@ def _bins(shown: Values, *, wide: bool) -> tuple[NDArray[np.intp], Values]:
     return counts, np.exp(edges) if wide else edges
 
 
-def _interval_band(estimate: Estimate, scale: Scale, x: Spec) -> list[Spec]:
+def _interval_band(estimate: Estimate, scale: UnitScale, x: Spec) -> list[Spec]:
     if estimate.low is None or estimate.high is None:
         return []
     row = {"value": scale.of(estimate.low), "to": scale.of(estimate.high), "text": with_interval(estimate)}
@@ -180,7 +180,7 @@ def _interval_band(estimate: Estimate, scale: Scale, x: Spec) -> list[Spec]:
     ]
 
 
-def _median_rule(estimate: Estimate, scale: Scale, x: Spec) -> Spec:
+def _median_rule(estimate: Estimate, scale: UnitScale, x: Spec) -> Spec:
     row = {"value": scale.of(estimate.median), "text": with_interval(estimate)}
     return {
         "data": {"values": [row]},
@@ -428,7 +428,7 @@ def _interval_note(lows: Iterable[float | None]) -> str:
     )
 
 
-def _axis_row(effect: AxisEffect, number: int, scale: Scale, numeric: bool) -> dict[str, Any]:
+def _axis_row(effect: AxisEffect, number: int, scale: UnitScale, numeric: bool) -> dict[str, Any]:
     value, median = effect.values[number], effect.medians[number]
     low, high = effect.lows[number], effect.highs[number]
     return {
@@ -485,7 +485,7 @@ def overview(report: Report) -> Spec:
     }
 
 
-def _overview_row(rank: int, label: str, estimate: Estimate, scale: Scale) -> dict[str, Any]:
+def _overview_row(rank: int, label: str, estimate: Estimate, scale: UnitScale) -> dict[str, Any]:
     low, high = estimate.low, estimate.high
     return {
         "rank": rank,

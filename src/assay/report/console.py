@@ -62,7 +62,7 @@ _NAMED_UNASKED = 4
 """Metrics without a verdict that are named; of more only their number is."""
 
 
-class RunSummary(Protocol):
+class ListedRun(Protocol):
     """What a list of runs shows of each."""
 
     @property
@@ -192,7 +192,7 @@ def _reasons(group: Sequence[Comparison], *, by_trial: bool) -> dict[str, list[s
     return found
 
 
-def print_runs(runs: Iterable[RunSummary], console: Console) -> None:
+def print_runs(runs: Iterable[ListedRun], console: Console) -> None:
     """What is stored, as it was asked for."""
     wide = console.width >= NARROW
     table = new_table()
@@ -209,7 +209,7 @@ def print_runs(runs: Iterable[RunSummary], console: Console) -> None:
     console.print(table)
 
 
-def _run_cells(run: RunSummary) -> list[Text]:
+def _run_cells(run: ListedRun) -> list[Text]:
     state = RunState(run.state)
     return [
         literal(run.id),

@@ -11,7 +11,7 @@ from assay.report.contests import (
     COLUMNS,
     UNKNOWN,
     Contest,
-    Entry,
+    ContestRow,
     baseline_notes,
     ends_text,
     figures_of,
@@ -86,7 +86,7 @@ def _agents(*, tight: bool) -> Table:
     return table
 
 
-def _agent(contest: Contest, entry: Entry) -> Text:
+def _agent(contest: Contest, entry: ContestRow) -> Text:
     return joined(literal(entry.label), literal(provenance_mark(entry, contest), "yellow"))
 
 
@@ -100,7 +100,7 @@ def _ratings(contest: Contest, width: int) -> Table:
     return table
 
 
-def _version(entry: Entry) -> str:
+def _version(entry: ContestRow) -> str:
     return f"\n{entry.version[:12]}" if entry.version else ""
 
 
@@ -160,7 +160,7 @@ def _known(text: str) -> Text:
     return literal(text, "dim" if text == UNKNOWN else "yellow" if text == "none solved" else "")
 
 
-def _failures(entry: Entry) -> Iterator[str]:
+def _failures(entry: ContestRow) -> Iterator[str]:
     """What went wrong in an agent's executions, status by status, each with its first error and where it happened."""
     trial = entry.trial
     missing = {status: n for status, n in trial.counts.items() if status != "ok" and n}

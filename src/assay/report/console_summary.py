@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.model import Report
 from assay.model.standing import Lead
-from assay.report.contests import Contest, Entry, contests, marked, rating_text, title_with_id, usd_text
+from assay.report.contests import Contest, ContestRow, contests, marked, rating_text, title_with_id, usd_text
 from assay.report.figures import NOTHING, lasted, question_text, total
 from assay.report.leads import lead_of, lead_sentence, main_lead, reason_text, verdict_text
 from assay.report.outcome import COLOURS, outcome_of
@@ -129,12 +129,12 @@ def _heading(contest: Contest, lead: Lead | None) -> Text:
     return joined(literal(title_with_id(contest), "bold"), literal(verdict, style))
 
 
-def _in_order(contest: Contest, lead: Lead | None) -> list[Entry]:
+def _in_order(contest: Contest, lead: Lead | None) -> list[ContestRow]:
     places = {name: place for place, name in enumerate(lead.scores)} if lead else {}
     return sorted(contest.entries, key=lambda entry: places.get(entry.label, len(places)))
 
 
-def _cells(contest: Contest, entry: Entry, lead: Lead | None) -> list[Text]:
+def _cells(contest: Contest, entry: ContestRow, lead: Lead | None) -> list[Text]:
     score = lead.scores.get(entry.label) if lead else entry.rating("overall").value
     is_leader = lead is not None and entry.label in lead.leaders
     value, bracket, ends = rating_text(entry.rating("accuracy")).partition(" [")

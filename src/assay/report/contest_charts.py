@@ -13,7 +13,7 @@ from assay.report.contests import (
     OUTCOMES,
     UNKNOWN,
     Contest,
-    Entry,
+    ContestRow,
     estimate_text,
     heading,
     outcome_numbers,
@@ -43,7 +43,7 @@ def contest_charts(contest: Contest, rows: Sequence[CaseRow]) -> list[Chart]:
     return charts
 
 
-def _has_place(entry: Entry) -> bool:
+def _has_place(entry: ContestRow) -> bool:
     return entry.rating("accuracy").value is not None and entry.estimate("seconds") is not None
 
 
@@ -71,7 +71,7 @@ def tradeoff(contest: Contest) -> Spec:
     }
 
 
-def _place(entry: Entry, factor: float) -> dict[str, Any]:
+def _place(entry: ContestRow, factor: float) -> dict[str, Any]:
     time, accuracy = entry.estimate("seconds"), entry.rating("accuracy")
     assert time is not None
     assert accuracy.value is not None
@@ -92,7 +92,7 @@ def _place(entry: Entry, factor: float) -> dict[str, Any]:
     }
 
 
-def _cost_note(placed: Sequence[Entry]) -> str:
+def _cost_note(placed: Sequence[ContestRow]) -> str:
     costs = [usd_text(entry.ratings) for entry in placed]
     if all(cost == UNKNOWN for cost in costs):
         return "the cost is unknown"
@@ -199,7 +199,7 @@ def outcomes(contest: Contest) -> Spec:
     }
 
 
-def _shares(contest: Contest, entry: Entry) -> list[dict[str, Any]]:
+def _shares(contest: Contest, entry: ContestRow) -> list[dict[str, Any]]:
     numbers = outcome_numbers(contest, entry)
     whole = sum(number for _, number in numbers)
     rows, before = [], 0

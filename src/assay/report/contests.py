@@ -40,7 +40,7 @@ _LOOKED_AT = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ContestRow:
     """One row of a contest."""
 
     label: str
@@ -70,7 +70,7 @@ class Contest:
     title: str
     is_simulated: bool
     pass_mark: float
-    entries: tuple[Entry, ...]
+    entries: tuple[ContestRow, ...]
 
     @property
     def key(self) -> str:
@@ -132,7 +132,7 @@ def contests(report: Report) -> list[Contest]:
 def _contest(report: Report, name: str, simulated: bool, trials: Sequence[TrialReport]) -> Contest:
     defined = benchmark_of(report, name)
     entries = [
-        Entry(label, trial, trial.ratings)
+        ContestRow(label, trial, trial.ratings)
         for label, trial in zip(agent_labels(trials), trials, strict=True)
         if trial.ratings is not None
     ]
@@ -166,11 +166,11 @@ def pass_mark_of(report: Report, name: str) -> float:
     return next((ratings.pass_mark for ratings in rated if ratings is not None), PASS_MARK)
 
 
-def marked(entry: Entry, contest: Contest) -> str:
+def marked(entry: ContestRow, contest: Contest) -> str:
     return f"{entry.label}{provenance_mark(entry, contest)}"
 
 
-def provenance_mark(entry: Entry, contest: Contest) -> str:
+def provenance_mark(entry: ContestRow, contest: Contest) -> str:
     """What is told beside an agent whose figures are not measured here."""
     marks = [
         *(["simulated"] if contest.is_simulated else []),
@@ -301,7 +301,7 @@ class FigureColumn:
     title: str
     metric: str
 
-    def text(self, entry: Entry) -> str:
+    def text(self, entry: ContestRow) -> str:
         if self.metric == "usd":
             return usd_text(entry.ratings)
         if self.metric == "tokens":
@@ -311,7 +311,7 @@ class FigureColumn:
             return mean_text(estimate)
         return estimate_text(entry, self.metric)
 
-    def value(self, entry: Entry) -> float | None:
+    def value(self, entry: ContestRow) -> float | None:
         """To sort by."""
         if self.metric in ("usd", "tokens"):
             return entry.ratings.usd_per_solved if self.metric == "usd" else entry.ratings.tokens_per_solved
@@ -398,12 +398,12 @@ def _per_solved(ratings: Ratings, value: float | None, text: str) -> str:
     return "none solved" if ratings.solved == 0 and value != 0 else text
 
 
-def estimate_text(entry: Entry, metric: str) -> str:
+def estimate_text(entry: ContestRow, metric: str) -> str:
     estimate = entry.estimate(metric)
     return NOTHING if estimate is None else with_interval(estimate)
 
 
-def tries_texts(contest: Contest, entry: Entry) -> list[tuple[str, str]]:
+def tries_texts(contest: Contest, entry: ContestRow) -> list[tuple[str, str]]:
     """`pass^k` and `pass@k` at the largest k that all have; one of them when k is 1, for then they are the same."""
     k = contest.most_tries
     if k == 0:
@@ -418,7 +418,7 @@ def outcome_names(contest: Contest) -> list[str]:
     return [*OUTCOMES.values(), *(["unscored"] if has_unscored else [])]
 
 
-def outcome_numbers(contest: Contest, entry: Entry) -> list[tuple[str, int]]:
+def outcome_numbers(contest: Contest, entry: ContestRow) -> list[tuple[str, int]]:
     """Executions of each class."""
     ratings = entry.ratings
     numbers = {name: ratings.outcomes.get(key, 0) for key, name in OUTCOMES.items()}

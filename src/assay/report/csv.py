@@ -59,7 +59,7 @@ def cell(value: object) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
+class _CsvColumns:
     """What the executions of a report have between them."""
 
     params: Sequence[str]
@@ -78,26 +78,26 @@ class _Columns:
         yield "error"
 
 
-def _columns(report: Report) -> _Columns:
+def _columns(report: Report) -> _CsvColumns:
     metrics = _union(execution.measurements for trial in report.trials for execution in trial.executions)
     of_suite = any(trial.ratings is not None for trial in report.trials)
     if of_suite:  # scores are what a suite is read for
         metrics.sort(key=lambda name: name != "score" and not name.startswith("score."))
-    return _Columns(_union(trial.stored.trial.params for trial in report.trials), metrics, of_suite)
+    return _CsvColumns(_union(trial.stored.trial.params for trial in report.trials), metrics, of_suite)
 
 
 def _union(mappings: Iterable[Iterable[str]]) -> list[str]:
     return list(dict.fromkeys(name for mapping in mappings for name in mapping))
 
 
-def _rows(report: Report, trial: TrialReport, columns: _Columns) -> Iterator[list[object]]:
+def _rows(report: Report, trial: TrialReport, columns: _CsvColumns) -> Iterator[list[object]]:
     head = list(_fixed(report, trial, columns))
     mark = pass_mark_of(report, trial.stored.trial.benchmark)
     for execution in trial.executions:
         yield [*head, *_measured(execution, columns, mark)]
 
 
-def _fixed(report: Report, trial: TrialReport, columns: _Columns) -> Iterator[object]:
+def _fixed(report: Report, trial: TrialReport, columns: _CsvColumns) -> Iterator[object]:
     point = trial.stored.trial
     yield from (report.run.id, trial.stored.id, point.name, point.agent.name, point.agent.version)
     yield from (point.benchmark, point.experiment)
@@ -106,7 +106,7 @@ def _fixed(report: Report, trial: TrialReport, columns: _Columns) -> Iterator[ob
     yield from (point.params.get(name) for name in columns.params)
 
 
-def _measured(execution: Execution, columns: _Columns, mark: float) -> Iterator[object]:
+def _measured(execution: Execution, columns: _CsvColumns, mark: float) -> Iterator[object]:
     yield from (execution.case, execution.process, execution.phase.value, execution.repetition)
     yield from (execution.status.value, execution.started, execution.loops)
     if columns.of_suite:

@@ -37,7 +37,7 @@ _TURN = {"min": 600, "h": 3 * 3600}
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class UnitScale:
     """One shown unit for a whole chart or line: a value divided by `factor` is in `label`."""
 
     factor: float
@@ -47,18 +47,18 @@ class Scale:
         return value / self.factor
 
 
-def scale_for(unit: str, magnitude: float) -> Scale:
+def scale_for(unit: str, magnitude: float) -> UnitScale:
     """
     >>> scale_for("s", 0.0123), scale_for("bytes", 5 * 2**20).label, scale_for("tokens", 7).label
     (Scale(factor=0.001, label='ms'), 'MiB', 'tokens')
     """
     steps = _STEPS.get(unit)
     if steps is None:
-        return Scale(1.0, {"1/s": "per second", "usd": "USD"}.get(unit, unit))
+        return UnitScale(1.0, {"1/s": "per second", "usd": "USD"}.get(unit, unit))
     if not magnitude:
-        return Scale(1, "B" if unit == "bytes" else "s")
+        return UnitScale(1, "B" if unit == "bytes" else "s")
     long = [step for step in _LONG_TIMES if unit == "s" and abs(magnitude) >= _TURN[step[1]]]
-    return Scale(*long[0]) if long else Scale(*step_for(magnitude, steps))
+    return UnitScale(*long[0]) if long else UnitScale(*step_for(magnitude, steps))
 
 
 def with_interval(estimate: Estimate) -> str:
@@ -84,7 +84,7 @@ def interval_text(middle: float, low: float | None, high: float | None, unit: st
     largest = max(abs(low), abs(high))
     # In the unit of a middle that is close to 0, the ends would have many digits.
     magnitude = largest if not middle or largest > _FAR * abs(middle) else middle
-    scale = scale_for(unit, magnitude) if unit in _STEPS else Scale(1.0, unit)
+    scale = scale_for(unit, magnitude) if unit in _STEPS else UnitScale(1.0, unit)
     shown = [significant(scale.of(value), digits) for value in (middle, low, high)]
     return f"{_written(shown[0], unit, scale)} [{shown[1]}, {shown[2]}]"
 
@@ -94,7 +94,7 @@ def _telling_digits(low: float, high: float) -> int:
     return next((n for n in range(3, 7) if significant(low, n) != significant(high, n)), 3)
 
 
-def _written(number: str, unit: str, scale: Scale) -> str:
+def _written(number: str, unit: str, scale: UnitScale) -> str:
     if unit == "usd":
         return f"${number}"
     return f"{number} {'/s' if unit == '1/s' else scale.label}".strip()

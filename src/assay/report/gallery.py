@@ -8,7 +8,7 @@ from assay.report.vega import Chart, Spec
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChartPlace:
     """Where a chart will be drawn; its height is kept free so that nothing jumps when it is."""
 
     id: str
@@ -23,7 +23,7 @@ class Gallery:
 
     specs: dict[str, Spec] = field(default_factory=dict)
 
-    def hang(self, chart: Chart) -> Place:
+    def hang(self, chart: Chart) -> ChartPlace:
         identity = f"c{len(self.specs)}"
         self.specs[identity] = chart.spec
-        return Place(identity, chart.name, chart.spec.get("height", 200) + 96, chart.spec["description"])
+        return ChartPlace(identity, chart.name, chart.spec.get("height", 200) + 96, chart.spec["description"])

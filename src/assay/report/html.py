@@ -26,7 +26,7 @@ from assay.report import teams as teaming
 from assay.report.charts import POINTS, labels, run_charts, trial_charts
 from assay.report.contests import Contest
 from assay.report.document import run_document, strict_json
-from assay.report.gallery import Gallery, Place
+from assay.report.gallery import ChartPlace, Gallery
 from assay.report.html_contests import ContestView, contest_views, details
 from assay.report.html_loads import load_views
 from assay.report.outcome import outcome_of
@@ -191,7 +191,7 @@ class _Section:
     label: str
     trial: TrialReport
     is_simulated: bool
-    charts: list[Place]
+    charts: list[ChartPlace]
 
     @property
     def is_load(self) -> bool:
@@ -214,7 +214,7 @@ def _sections(report: Report, held: Sequence[Contest], gallery: Gallery) -> list
     ]
 
 
-def _axes(axes: Sequence[AxisEffect], drawn: Sequence[Place]) -> list[dict[str, Any]]:
+def _axes(axes: Sequence[AxisEffect], drawn: Sequence[ChartPlace]) -> list[dict[str, Any]]:
     return [
         {
             "effect": effect,

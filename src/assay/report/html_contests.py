@@ -10,9 +10,9 @@ from assay.model import Case, Report
 from assay.model.standing import Lead
 from assay.report.cases import CaseRow, CaseTally, case_rows, case_title, cases_of, expected_text, input_text
 from assay.report.contest_charts import contest_charts, shown_cases
-from assay.report.contests import Contest, Entry, as_text, rating_doubts
+from assay.report.contests import Contest, ContestRow, as_text, rating_doubts
 from assay.report.figures import trial_doubts
-from assay.report.gallery import Gallery, Place
+from assay.report.gallery import ChartPlace, Gallery
 from assay.report.leads import lead_of
 
 MISSED = 50
@@ -28,7 +28,7 @@ class Missed:
 
     case: str
     title: str
-    entry: Entry
+    entry: ContestRow
     score: float
     outputs: tuple[tuple[str, str], ...]
     """Every different output, and which repetitions gave it."""
@@ -43,7 +43,7 @@ class ContestView:
 
     contest: Contest
     rows: Sequence[CaseRow]
-    places: Mapping[str, Place]
+    places: Mapping[str, ChartPlace]
     doubts: tuple[str, ...]
     missed: tuple[Missed, ...]
     missed_in_all: int
@@ -85,7 +85,7 @@ def _doubts(report: Report, contest: Contest) -> list[str]:
     return [*rating_doubts(contest), *of_trials]
 
 
-def _missed(case: str, entry: Entry, tally: CaseTally, definition: Case | None) -> Missed:
+def _missed(case: str, entry: ContestRow, tally: CaseTally, definition: Case | None) -> Missed:
     told = tally.telling
     return Missed(
         case=case,

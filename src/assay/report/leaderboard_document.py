@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from assay.model import Doubt, Leaderboard, Report, Standing
-    from assay.model.standing import Across, Duel, Matrix, MatrixRow, Overview, Place, Unranked
+    from assay.model.standing import Across, Duel, Matrix, MatrixRow, Overview, RankRange, Unranked
     from assay.pipeline.standing import Boards
 
 
@@ -160,7 +160,7 @@ def _scaled(value: float | None) -> float | None:
     return None if value is None else value * 100
 
 
-def _rank(place: Place | None) -> int | None:
+def _rank(place: RankRange | None) -> int | None:
     return None if place is None else place.best
 
 

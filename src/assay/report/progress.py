@@ -147,10 +147,10 @@ def _live(plan: Plan, done: int) -> Iterator[Watch]:
         TextColumn("{task.fields[failed]}", style="red"),
     )
     with Progress(*columns, console=SafeConsole(stderr=True, highlight=False), transient=True) as progress:
-        yield _Line(progress, plan, done).watch
+        yield _ProgressLine(progress, plan, done).watch
 
 
-class _Line:
+class _ProgressLine:
     """One line: the trial that is under way, how much is done, how fast it goes, and what has failed."""
 
     def __init__(self, progress: Progress, plan: Plan, done: int) -> None:

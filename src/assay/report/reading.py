@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from assay.model import (
-    Agent,
     AgentUse,
+    AgentVersion,
     AxisEffect,
     BestPoint,
     Better,
@@ -67,7 +67,7 @@ def report_from_flat(flat: schema.Flat) -> Report:
     trial = Trial(
         index=0,
         name=flat.name,
-        agent=Agent(flat.name, str(flat.vcs.get("commit") or "")),
+        agent=AgentVersion(flat.name, str(flat.vcs.get("commit") or "")),
         benchmark=flat.name,
         experiment=flat.name,
         params=flat.parameters,
@@ -103,11 +103,11 @@ def _run(result: schema.Result, trials: tuple[TrialReport, ...]) -> Run:
     )
 
 
-def _suite_ref(suite: schema.Suite) -> SuiteRef:
+def _suite_ref(suite: schema.SuiteDocument) -> SuiteRef:
     return SuiteRef(suite.name, suite.version, suite.category, suite.hash, tuple(suite.require))
 
 
-def _question(written: schema.Question) -> Question:
+def _question(written: schema.QuestionDocument) -> Question:
     ruling = Ruling(**written.ruling.model_dump()) if written.ruling else None
     return Question(written.arms, written.metric, written.tolerance, written.max, written.min, ruling)
 
@@ -129,7 +129,7 @@ def _flat_run(flat: schema.Flat, trials: tuple[TrialReport, ...]) -> Run:
     )
 
 
-def _trial_report(number: int, trial: schema.Trial, suite: str) -> TrialReport:
+def _trial_report(number: int, trial: schema.TrialDocument, suite: str) -> TrialReport:
     executions = tuple(_execution(trial.id, execution) for execution in trial.iteration_metrics or ())
     planned = replace(_trial(number, trial, executions), suite=suite)
     stored = StoredTrial(trial.id, planned, trial.stopped)
@@ -144,7 +144,7 @@ def _trial_report(number: int, trial: schema.Trial, suite: str) -> TrialReport:
     )
 
 
-def _ratings(trial: schema.Trial) -> Ratings | None:
+def _ratings(trial: schema.TrialDocument) -> Ratings | None:
     if trial.ratings is None or trial.overall is None:
         return None
     if missing := [name for name in DIMENSIONS if name not in trial.ratings]:
@@ -168,21 +168,21 @@ def _ratings(trial: schema.Trial) -> Ratings | None:
     )
 
 
-def _reference(entry: schema.ReferenceValue) -> ReferenceValue:
+def _reference(entry: schema.ReferenceValueDocument) -> ReferenceValue:
     return ReferenceValue(entry.value, entry.source, entry.run_id, entry.date, entry.origin)
 
 
-def _rating(name: str, entry: schema.Rating) -> Rating:
+def _rating(name: str, entry: schema.RatingDocument) -> Rating:
     low, high = entry.interval or (None, None)
     return Rating(name, entry.value, low, high, entry.basis)
 
 
-def _trial(number: int, trial: schema.Trial, executions: Iterable[Execution]) -> Trial:
+def _trial(number: int, trial: schema.TrialDocument, executions: Iterable[Execution]) -> Trial:
     agent = trial.agent
     return Trial(
         index=number,
         name=trial.name,
-        agent=Agent(trial.agent.name, trial.agent.version),
+        agent=AgentVersion(trial.agent.name, trial.agent.version),
         benchmark=trial.benchmark,
         experiment=trial.experiment,
         params=trial.parameters,
@@ -198,7 +198,7 @@ def _trial(number: int, trial: schema.Trial, executions: Iterable[Execution]) ->
     )
 
 
-def _iterations(iterations: schema.Iterations | None) -> Iterations:
+def _iterations(iterations: schema.IterationsDocument | None) -> Iterations:
     if iterations is None:
         return Iterations()
     until = Until(**iterations.until.model_dump()) if iterations.until else None
@@ -247,7 +247,7 @@ def _series(measured: Iterable[Execution], *, by_case: bool) -> dict[str, Series
     }
 
 
-def _execution(trial: int, execution: schema.Execution) -> Execution:
+def _execution(trial: int, execution: schema.ExecutionDocument) -> Execution:
     return Execution(
         trial=trial,
         process=execution.process,
@@ -266,7 +266,7 @@ def _execution(trial: int, execution: schema.Execution) -> Execution:
     )
 
 
-def _scores(execution: schema.Execution) -> dict[str, float | None]:
+def _scores(execution: schema.ExecutionDocument) -> dict[str, float | None]:
     named = {f"score.{name}": value for name, value in (execution.scores or {}).items()}
     return named if execution.score is None else {"score": execution.score, **named}
 
@@ -293,11 +293,11 @@ def _numbers(duration: float | None, metrics: Mapping[str, Any]) -> Iterator[tup
             yield name, float(value)
 
 
-def _estimates(metrics: Mapping[str, schema.Estimate]) -> tuple[Estimate, ...]:
+def _estimates(metrics: Mapping[str, schema.EstimateDocument]) -> tuple[Estimate, ...]:
     return tuple(_estimate(name, entry) for name, entry in metrics.items())
 
 
-def _estimate(name: str, entry: schema.Estimate) -> Estimate:
+def _estimate(name: str, entry: schema.EstimateDocument) -> Estimate:
     names = ("mean", "median", "std", "min", "max", "p90", "p95", "p99", "median_without_outliers")
     figures: dict[str, Any] = {figure: _or_nan(getattr(entry, figure)) for figure in names}
     low, high = entry.interval or (None, None)
@@ -323,7 +323,7 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _axis(effect: schema.AxisEffect) -> AxisEffect:
+def _axis(effect: schema.AxisEffectDocument) -> AxisEffect:
     metric = metric_named(effect.metric)
     ends = [point.interval or (None, None) for point in effect.points]
     return AxisEffect(
@@ -344,6 +344,6 @@ def _axis(effect: schema.AxisEffect) -> AxisEffect:
     )
 
 
-def _best(point: schema.BestPoint) -> BestPoint:
+def _best(point: schema.BestPointDocument) -> BestPoint:
     alike = tuple(point.not_separable)
     return BestPoint(point.benchmark, metric_named(point.metric), point.trial, alike, point.compared_with)

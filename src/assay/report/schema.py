@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 Plain = dict[str, Any]
 
 
-class Doubt(BaseModel):
+class DoubtDocument(BaseModel):
     """A reason to read a figure with care."""
 
     code: str = Field(description="Kind of doubt, for programs")
@@ -19,7 +19,7 @@ class Doubt(BaseModel):
     trial: str | None = Field(None, description="Name of the trial that it concerns; null for the whole run")
 
 
-class Agent(BaseModel):
+class AgentDocument(BaseModel):
     """The thing under test; for a code experiment, the code base."""
 
     name: str = Field(description="Name")
@@ -29,7 +29,7 @@ class Agent(BaseModel):
     )
 
 
-class Until(BaseModel):
+class UntilDocument(BaseModel):
     """When `measured: auto` stops."""
 
     interval: float = Field(
@@ -40,16 +40,18 @@ class Until(BaseModel):
     metric: str = Field(description="Metric whose interval is watched")
 
 
-class Iterations(BaseModel):
+class IterationsDocument(BaseModel):
     """How often each process does it."""
 
     warmup: int = Field(0, description="Warm-up executions in each process")
     measured: int = Field(1, description="Measured executions in each process; a ceiling when `until` is set")
-    until: Until | None = Field(None, description="Rule that ends the measuring; null for a fixed number")
+    until: UntilDocument | None = Field(
+        None, description="Rule that ends the measuring; null for a fixed number"
+    )
     loops: int | None = Field(1, description="Calls within one execution; null when found automatically")
 
 
-class Limits(BaseModel):
+class LimitsDocument(BaseModel):
     """Ceilings for one execution; null is no ceiling."""
 
     seconds: float | None = Field(None, description="Seconds")
@@ -58,14 +60,14 @@ class Limits(BaseModel):
     usd: float | None = Field(None, description="US dollars")
 
 
-class InstrumentUse(BaseModel):
+class InstrumentUseDocument(BaseModel):
     """An instrument that watched the executions."""
 
     name: str = Field(description="Name")
     options: Plain = Field(default_factory=dict, description="Options as the spec gave them")
 
 
-class Estimate(BaseModel):
+class EstimateDocument(BaseModel):
     """A metric over a trial's ok measured executions."""
 
     unit: str = Field(description="Base unit: `s`, `bytes`, `usd`, `1/s`, `%`; empty for a bare number")
@@ -104,7 +106,7 @@ class Estimate(BaseModel):
     warnings: list[str] = Field(description="Doubts about this estimate")
 
 
-class Execution(BaseModel):
+class ExecutionDocument(BaseModel):
     """One time that it was done."""
 
     index: int = Field(description="Number among its like: same process, phase and case")
@@ -140,7 +142,7 @@ class Execution(BaseModel):
     )
 
 
-class Artifact(BaseModel):
+class ArtifactDocument(BaseModel):
     """A file that the trial left in the database."""
 
     name: str = Field(description="File name")
@@ -148,7 +150,7 @@ class Artifact(BaseModel):
     bytes: int = Field(description="Size")
 
 
-class Rating(BaseModel):
+class RatingDocument(BaseModel):
     """A mark on one dimension."""
 
     value: float | None = Field(description="0 to 1; null is unrated")
@@ -158,7 +160,7 @@ class Rating(BaseModel):
     basis: str = Field("", description="What it rests on, or why there is none")
 
 
-class ReferenceValue(BaseModel):
+class ReferenceValueDocument(BaseModel):
     """What a quantity was compared with: at this value the rating is 0.5."""
 
     value: float = Field(
@@ -173,7 +175,7 @@ class ReferenceValue(BaseModel):
     )
 
 
-class Suite(BaseModel):
+class SuiteDocument(BaseModel):
     """Which suite was run; its hash changes with any part of its definition."""
 
     name: str = Field(description="Name")
@@ -196,14 +198,14 @@ class Suite(BaseModel):
     )
 
 
-class Budget(BaseModel):
+class BudgetDocument(BaseModel):
     """Ceilings for the whole run; null is no ceiling."""
 
     usd: float | None = Field(None, description="US dollars")
     tokens: float | None = Field(None, description="Tokens")
 
 
-class ScorerFailure(BaseModel):
+class ScorerFailureDocument(BaseModel):
     """A scorer that could not judge some outputs of a trial."""
 
     scorer: str = Field(description="Name of the scorer, or its label")
@@ -222,7 +224,7 @@ class PriceList(BaseModel):
     )
 
 
-class Judging(BaseModel):
+class JudgingDocument(BaseModel):
     """What judging a trial used up: spending of the harness."""
 
     calls: int = Field(description="Questions put to judges")
@@ -230,12 +232,12 @@ class Judging(BaseModel):
     usd: float | None = Field(description="US dollars; null when unknown of some call")
 
 
-class Trial(BaseModel):
+class TrialDocument(BaseModel):
     """One point: agent × benchmark × parameters."""
 
     id: int = Field(description="Number in the database")
     name: str = Field(description="Name")
-    agent: Agent = Field(description="The thing under test")
+    agent: AgentDocument = Field(description="The thing under test")
     benchmark: str = Field(description="Name of the benchmark")
     benchmark_hash: str | None = Field(
         None, description="Hash of the benchmark's definition, where it is known"
@@ -243,11 +245,11 @@ class Trial(BaseModel):
     experiment: str = Field(description="Name of the experiment")
     parameters: Plain = Field(description="All parameters of this point")
     axes: Plain = Field(description="Those of them that the sweep varies")
-    iterations: Iterations = Field(description="How often each process does it")
+    iterations: IterationsDocument = Field(description="How often each process does it")
     processes: int = Field(description="Fresh processes")
     isolation: Literal["process", "cold", "inline"] = Field(description="How far executions are kept apart")
-    limits: Limits = Field(description="Ceilings for one execution")
-    instruments: list[InstrumentUse] = Field(description="What watched the executions")
+    limits: LimitsDocument = Field(description="Ceilings for one execution")
+    instruments: list[InstrumentUseDocument] = Field(description="What watched the executions")
     status: Literal["ok", "failed"] = Field(description="`failed` when no measured execution was ok")
     counts: dict[str, int] = Field(description="Measured executions by status")
     stopped: str | None = Field(description="Why it ended before its plan was done")
@@ -257,11 +259,13 @@ class Trial(BaseModel):
         None, description="Of a suite: whether the agent's answers and times were recorded earlier"
     )
     concurrency: int | None = Field(None, description="Of a suite: cases put to the agent at a time")
-    ratings: dict[str, Rating] | None = Field(
+    ratings: dict[str, RatingDocument] | None = Field(
         None, description="Of a suite: `accuracy`, `speed`, `efficiency`, `cost`, `reliability`"
     )
-    overall: Rating | None = Field(None, description="Of a suite: weighted mean of the rated dimensions")
-    references: dict[str, ReferenceValue] | None = Field(
+    overall: RatingDocument | None = Field(
+        None, description="Of a suite: weighted mean of the rated dimensions"
+    )
+    references: dict[str, ReferenceValueDocument] | None = Field(
         None,
         description="Of a suite: what `seconds`, `tokens`, `usd`, `cpu_seconds` and `memory_mb` were compared with",
     )
@@ -290,7 +294,7 @@ class Trial(BaseModel):
     scoring_failed: bool | None = Field(
         None, description="Of a suite: whether more than half of the ok executions are unscored"
     )
-    scorer_failures: list[ScorerFailure] | None = Field(
+    scorer_failures: list[ScorerFailureDocument] | None = Field(
         None, description="Of a suite: scorers that could not judge some outputs"
     )
     cases: int | None = Field(None, description="Of a suite: cases that were done")
@@ -319,12 +323,14 @@ class Trial(BaseModel):
     tokens_per_solved: float | None = Field(
         None, description="Of a suite: tokens of a solved case; null when unknown or nothing was solved"
     )
-    judging: Judging | None = Field(None, description="Of a suite: what judges used up, no part of the cost")
-    metrics: dict[str, Estimate] = Field(
+    judging: JudgingDocument | None = Field(
+        None, description="Of a suite: what judges used up, no part of the cost"
+    )
+    metrics: dict[str, EstimateDocument] = Field(
         description="Estimates by metric name; `seconds` is the time of one call"
     )
-    artifacts: list[Artifact] = Field(description="Files that the trial left")
-    iteration_metrics: list[Execution] | None = Field(
+    artifacts: list[ArtifactDocument] = Field(description="Files that the trial left")
+    iteration_metrics: list[ExecutionDocument] | None = Field(
         None,
         description="Every execution of every phase; absent from documents that were asked for without them",
     )
@@ -340,7 +346,7 @@ class AxisPoint(BaseModel):
     )
 
 
-class AxisEffect(BaseModel):
+class AxisEffectDocument(BaseModel):
     """What one axis of a sweep does to a metric."""
 
     axis: str = Field(description="Name of the parameter")
@@ -358,7 +364,7 @@ class AxisEffect(BaseModel):
     interacts_with: list[str] = Field([], description="Axes on which its effect depends")
 
 
-class BestPoint(BaseModel):
+class BestPointDocument(BaseModel):
     """The best trial of a sweep by one metric."""
 
     benchmark: str = Field(description="Benchmark or experiment")
@@ -368,7 +374,7 @@ class BestPoint(BaseModel):
     compared_with: int = Field(description="Number of trials it was compared with")
 
 
-class Lead(BaseModel):
+class LeadDocument(BaseModel):
     """Who leads on a benchmark, or on all of them together."""
 
     benchmark: str | None = Field(description="Id of the benchmark; null for the suite as a whole")
@@ -392,7 +398,7 @@ class Lead(BaseModel):
     summary: str = Field("", description="The sentence that reports show")
 
 
-class Ruling(BaseModel):
+class RulingDocument(BaseModel):
     """How the question of a run stood when it ended."""
 
     decision: Literal["higher", "lower", "same", "open"] = Field(
@@ -405,7 +411,7 @@ class Ruling(BaseModel):
     high: float | None = Field(None, description="Upper end")
 
 
-class Question(BaseModel):
+class QuestionDocument(BaseModel):
     """A run of two arms that ends as soon as it is decided which is better."""
 
     arms: tuple[str, str] = Field(description="The first, which is the reference, and the second")
@@ -413,7 +419,7 @@ class Question(BaseModel):
     tolerance: float = Field(description="Differences within it count as none: a share, or of scores points")
     max: int = Field(description="Pairs at the most: processes, or cases of a suite")
     min: int = Field(description="Pairs before the first look")
-    ruling: Ruling | None = Field(None, description="null while the run goes on")
+    ruling: RulingDocument | None = Field(None, description="null while the run goes on")
     verdict: str | None = Field(
         None,
         description="Of the second arm: better, worse, same, unsure; higher or lower without a direction",
@@ -530,9 +536,11 @@ class Result(BaseModel):
     order: str = Field(description="`interleaved` or `sequential`")
     parallelism: int = Field(description="Processes at work at the same time")
     executor: str = Field(description="Where the workers lived")
-    suite: Suite | None = Field(None, description="The suite that was run; absent for code experiments")
-    budget: Budget | None = Field(None, description="Budget of the run, where it had one")
-    question: Question | None = Field(
+    suite: SuiteDocument | None = Field(
+        None, description="The suite that was run; absent for code experiments"
+    )
+    budget: BudgetDocument | None = Field(None, description="Budget of the run, where it had one")
+    question: QuestionDocument | None = Field(
         None, description="What ended the run, where it was to end once decided"
     )
     spec: Plain = Field(description="The spec as it was read")
@@ -540,10 +548,12 @@ class Result(BaseModel):
     vcs: Plain = Field(description="`commit`, `branch`, `dirty`; empty outside a repository")
     instrument_costs: dict[str, float | None] = Field(description="Seconds that one start and stop takes")
     unmeasured: dict[str, str] = Field(description="Instruments that had nothing to measure here, and why")
-    warnings: list[Doubt] = Field(description="Doubts")
-    axes: list[AxisEffect] = Field(description="Effects of the sweep's axes")
-    best: list[BestPoint] = Field([], description="Of a sweep, the best trial by each metric")
-    leads: list[Lead] = Field([], description="Of agents on a suite: who leads on each benchmark and on all")
+    warnings: list[DoubtDocument] = Field(description="Doubts")
+    axes: list[AxisEffectDocument] = Field(description="Effects of the sweep's axes")
+    best: list[BestPointDocument] = Field([], description="Of a sweep, the best trial by each metric")
+    leads: list[LeadDocument] = Field(
+        [], description="Of agents on a suite: who leads on each benchmark and on all"
+    )
     loads: list[Plain] | None = Field(
         None,
         description="Of load tests: `verdict`, `slo`, `valid`, `errors`, `warnings` and the figures of each, as `assay load --json` "
@@ -556,7 +566,7 @@ class Result(BaseModel):
         "told right from wrong, and the score in calm), and `scenarios` with score, breaking point, recovery, `quality` under "
         "pressure and in calm, judgements and resources of each; see docs/stress.md",
     )
-    trials: list[Trial] = Field(description="One entry a trial, in the order of the plan")
+    trials: list[TrialDocument] = Field(description="One entry a trial, in the order of the plan")
 
 
 class FlatExecution(BaseModel):
@@ -575,7 +585,7 @@ class Flat(BaseModel):
     name: str
     run_id: str = ""
     parameters: Plain = Field(default_factory=dict)
-    iterations: Iterations | None = None
+    iterations: IterationsDocument | None = None
     metrics: Plain
     iteration_metrics: list[FlatExecution]
     environment: Plain = Field(default_factory=dict)

@@ -11,9 +11,9 @@ from assay.model.stress import (
     Breach,
     Correctness,
     ErrorDetail,
-    Judgement,
     LoadPoint,
     ScenarioFinding,
+    ScenarioJudgement,
     ScenarioScore,
     StressFinding,
 )
@@ -158,7 +158,7 @@ def breach_text(breach: Breach) -> str:
     return f"broke {where} ({breach.cause}): {breach.why}" if breach.is_theirs else f"{where}: {breach.why}"
 
 
-def judgement_text(told: Judgement) -> str:
+def judgement_text(told: ScenarioJudgement) -> str:
     """With its interval, where it has one."""
     if told.low is None or told.high is None:
         return told.text
@@ -406,7 +406,7 @@ def _breach(breach: Breach | None) -> dict[str, Any] | None:
     }
 
 
-def _judgement(one: Judgement) -> dict[str, Any]:
+def _judgement(one: ScenarioJudgement) -> dict[str, Any]:
     ends = None if one.low is None or one.high is None else [one.low, one.high]
     return {
         "text": one.text,

@@ -122,7 +122,7 @@ def skew_text(team: TeamFinding) -> str:
     return f"{seconds(typical.value) if typical else NOTHING}, {seconds(most)} at the most"
 
 
-class Row(NamedTuple):
+class TeamRow(NamedTuple):
     """A figure of the team as a whole; `brief` is for narrow places."""
 
     name: str
@@ -131,29 +131,33 @@ class Row(NamedTuple):
     note: str
 
 
-def rows(team: TeamFinding) -> Iterator[Row]:
+def rows(team: TeamFinding) -> Iterator[TeamRow]:
     figures = team.figures
     sequential, concurrent = (_middle(figures.get(f"{leg}_seconds")) for leg in ("sequential", "concurrent"))
     walls = f"sequential {sequential} ÷ concurrent {concurrent}, both measured"
-    yield Row("speedup", times_text(team.speedup), f"{sequential} ÷ {concurrent}", walls)
+    yield TeamRow("speedup", times_text(team.speedup), f"{sequential} ÷ {concurrent}", walls)
     share = share_text(figures.get("efficiency"))
-    yield Row("efficiency", share, f"÷ {team.at_once} at once", f"speedup ÷ {team.at_once} at work at once")
+    yield TeamRow(
+        "efficiency", share, f"÷ {team.at_once} at once", f"speedup ÷ {team.at_once} at work at once"
+    )
     if "throughput_concurrent" in figures:
         before = f"{_middle(figures.get('throughput_sequential'))} sequential"
         note = f"all agents together; {times_text(figures.get('throughput_gain'))} of {before}"
-        yield Row("throughput", figure_text(figures["throughput_concurrent"]), before, note)
+        yield TeamRow("throughput", figure_text(figures["throughput_concurrent"]), before, note)
     worked = "time at work of all agents, concurrent ÷ sequential"
-    yield Row("slowdown", times_text(figures.get("slowdown")), "time at work", worked)
+    yield TeamRow("slowdown", times_text(figures.get("slowdown")), "time at work", worked)
     brief, note = contention_brief(team.contention), contention_note(team.contention)
-    yield Row("contention", contention_text(team.contention), brief, note)
+    yield TeamRow("contention", contention_text(team.contention), brief, note)
     skewed = "between the first and the last agent to begin a concurrent leg"
     alone = "one permit: one after another"
     brief, note = (alone, alone) if team.at_once == 1 else ("", skewed)
-    yield Row("start skew", skew_text(team), brief, note)
+    yield TeamRow("start skew", skew_text(team), brief, note)
     balance = share_text(figures.get("balance_ratio"))
-    yield Row("balance", balance, "mean ÷ longest", "mean ÷ longest duration: how alike they are in length")
+    yield TeamRow(
+        "balance", balance, "mean ÷ longest", "mean ÷ longest duration: how alike they are in length"
+    )
     seed = "concurrent durations added up ÷ wall: it cannot see contention"
-    yield Row("naive speedup", times_text(figures.get("seed_speedup")), "blind to contention", seed)
+    yield TeamRow("naive speedup", times_text(figures.get("seed_speedup")), "blind to contention", seed)
 
 
 def _middle(figure: Figure | None) -> str:

@@ -13,7 +13,7 @@ from assay.model.team import TeamFinding
 from assay.report import figures
 from assay.report.capacity import interval_text, stored_capacity
 from assay.report.charts import labels
-from assay.report.contests import Contest, Entry, marked, rating_text, usd_text
+from assay.report.contests import Contest, ContestRow, marked, rating_text, usd_text
 from assay.report.stored_loads import StoredLoad, stored_loads
 from assay.report.stress import spanned
 from assay.report.teams import contention_brief, figure_text, share_text, times_text
@@ -207,7 +207,7 @@ def _apart(ranked: Sequence[Rating]) -> str:
     return "; its interval is apart" if ranked[0].low > ranked[1].high else "; its interval overlaps the next"
 
 
-def _cheapest(contest: Contest) -> Entry | None:
+def _cheapest(contest: Contest) -> ContestRow | None:
     """None while a cost is unknown: it might be lower."""
     costs = [entry.ratings.usd_per_solved for entry in contest.entries]
     if len(costs) < 2 or any(cost is None for cost in costs) or not any(costs):

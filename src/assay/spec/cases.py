@@ -32,7 +32,7 @@ _LARGEST_CELL = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class WrittenCase:
     """What stands for one case, and where."""
 
     file: str
@@ -44,7 +44,7 @@ class Row:
         return Mistake(self.file, self.line, ".".join(part for part in (self.key, key) if part), problem)
 
 
-def rows_in_file(path: Path, mistakes: list[Mistake]) -> list[Row]:
+def rows_in_file(path: Path, mistakes: list[Mistake]) -> list[WrittenCase]:
     try:
         if path.suffix in (".jsonl", ".ndjson"):
             return list(_jsonl(path, mistakes))
@@ -61,21 +61,23 @@ def rows_in_file(path: Path, mistakes: list[Mistake]) -> list[Row]:
     return []
 
 
-def rows_written(values: Iterable[Any], document: Document, place: Place) -> list[Row]:
+def rows_written(values: Iterable[Any], document: Document, place: Place) -> list[WrittenCase]:
     """Cases that stand in the suite itself."""
     return [
-        Row(document.file, document.line((*place, index)), ".".join(map(str, (*place, str(index)))), value)
+        WrittenCase(
+            document.file, document.line((*place, index)), ".".join(map(str, (*place, str(index)))), value
+        )
         for index, value in enumerate(values)
     ]
 
 
-def _jsonl(path: Path, mistakes: list[Mistake]) -> Iterator[Row]:
+def _jsonl(path: Path, mistakes: list[Mistake]) -> Iterator[WrittenCase]:
     # Not splitlines(): JSON may hold characters that count as line ends there.
     for number, line in enumerate(read_text(path, None, "surrogateescape").split("\n"), 1):
         if not line.strip():
             continue
         try:
-            yield Row(str(path), number, "", _parsed(line))
+            yield WrittenCase(str(path), number, "", _parsed(line))
         except (ValueError, RecursionError) as error:
             mistakes.append(Mistake(str(path), number, "", f"is not {error}"))
 
@@ -100,7 +102,7 @@ def _no_number(word: str) -> NoReturn:
     raise ValueError(f"there is no number {word}.")
 
 
-def _csv(path: Path, mistakes: list[Mistake]) -> Iterator[Row]:
+def _csv(path: Path, mistakes: list[Mistake]) -> Iterator[WrittenCase]:
     csv.field_size_limit(_LARGEST_CELL)
     reader = csv.DictReader(io.StringIO(read_text(path, limit=None), newline=""), strict=True)
     first = 2
@@ -111,13 +113,13 @@ def _csv(path: Path, mistakes: list[Mistake]) -> Iterator[Row]:
                 mistakes.append(Mistake(str(path), first, "", problem))
             else:
                 # An empty cell says nothing; a case whose input is empty can be written in JSON.
-                yield Row(str(path), first, "", {k: v for k, v in row.items() if v != ""})
+                yield WrittenCase(str(path), first, "", {k: v for k, v in row.items() if v != ""})
             first = reader.line_num + 1
     except csv.Error as error:
         mistakes.append(Mistake(str(path), first, "", f"is not CSV: {error}."))
 
 
-def _json(path: Path) -> Iterator[Row]:
+def _json(path: Path) -> Iterator[WrittenCase]:
     try:
         value = json.loads(read_text(path, limit=None), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -126,14 +128,14 @@ def _json(path: Path) -> Iterator[Row]:
     yield from _listed(value, Document(str(path), value))
 
 
-def _yaml(path: Path) -> Iterator[Row]:
+def _yaml(path: Path) -> Iterator[WrittenCase]:
     document = read_document(path)
     if document.mistakes:
         raise SpecError(document.mistakes)
     yield from _listed(document.value, document)
 
 
-def _listed(value: Any, document: Document) -> list[Row]:
+def _listed(value: Any, document: Document) -> list[WrittenCase]:
     """A list of cases, or a mapping that has one under `cases`."""
     place: Place = ()
     if isinstance(value, dict) and isinstance(value.get("cases"), list):
@@ -144,11 +146,11 @@ def _listed(value: Any, document: Document) -> list[Row]:
 
 
 def cases_of(
-    rows: Iterable[Row],
+    rows: Iterable[WrittenCase],
     expected_outputs: list[Any] | None,
     root: Path,
     mistakes: list[Mistake],
-    seen: dict[str, Row] | None = None,
+    seen: dict[str, WrittenCase] | None = None,
 ) -> list[Case]:
     """Every row that is a case; `expected_outputs` are for those that have no right output of their own.
 

@@ -13,14 +13,22 @@ from pydantic import BaseModel, ValidationError
 from assay.errors import Mistake, SpecError, known_names
 from assay.plugin.faults import problem_and_hint
 from assay.spec.document import Document, Place, read_document
-from assay.spec.schema import ENTRY_KEYS, RUN_KEYS, SPEC_KEYS, Entry, RunSection, models_in, names_of
+from assay.spec.schema import (
+    ENTRY_KEYS,
+    RUN_KEYS,
+    SPEC_KEYS,
+    ExperimentEntry,
+    RunSection,
+    models_in,
+    names_of,
+)
 
 REQUEST = "request"
 """Stands for the file in mistakes of what was given beside it, by options or arguments."""
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class KeyOrigin:
     """Where the keys of a section were written: in the request, in its own part of the file, or among the common keys."""
 
     document: Document
@@ -49,11 +57,11 @@ def _holds(changes: Any, place: Place) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedEntry:
     """One entry and where its keys were written."""
 
-    entry: Entry
-    origin: Origin
+    entry: ExperimentEntry
+    origin: KeyOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +69,10 @@ class Spec:
     """What to run, with the mistakes found so far: planning adds its own, so that all are told at once."""
 
     run: RunSection
-    entries: tuple[Located, ...]
+    entries: tuple[LocatedEntry, ...]
     source: Mapping[str, Any]
     folder: Path
-    origin: Origin
+    origin: KeyOrigin
     mistakes: tuple[Mistake, ...] = ()
 
 
@@ -98,7 +106,7 @@ def spec_of(
 
 def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_changes: OwnChanges) -> Spec:
     changes = _from_here(changes)
-    origin = Origin(document, (), changes)
+    origin = KeyOrigin(document, (), changes)
     file = _given(document.value)
     source = laid_over(file, changes) | _added(file, changes)
     mistakes = [*document.mistakes, *_unknown_keys(source, SPEC_KEYS, origin)]
@@ -108,9 +116,9 @@ def _spec(document: Document, folder: Path, changes: Mapping[str, Any], own_chan
         given = {**changes, **own_changes.get(int(place.prefix[1]) if place.prefix else 0, {})}
         keys = laid_over(laid_over(_only(file, ENTRY_KEYS), own), _only(given, ENTRY_KEYS))
         place = replace(place, changes=given)
-        entry = _validated(Entry, keys, place, mistakes)
+        entry = _validated(ExperimentEntry, keys, place, mistakes)
         if entry is not None:
-            entries.append(Located(entry, place))
+            entries.append(LocatedEntry(entry, place))
     run = run or RunSection.model_validate({})
     return Spec(run, tuple(entries), _stored(source, own_changes), folder, origin, tuple(mistakes))
 
@@ -162,7 +170,7 @@ def _only(value: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
     return {key: item for key, item in value.items() if key in keys}
 
 
-def _unknown_keys(value: Mapping[str, Any], known: Collection[str], origin: Origin) -> list[Mistake]:
+def _unknown_keys(value: Mapping[str, Any], known: Collection[str], origin: KeyOrigin) -> list[Mistake]:
     return [
         origin.mistake((key,), "is not a key of a spec.", known_names(key, known))
         for key in value
@@ -171,8 +179,8 @@ def _unknown_keys(value: Mapping[str, Any], known: Collection[str], origin: Orig
 
 
 def _own_parts(
-    value: dict[str, Any], origin: Origin, mistakes: list[Mistake]
-) -> list[tuple[dict[str, Any], Origin]]:
+    value: dict[str, Any], origin: KeyOrigin, mistakes: list[Mistake]
+) -> list[tuple[dict[str, Any], KeyOrigin]]:
     """Each experiment that the file names: its own keys, and where they stand."""
     if "experiments" not in value:
         if "experiment" in value:
@@ -186,9 +194,9 @@ def _own_parts(
         return []
     parts = []
     for index, item in enumerate(several):
-        place = Origin(origin.document, ("experiments", index), origin.changes)
+        place = KeyOrigin(origin.document, ("experiments", index), origin.changes)
         if isinstance(item, dict):
-            mistakes += _unknown_keys(item, tuple(Entry.model_fields), place)
+            mistakes += _unknown_keys(item, tuple(ExperimentEntry.model_fields), place)
             parts.append((_only(_given(item), ENTRY_KEYS), place))
         else:
             mistakes.append(place.mistake((), "must be a mapping.", "Write: {experiment: NAME}"))
@@ -223,10 +231,10 @@ def validated(
     model: type[Any], value: Mapping[str, Any], document: Document, prefix: Place, mistakes: list[Mistake]
 ) -> Any:
     """An instance, or, with the mistakes noted, an instance without the keys that are wrong, or None."""
-    return _validated(model, value, Origin(document, prefix), mistakes)
+    return _validated(model, value, KeyOrigin(document, prefix), mistakes)
 
 
-def _validated(model: type[Any], value: Mapping[str, Any], origin: Origin, mistakes: list[Mistake]) -> Any:
+def _validated(model: type[Any], value: Mapping[str, Any], origin: KeyOrigin, mistakes: list[Mistake]) -> Any:
     try:
         return model.model_validate(value)
     except ValidationError as error:

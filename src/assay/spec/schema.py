@@ -166,7 +166,7 @@ Instrument = Annotated[
 ]
 
 
-class Entry(Section):
+class ExperimentEntry(Section):
     """One experiment and how to run it."""
 
     experiment: str = Field(
@@ -253,7 +253,7 @@ class RunSection(Section):
     )
 
 
-class OwnEntry(Entry):
+class OwnEntry(ExperimentEntry):
     """One of several experiments; the keys of the file are its defaults."""
 
     experiment: str = Field("", description="A name, `module:attribute` or `file.py::name`.")
@@ -272,8 +272,8 @@ class SpecFile(RunSection, OwnEntry):
 
 
 RUN_KEYS = frozenset(RunSection.model_fields)
-ENTRY_KEYS = frozenset(Entry.model_fields)
-SPEC_KEYS = (*Entry.model_fields, "experiments", *RunSection.model_fields)
+ENTRY_KEYS = frozenset(ExperimentEntry.model_fields)
+SPEC_KEYS = (*ExperimentEntry.model_fields, "experiments", *RunSection.model_fields)
 
 
 def names_of(section: type[BaseModel], field: str) -> tuple[str, ...]:

@@ -646,7 +646,7 @@ def _cases(
     if rows and outputs is not None and len(outputs) != len(rows):
         problem = f"There are {len(outputs)} right outputs for {len(rows)} cases."
         mistakes.append(document.mistake((*place, "expected_outputs"), problem))
-    written: dict[str, cases.Row] = {}
+    written: dict[str, cases.WrittenCase] = {}
     read = cases.cases_of(rows, outputs, root, mistakes, written)
     document.cases |= {(section.id, case): (row.file, row.line, row.key) for case, row in written.items()}
     found = _with_tools(read, section, document, place, mistakes)

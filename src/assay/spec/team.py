@@ -13,7 +13,7 @@ from assay.errors import Mistake, SpecError, did_you_mean, known_names
 from assay.model import Case
 from assay.spec import cases
 from assay.spec.document import Document, Place
-from assay.spec.load import Origin, overlaid, validated
+from assay.spec.load import KeyOrigin, overlaid, validated
 from assay.spec.schema import Count, LimitsSection, Names, Number, Section
 
 
@@ -91,7 +91,7 @@ class ReadTeam:
     """One team of a file, where its keys stand, and its cases."""
 
     section: TeamSection
-    origin: Origin
+    origin: KeyOrigin
     cases: tuple[Case, ...]
 
     def agents_place(self) -> Place:
@@ -123,13 +123,13 @@ def team_of(document: Document, folder: Path) -> TeamSpec:
         )
     mistakes = list(document.mistakes)
     value = {key: item for key, item in document.value.items() if item is not None}
-    mistakes += _unknown(value, RUN_KEYS | TEAM_KEYS | {"teams"}, Origin(document))
+    mistakes += _unknown(value, RUN_KEYS | TEAM_KEYS | {"teams"}, KeyOrigin(document))
     run = validated(TeamRunSection, _only(value, RUN_KEYS), document, (), mistakes)
     teams = []
     for keys, place in _parts(value, document, mistakes):
         section = validated(TeamSection, keys, document, place, mistakes)
         if section is not None:
-            origin = Origin(document, place)
+            origin = KeyOrigin(document, place)
             teams.append(ReadTeam(section, origin, _cases(section, origin, folder, mistakes)))
     run = run or TeamRunSection.model_validate({})
     return TeamSpec(run, tuple(teams), value, folder, document, tuple(mistakes))
@@ -152,7 +152,7 @@ def _parts(
         if not isinstance(item, dict):
             mistakes.append(document.mistake(place, "must be a mapping.", "Write: {team: NAME, …}"))
             continue
-        mistakes += _unknown(item, TEAM_KEYS, Origin(document, place))
+        mistakes += _unknown(item, TEAM_KEYS, KeyOrigin(document, place))
         yield overlaid(common, {k: v for k, v in _only(item, TEAM_KEYS).items() if v is not None}), place
 
 
@@ -160,7 +160,7 @@ def _only(value: Mapping[str, Any], keys: frozenset[str]) -> dict[str, Any]:
     return {key: item for key, item in value.items() if key in keys}
 
 
-def _unknown(value: Mapping[str, Any], known: frozenset[str], origin: Origin) -> list[Mistake]:
+def _unknown(value: Mapping[str, Any], known: frozenset[str], origin: KeyOrigin) -> list[Mistake]:
     return [
         origin.mistake((key,), "is not a key of a team.", known_names(key, sorted(known)))
         for key in value
@@ -168,7 +168,9 @@ def _unknown(value: Mapping[str, Any], known: frozenset[str], origin: Origin) ->
     ]
 
 
-def _cases(section: TeamSection, origin: Origin, folder: Path, mistakes: list[Mistake]) -> tuple[Case, ...]:
+def _cases(
+    section: TeamSection, origin: KeyOrigin, folder: Path, mistakes: list[Mistake]
+) -> tuple[Case, ...]:
     before = len(mistakes)
     if isinstance(section.cases, str):
         root = (folder / section.cases).parent

@@ -25,7 +25,7 @@ Cells = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class LevelDifference:
     """How far two levels of a factor are apart, the others being equal: a ratio, or a difference."""
 
     value: float
@@ -56,19 +56,19 @@ class Factorial:
     """Variance of one observation."""
     _freedom: int
 
-    def span(self, factor: int, base: int, other: int) -> Span:
+    def span(self, factor: int, base: int, other: int) -> LevelDifference:
         """Level `other` against level `base`."""
         effects = self.factors[factor].effects
         value = effects[other] - effects[base]
         if self._freedom < 1:
-            return Span(self.scaled.back(value), None, None, self.scaled.scale)
+            return LevelDifference(self.scaled.back(value), None, None, self.scaled.scale)
         contrast = _contrast(self.levels, factor, base, other)
         design = _additive(self.levels)
         weighted = design.T @ (design * self._weights[:, None])
         width = math.sqrt(max(float(contrast @ np.linalg.pinv(weighted) @ contrast) * self._error, 0.0))
         reach = t_quantile(0.5 + LEVEL / 2, self._freedom) * width
         ends = (self.scaled.back(value - reach), self.scaled.back(value + reach))
-        return Span(self.scaled.back(value), *ends, self.scaled.scale)
+        return LevelDifference(self.scaled.back(value), *ends, self.scaled.scale)
 
 
 def factorial(levels: Sequence[Sequence[int]], samples: Sequence[Array]) -> Factorial | None:

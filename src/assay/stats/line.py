@@ -14,7 +14,7 @@ _FEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FittedLine:
     """With a 95 % interval of its slope."""
 
     slope: float
@@ -24,7 +24,7 @@ class Line:
     """At the middle of the points."""
 
 
-def fitted(x: ArrayLike, y: ArrayLike) -> Line | None:
+def fitted(x: ArrayLike, y: ArrayLike) -> FittedLine | None:
     """Least squares with Student's interval; None with fewer than three points, or where all are at one x.
 
     Neighbours that are alike make the error look too small, so it grows by √((1 + r) / (1 − r)), r the lag-1 correlation of
@@ -43,11 +43,11 @@ def fitted(x: ArrayLike, y: ArrayLike) -> Line | None:
     if squares <= 0:
         return None
     if up.min() == up.max():
-        return Line(0.0, 0.0, 0.0, float(up[0]))
+        return FittedLine(0.0, 0.0, 0.0, float(up[0]))
     slope = float(centred @ up) / squares
     left = up - up.mean() - slope * centred
     half = _half(left, squares)
-    return Line(slope, slope - half, slope + half, float(up.mean()))
+    return FittedLine(slope, slope - half, slope + half, float(up.mean()))
 
 
 def _half(left: np.ndarray[tuple[int], np.dtype[np.float64]], squares: float) -> float:
@@ -60,7 +60,7 @@ def _half(left: np.ndarray[tuple[int], np.dtype[np.float64]], squares: float) ->
     return t_quantile(0.975, freedom) * error
 
 
-def growth_exponent(sizes: ArrayLike, values: ArrayLike) -> Line | None:
+def growth_exponent(sizes: ArrayLike, values: ArrayLike) -> FittedLine | None:
     """The power of the size by which values grow: 1 where twice the size takes twice as long.
 
     >>> round(growth_exponent([1, 10, 100, 1000], [3.0, 30.0, 300.0, 3000.0]).slope, 9)

@@ -88,14 +88,14 @@ def combine_p(*ps: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class SampleCentre:
     """The middle of a sample, with its standard error."""
 
     value: float
     part: ErrorPart
 
 
-def trimmed_mean(values: Array) -> Located:
+def trimmed_mean(values: Array) -> SampleCentre:
     """Without a quarter at each end (Tukey and McLaughlin 1963; the winsorised error of Yuen 1974).
 
     Of fewer than four values it is the mean; of one value, no error is known, which is 0 with 0 degrees of freedom.
@@ -105,11 +105,11 @@ def trimmed_mean(values: Array) -> Located:
     cut = size // 4
     middle = ordered[cut : size - cut]
     if size < 2:
-        return Located(float(middle.mean()), ErrorPart(0.0, 0))
+        return SampleCentre(float(middle.mean()), ErrorPart(0.0, 0))
     winsorised = np.concatenate(([middle[0]] * cut, middle, [middle[-1]] * cut))
     kept = middle.size
     error = math.sqrt(float(((winsorised - winsorised.mean()) ** 2).sum()) / (kept * (kept - 1)))
-    return Located(float(middle.mean()), ErrorPart(error, kept - 1))
+    return SampleCentre(float(middle.mean()), ErrorPart(error, kept - 1))
 
 
 def trimmed_means(values: Array, groups: NDArray[np.integer]) -> Array:

@@ -8,7 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from assay.errors import StoreError, SuiteNotFound, no_such
-from assay.model import Agent, AgentUse, Suite, SuiteRef
+from assay.model import AgentUse, AgentVersion, Suite, SuiteRef
 from assay.model.redaction import known_secrets, redact
 from assay.store import definitions, plain, references
 from assay.store.refs import newest_first
@@ -27,9 +27,9 @@ def take_turn(connection: sa.Connection) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_TURN)))
 
 
-def agent_ids(connection: sa.Connection, wanted: set[Agent]) -> dict[Agent, int]:
+def agent_ids(connection: sa.Connection, wanted: set[AgentVersion]) -> dict[AgentVersion, int]:
     """The ids of agents, which are written where they are not known yet, without secrets in their names and versions."""
-    cleaned = {agent: Agent(redact(agent.name), redact(agent.version)) for agent in wanted}
+    cleaned = {agent: AgentVersion(redact(agent.name), redact(agent.version)) for agent in wanted}
     statement = sa.text(
         "INSERT INTO agents (workspace_id, name, version) VALUES (:workspace, :name, :version) "
         "ON CONFLICT DO NOTHING"
@@ -42,7 +42,7 @@ def agent_ids(connection: sa.Connection, wanted: set[Agent]) -> dict[Agent, int]
     connection.execute(statement, values)
     named = agents.c.name.in_({agent.name for agent in listed})
     found = connection.execute(sa.select(agents.c.id, agents.c.name, agents.c.version).where(named)).all()
-    ids = {Agent(name, version): agent_id for agent_id, name, version in found}
+    ids = {AgentVersion(name, version): agent_id for agent_id, name, version in found}
     return {agent: ids[kept] for agent, kept in cleaned.items()}
 
 
@@ -51,10 +51,10 @@ def register_agents(connection: sa.Connection, uses: Iterable[AgentUse]) -> None
     if not by_name:
         return
     take_turn(connection)
-    ids = agent_ids(connection, {Agent(use.name, use.version) for use in by_name.values()})
+    ids = agent_ids(connection, {AgentVersion(use.name, use.version) for use in by_name.values()})
     connection.execute(agents.update().where(agents.c.name.in_(by_name)).values(definition=None))
     for use in by_name.values():
-        chosen = agents.update().where(agents.c.id == ids[Agent(use.name, use.version)])
+        chosen = agents.update().where(agents.c.id == ids[AgentVersion(use.name, use.version)])
         connection.execute(chosen.values(definition=definitions.agent_use_to_plain(use)))
 
 

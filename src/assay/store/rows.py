@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from assay.model import (
-    Agent,
+    AgentVersion,
     Artifact,
     Budget,
     Environment,
@@ -138,7 +138,7 @@ def trial_from(row: Row) -> StoredTrial:
     trial = Trial(
         index=row["position"],
         name=row["name"],
-        agent=Agent(row["agent_name"], row["agent_version"]),
+        agent=AgentVersion(row["agent_name"], row["agent_version"]),
         benchmark=row["benchmark"],
         experiment=row["experiment"],
         params=row["params"],

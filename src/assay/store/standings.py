@@ -36,7 +36,7 @@ _SUMMED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RankedTrial:
     """The trial that counts for a contender on a benchmark."""
 
     trial_id: int
@@ -164,7 +164,7 @@ _rated = sa.table(
 _is_stopped = sa.column("is_stopped", sa.Integer)
 
 
-def read_entries(connection: sa.Connection, chosen: Filter) -> list[Entry]:
+def read_entries(connection: sa.Connection, chosen: Filter) -> list[RankedTrial]:
     """An ok execution goes before none, today's definition of a benchmark before an older one, all cases before a few."""
     column = _rated.c
     contest = [column.suite, column.benchmark, column.contender]
@@ -187,8 +187,8 @@ def read_entries(connection: sa.Connection, chosen: Filter) -> list[Entry]:
     return [_entry(row) for row in connection.execute(query).mappings()]
 
 
-def _entry(row: sa.RowMapping) -> Entry:
-    return Entry(**{**row, "is_current": bool(row["is_current"]), "is_whole": bool(row["is_whole"])})
+def _entry(row: sa.RowMapping) -> RankedTrial:
+    return RankedTrial(**{**row, "is_current": bool(row["is_current"]), "is_whole": bool(row["is_whole"])})
 
 
 def _conditions(chosen: Filter) -> Iterable[sa.ColumnElement[bool]]:

@@ -62,7 +62,7 @@ from assay.store.listing import RunSummary, TrialSummary
 from assay.store.outbox import RETRY_SECONDS, Outbox, retry
 from assay.store.references import CompletedTrial
 from assay.store.schema import upgrade
-from assay.store.standings import Entry, Filter
+from assay.store.standings import Filter, RankedTrial
 from assay.store.tables import (
     DEFAULT_WORKSPACE,
     baselines,
@@ -484,7 +484,7 @@ class Store:
         with self._reading() as connection:
             return listing.read_latest_trials(connection, suite, since)
 
-    def entries(self, chosen: Filter) -> list[Entry]:
+    def entries(self, chosen: Filter) -> list[RankedTrial]:
         """The trial that counts for each contender on each benchmark of a suite, of those trials that were rated."""
         with self._reading() as connection:
             return standings.read_entries(connection, chosen)

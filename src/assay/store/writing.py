@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from assay.model import Agent, Batch, Environment, Execution, Plan, Question, RunState, Trial
+from assay.model import AgentVersion, Batch, Environment, Execution, Plan, Question, RunState, Trial
 from assay.model.execution import JobUsage
 from assay.model.redaction import redact
 from assay.store import plain, registry, rows
@@ -39,7 +39,7 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeRange:
     """From the start of the first execution to the end of the last, in seconds since the epoch."""
 
     first: float
@@ -86,7 +86,7 @@ def point_to_version(connection: sa.Connection, run_id: str, trial: int, version
     """Makes a version that was found late that of the trial's agent."""
     chosen = trials.c.run_id == run_id, trials.c.position == trial
     name: str = connection.scalars(sa.select(agents.c.name).join(trials).where(*chosen)).one()
-    agent = Agent(name, plain.redacted_text(version))
+    agent = AgentVersion(name, plain.redacted_text(version))
     agent_id = registry.agent_ids(connection, {agent})[agent]
     connection.execute(trials.update().where(*chosen).values(agent_id=agent_id))
 
@@ -261,7 +261,7 @@ def _stretch_spans(connection: sa.Connection, made: Iterable[Execution], ids: Ma
     )
 
 
-def _spans(made: Iterable[Execution]) -> dict[int, Span]:
+def _spans(made: Iterable[Execution]) -> dict[int, TimeRange]:
     firsts: dict[int, float] = {}
     lasts: dict[int, float] = {}
     for one in made:
@@ -271,4 +271,4 @@ def _spans(made: Iterable[Execution]) -> dict[int, Span]:
             firsts[trial] = start
         if end > lasts.get(trial, end - 1):
             lasts[trial] = end
-    return {trial: Span(firsts[trial], lasts[trial]) for trial in firsts}
+    return {trial: TimeRange(firsts[trial], lasts[trial]) for trial in firsts}

@@ -9,9 +9,10 @@ from pathlib import Path
 from assay.analysis.findings import findings
 from assay.analysis.trial import estimated
 from assay.model import (
-    Agent,
+    AgentVersion,
     Environment,
     Execution,
+    ExecutionRange,
     Isolation,
     Iterations,
     Job,
@@ -23,7 +24,6 @@ from assay.model import (
     Series,
     Status,
     StoredTrial,
-    Stretch,
     Trial,
     TrialReport,
 )
@@ -48,7 +48,7 @@ def sample_job(
         process=0,
         experiment=experiment,
         params=params or {},
-        stretches=(Stretch(Phase.MEASURED, 0, measured),),
+        stretches=(ExecutionRange(Phase.MEASURED, 0, measured),),
         iterations=Iterations(measured=measured),
         instruments=(),
         isolation=isolation,
@@ -107,7 +107,7 @@ def _planned(index: int, arm: str) -> Trial:
     return Trial(
         index=index,
         name=f"sample[arm={arm}]",
-        agent=Agent("sample", "1"),
+        agent=AgentVersion("sample", "1"),
         benchmark="sample",
         experiment="sample",
         params={"arm": arm},

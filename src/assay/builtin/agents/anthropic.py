@@ -9,7 +9,7 @@ from typing import Any
 from assay.builtin.agents.calling import Caller, assembled, is_json, whole_text
 from assay.builtin.agents.chatting import ChatAgent, key_for
 from assay.builtin.agents.messages import Message
-from assay.builtin.agents.openai import Call, told
+from assay.builtin.agents.openai import PartialToolCall, told
 from assay.builtin.agents.protocol import Pieces, excerpt, parsed
 from assay.execute.http import SseEvent, SseParser, Stream
 from assay.model import Answer, Request, Usage
@@ -70,7 +70,7 @@ class Anthropic(ChatAgent):
         return body
 
     async def _read(self, stream: Stream) -> Answer:
-        reply = Reply(stream.sent)
+        reply = AnthropicReply(stream.sent)
         if self._is_streamed and not is_json(stream):
             return await assembled(stream, SseParser(), reply)
         reply.take_whole(parsed(await whole_text(stream)))
@@ -82,14 +82,14 @@ def _tool(tool: Mapping[str, object]) -> dict[str, object]:
     return {"name": tool.get("name"), "description": tool.get("description", ""), "input_schema": schema}
 
 
-class Reply:
+class AnthropicReply:
     """A message, whole or put together from events."""
 
     def __init__(self, sent: float) -> None:
         self.is_complete = False
         self._sent = sent
         self._pieces = Pieces(sent)
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[int, PartialToolCall] = {}
         self._usage: dict[str, Any] = {}
         self._model: str | None = None
 
@@ -123,13 +123,13 @@ class Reply:
             self._pieces.add(block.get("text") or "", at)
         elif block.get("type") == "tool_use":
             self._pieces.began(at)
-            self._calls.setdefault(index, Call()).take(block.get("name"), block.get("input"))
+            self._calls.setdefault(index, PartialToolCall()).take(block.get("name"), block.get("input"))
 
     def _take_delta(self, index: int, delta: Mapping[str, Any], at: float) -> None:
         if delta.get("type") == "text_delta":
             self._pieces.add(delta.get("text"), at)
         elif delta.get("type") == "input_json_delta":
-            self._calls.setdefault(index, Call()).take(None, delta.get("partial_json"))
+            self._calls.setdefault(index, PartialToolCall()).take(None, delta.get("partial_json"))
 
     def _take_facts(self, document: Mapping[str, Any]) -> None:
         self._model = document.get("model") or self._model

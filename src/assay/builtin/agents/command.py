@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from typing import ClassVar, Literal
 
 from assay.builtin.agents.child import Child
-from assay.builtin.agents.dialogue import Dialogue, RequestUnread, Talk, in_lines, once
+from assay.builtin.agents.dialogue import Dialogue, DialogueState, RequestUnread, in_lines, once
 from assay.builtin.agents.protocol import request_line
 from assay.builtin.agents.version import version_of
 from assay.builtin.agents.waiting import Polling, ready
@@ -203,20 +203,20 @@ class Command:
             may_start_processes=True,
         )
 
-    def _talk(self, request: Request, child: Child) -> Talk:
+    def _talk(self, request: Request, child: Child) -> DialogueState:
         child.served += 1
         line = request_line(request, str(child.served), self._params)
-        return Talk(child, line + b"\n", self._max_bytes, self._is_once)
+        return DialogueState(child, line + b"\n", self._max_bytes, self._is_once)
 
-    def _dialogue(self, talk: Talk) -> Dialogue:
+    def _dialogue(self, talk: DialogueState) -> Dialogue:
         return once(talk, self._is_plain) if self._is_once else in_lines(talk)
 
-    def _finished(self, polling: Polling, talk: Talk) -> Answer:
+    def _finished(self, polling: Polling, talk: DialogueState) -> Answer:
         log = talk.child.take_log()
         self._release(polling, talk)
         return replace(talk.answer, log=log) if log else talk.answer
 
-    def _left(self, polling: Polling, talk: Talk, error: BaseException) -> BaseException:
+    def _left(self, polling: Polling, talk: DialogueState, error: BaseException) -> BaseException:
         """What is raised instead: with the last words of the program, if the fault is its own."""
         log = talk.child.take_log()
         self._release(polling, talk)
@@ -228,7 +228,7 @@ class Command:
         told.exit_code, told.log = error.exit_code, words
         return told
 
-    def _release(self, polling: Polling, talk: Talk) -> None:
+    def _release(self, polling: Polling, talk: DialogueState) -> None:
         """One that has not settled its request might still answer it: it is ended, and a new one started when needed."""
         if talk.is_settled and not self._is_once:
             self._idle.append(polling)

@@ -42,7 +42,7 @@ Dialogue = Iterator[Wait]
 Reading = Generator[Wait, None, bytes]
 
 
-class Talk:
+class DialogueState:
     """Where a dialogue stands: with whom, what is still to be said, what was heard."""
 
     __slots__ = (
@@ -140,7 +140,7 @@ class Talk:
             )
 
 
-def in_lines(talk: Talk) -> Dialogue:
+def in_lines(talk: DialogueState) -> Dialogue:
     """The program stays up: it reads a line and answers with one, after as many pieces as it likes."""
     pieces = Pieces(talk.started)
     lines = talk.child.lines
@@ -179,7 +179,7 @@ def _object(text: str) -> dict[str, Any]:
     return document
 
 
-def _is_late(document: dict[str, Any], talk: Talk) -> bool:
+def _is_late(document: dict[str, Any], talk: DialogueState) -> bool:
     """Whether it is a second answer to the request before; with any other number it is none at all."""
     given = document.get("id")
     if given == str(talk.number):
@@ -191,7 +191,7 @@ def _is_late(document: dict[str, Any], talk: Talk) -> bool:
     raise InvalidAnswer(f"it answered request {given!r}, but was asked '{talk.number}'")
 
 
-def _fail(talk: Talk, when: str) -> Iterator[Wait]:
+def _fail(talk: DialogueState, when: str) -> Iterator[Wait]:
     """Its output has ended; how did it?"""
     code = yield from _exit_code(talk, _GRACE_SECONDS)
     if code is None:
@@ -199,7 +199,7 @@ def _fail(talk: Talk, when: str) -> Iterator[Wait]:
     raise _ended_with(code, when)
 
 
-def _exit_code(talk: Talk, patience: float) -> Generator[Wait, None, int | None]:
+def _exit_code(talk: DialogueState, patience: float) -> Generator[Wait, None, int | None]:
     until = perf_counter() + patience
     while (code := talk.child.exit_code()) is None and perf_counter() < until:
         yield Wait.MOMENT
@@ -214,7 +214,7 @@ def _ended_with(code: int, when: str = "") -> AgentError:
     return error
 
 
-def once(talk: Talk, is_plain: bool) -> Dialogue:
+def once(talk: DialogueState, is_plain: bool) -> Dialogue:
     """The program reads one line, answers, and exits; what else it printed before is passed over."""
     pieces = Pieces(talk.started)
     said: list[bytes] = []
@@ -238,7 +238,7 @@ def _took_piece(line: bytes, at: float, pieces: Pieces) -> bool:
     return True
 
 
-def _settle_once(talk: Talk, said: list[bytes], pieces: Pieces, is_plain: bool) -> None:
+def _settle_once(talk: DialogueState, said: list[bytes], pieces: Pieces, is_plain: bool) -> None:
     last = next((line for line in reversed(said) if line.strip()), b"")
     document = _answering(last)
     if document is not None:

@@ -13,7 +13,7 @@ EXPECTED_CALLS = "expected_calls"
 """The key of a case under which the calls that must be made are written."""
 
 
-class _Instant:
+class _InstantAgent:
     is_simulated: ClassVar[bool] = False
     is_free: ClassVar[bool] = True
 
@@ -27,7 +27,7 @@ class _Instant:
         return ""
 
 
-class Oracle(_Instant):
+class Oracle(_InstantAgent):
     """Gives the `solution` of a case or else its expected output, and makes the expected calls.
 
     Where `expected` is not an answer but tests or a pattern, it has nothing right to give; see: assay suite check.
@@ -70,7 +70,7 @@ def _call(one: Any) -> Any:
     return {"name": one}
 
 
-class Nop(_Instant):
+class Nop(_InstantAgent):
     """Gives an empty answer; a suite on which it scores above 0.0 has a mistake.
 
     Example:
@@ -81,7 +81,7 @@ class Nop(_Instant):
         return Answer("")
 
 
-class Stub(_Instant):
+class Stub(_InstantAgent):
     """Gives the same answer to everything. Its figures are marked as simulated.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from assay.builtin.agents.calling import MAX_BYTES, Caller, assembled, whole_text
 from assay.builtin.agents.protocol import Pieces, answer_of, excerpt, parsed, request_line
-from assay.execute.http import HttpClient, Line, NdjsonParser, Stream
+from assay.execute.http import HttpClient, NdjsonLine, NdjsonParser, Stream
 from assay.execute.place import value_at
 from assay.model import Answer, Request
 from assay.plugin.agent import InvalidAnswer
@@ -94,7 +94,7 @@ class _Lines:
         self._pieces = Pieces(sent)
         self._last: Any = None
 
-    def take(self, line: Line) -> None:
+    def take(self, line: NdjsonLine) -> None:
         document = parsed(line.text)
         if isinstance(document, Mapping) and "delta" in document:
             self._pieces.add(document["delta"], line.at)

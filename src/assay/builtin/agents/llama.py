@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from assay.builtin.agents.chatting import functions
 from assay.builtin.agents.messages import chat_messages
-from assay.builtin.agents.openai import Chat
+from assay.builtin.agents.openai import ChatCompletion
 from assay.errors import MissingExtra
 from assay.model import Answer, Request
 from assay.plugin.agent import AgentError, BadAgent
@@ -124,7 +124,7 @@ class _Heard:
 
     def __init__(self) -> None:
         self.is_stopped = False
-        self._chat = Chat(perf_counter())
+        self._chat = ChatCompletion(perf_counter())
         self._problem: AgentError | None = None
 
     def __call__(self, chunk: Mapping[str, Any]) -> bool:

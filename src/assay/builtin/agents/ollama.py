@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from assay.builtin.agents.calling import Caller, assembled
 from assay.builtin.agents.chatting import ChatAgent, functions
 from assay.builtin.agents.messages import Message
-from assay.builtin.agents.openai import Call, told
+from assay.builtin.agents.openai import PartialToolCall, told
 from assay.builtin.agents.protocol import Pieces, excerpt, parsed
-from assay.execute.http import Line, NdjsonParser, Stream
+from assay.execute.http import NdjsonLine, NdjsonParser, Stream
 from assay.execute.ollama import local_url
 from assay.model import Answer, Request, Usage
 from assay.plugin.agent import AgentError, InvalidAnswer
@@ -68,20 +68,20 @@ class Ollama(ChatAgent):
         return body
 
     async def _read(self, stream: Stream) -> Answer:
-        return await assembled(stream, NdjsonParser(), Reply(stream.sent, self._is_streamed))
+        return await assembled(stream, NdjsonParser(), OllamaReply(stream.sent, self._is_streamed))
 
 
-class Reply:
+class OllamaReply:
     """One line, or many of which the last is `done` and has the figures."""
 
     def __init__(self, sent: float, is_streamed: bool) -> None:
         self.is_complete = False
         self._pieces = Pieces(sent)
         self._is_streamed = is_streamed
-        self._calls: list[Call] = []
+        self._calls: list[PartialToolCall] = []
         self._last: Mapping[str, Any] = {}
 
-    def take(self, line: Line) -> None:
+    def take(self, line: NdjsonLine) -> None:
         document = parsed(line.text)
         if not isinstance(document, Mapping):
             raise InvalidAnswer(f"this is not an answer of Ollama: {excerpt(line.text)}")
@@ -102,7 +102,7 @@ class Reply:
         if not isinstance(function, Mapping):
             raise InvalidAnswer(f"this is not a tool call: {excerpt(repr(call))}")
         self._pieces.began(at)
-        self._calls.append(Call())
+        self._calls.append(PartialToolCall())
         self._calls[-1].take(function.get("name"), function.get("arguments"))
 
     def answer(self) -> Answer:

@@ -67,14 +67,14 @@ class OpenAI(ChatAgent):
         return body
 
     async def _read(self, stream: Stream) -> Answer:
-        chat = Chat(stream.sent)
+        chat = ChatCompletion(stream.sent)
         if self._is_streamed and not is_json(stream):
             return await assembled(stream, SseParser(), chat)
         chat.take_whole(parsed(await whole_text(stream)))
         return chat.answer()
 
 
-class Chat:
+class ChatCompletion:
     """A chat completion, whole or put together from chunks."""
 
     def __init__(self, sent: float) -> None:
@@ -83,7 +83,7 @@ class Chat:
         self._is_over, self._late = False, 0
         self._sent = sent
         self._pieces = Pieces(sent)
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[int, PartialToolCall] = {}
         self._usage: object = None
         self._timings: object = None
         self._model: str | None = None
@@ -139,7 +139,7 @@ class Chat:
             if not isinstance(function, Mapping):
                 raise InvalidAnswer(f"this is not a tool call: {excerpt(repr(part))}")
             index = part.get("index")
-            call = self._calls.setdefault(len(self._calls) if index is None else index, Call())
+            call = self._calls.setdefault(len(self._calls) if index is None else index, PartialToolCall())
             call.take(function.get("name"), function.get("arguments"))
 
     def answer(self) -> Answer:
@@ -158,7 +158,7 @@ class Chat:
         )
 
 
-class Call:
+class PartialToolCall:
     """A tool call whose name comes first and whose arguments come bit by bit."""
 
     def __init__(self) -> None:

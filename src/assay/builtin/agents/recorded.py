@@ -71,12 +71,12 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _RecordedLine:
     answer: Answer
     error: str | None = None
 
 
-Answers = dict[tuple[str, int], list[_Line]]
+Answers = dict[tuple[str, int], list[_RecordedLine]]
 """By id and turn, a line for each repetition."""
 
 
@@ -173,7 +173,9 @@ def _take(document: Any, answers: Answers) -> None:
     if error is None and not document.keys() & {"output", "tool_calls"}:
         raise InvalidAnswer(f"the answer to '{key}' has neither 'output' nor 'error'")
     answer = _answer(document)
-    answers.setdefault((str(key), turn), []).append(_Line(answer, None if error is None else str(error)))
+    answers.setdefault((str(key), turn), []).append(
+        _RecordedLine(answer, None if error is None else str(error))
+    )
 
 
 def _answer(document: Mapping[str, Any]) -> Answer:

@@ -13,7 +13,7 @@ from assay.execute.account import account_of
 from assay.execute.attempt import remark, teardown_failed, teardown_skipped
 from assay.execute.guardian import Guardian
 from assay.execute.patience import Patience, patience_for
-from assay.execute.supervise import Worker
+from assay.execute.supervise import SupervisedWorker
 from assay.model import Batch, Isolation, Job, Status
 from assay.plugin.executor import Attempt
 from assay.plugin.output import printing_to_stderr
@@ -136,7 +136,7 @@ class Wards:
 class Ward:
     """A job under supervision: its worker, and what has come of it so far."""
 
-    worker: Worker
+    worker: SupervisedWorker
 
     def __init__(self, attempt: str, guardian: Guardian) -> None:
         self._attempt = attempt
@@ -153,7 +153,9 @@ class Ward:
         self.is_done = True
         self._starts += 1
         try:
-            self.worker = Worker(job, self._attempt, self._guardian, may_restart=self._starts < MOST_STARTS)
+            self.worker = SupervisedWorker(
+                job, self._attempt, self._guardian, may_restart=self._starts < MOST_STARTS
+            )
         except OSError as error:
             yield _not_begun(job, error)
         else:

@@ -60,7 +60,7 @@ _WRITTEN = (
 """Params that are read from text, where people may write numbers as well."""
 
 
-class Load(Experiment):
+class LoadExperiment(Experiment):
     """One execution is one load; what it showed is its output."""
 
     class Params(BaseModel):

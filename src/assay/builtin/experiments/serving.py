@@ -13,7 +13,7 @@ from assay.builtin.experiments.model_server import ModelServer, answered_by, ser
 from assay.builtin.experiments.serving_params import ServingParams, agent_use, params_of, with_model
 from assay.execute.agents import make_agent
 from assay.execute.outcome import Outcome
-from assay.model import Agent, AgentUse, Answer, Better, Metric, Request
+from assay.model import AgentUse, AgentVersion, Answer, Better, Metric, Request
 from assay.plugin.agent import AgentError, InvalidAnswer
 from assay.plugin.experiment import Experiment, ExperimentContext
 
@@ -82,8 +82,8 @@ class Serving(Experiment):
     _asked = 0
 
     @staticmethod
-    def agent_of(params: Mapping[str, Any]) -> Agent:
-        return Agent(str(params.get("model", "")))
+    def agent_of(params: Mapping[str, Any]) -> AgentVersion:
+        return AgentVersion(str(params.get("model", "")))
 
     def setup(self, context: ExperimentContext) -> None:
         use: AgentUse = agent_use(self.params)

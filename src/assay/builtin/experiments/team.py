@@ -17,7 +17,7 @@ from assay.plugin import lookup
 from assay.plugin.experiment import Experiment, ExperimentContext
 
 
-class Team(Experiment):
+class TeamExperiment(Experiment):
     """Agents that work at the same time, or in the other leg one after the other: one execution is one leg.
 
     A team file makes the params; `assay team` runs it.

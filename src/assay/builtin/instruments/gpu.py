@@ -37,12 +37,12 @@ class Gpu:
         self._nvml = _nvml()
         self._devices = _devices(self._nvml)
 
-    def start(self, context: ExperimentContext) -> _Watch:
+    def start(self, context: ExperimentContext) -> _GpuWatch:
         devices = _Devices(self._nvml, self._devices)
         sampler = Sampler(devices.sample(), devices.sample, self._interval, self._max_samples)
-        return _Watch(context, devices, sampler.start())
+        return _GpuWatch(context, devices, sampler.start())
 
-    def stop(self, state: _Watch) -> Reading:
+    def stop(self, state: _GpuWatch) -> Reading:
         samples = state.sampler.stop()
         content = json_lines(samples.rows, state.context)
         measurements = {**state.devices.measurements(), "gpu_samples": samples.taken}
@@ -50,7 +50,7 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
-class _Watch:
+class _GpuWatch:
     context: ExperimentContext
     devices: _Devices
     sampler: Sampler

@@ -47,12 +47,12 @@ class Psutil:
         self._interval = at_least("psutil", "interval_ms", interval_ms, 1) / 1000
         self._max_samples = whole("psutil", "max_samples", max_samples, 2)
 
-    def start(self, context: ExperimentContext) -> _Watch:
+    def start(self, context: ExperimentContext) -> _ProcessWatch:
         tree = _Tree()
         sampler = Sampler(tree.first_row(), tree.sample, self._interval, self._max_samples)
-        return _Watch(context, tree, sampler.start())
+        return _ProcessWatch(context, tree, sampler.start())
 
-    def stop(self, state: _Watch) -> Reading:
+    def stop(self, state: _ProcessWatch) -> Reading:
         samples = state.sampler.stop()
         content = json_lines(samples.rows, state.context)
         measurements = {**state.tree.measurements(), "psutil_samples": samples.taken}
@@ -60,7 +60,7 @@ class Psutil:
 
 
 @dataclass(frozen=True, slots=True)
-class _Watch:
+class _ProcessWatch:
     context: ExperimentContext
     tree: _Tree
     sampler: Sampler

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.builtin.reporters.serving_pages import comparison_page, run_page
-from assay.builtin.reporters.serving_sides import Pair, Round, Side, pairs, rounds
+from assay.builtin.reporters.serving_sides import Pair, PairedExecutions, Side, pairs, rounds
 from assay.errors import ReportError
 from assay.model import Execution, Report
 from assay.plugin.private_files import make_folder, write_private
@@ -93,7 +93,7 @@ def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _run(pair: Pair, one: Round, number: int) -> dict[str, Any]:
+def _run(pair: Pair, one: PairedExecutions, number: int) -> dict[str, Any]:
     sides = {side.role: execution for side, execution in one.of(pair)}
     found: dict[str, Any] = {"run_number": number}
     for side in pair.sides:
@@ -153,7 +153,7 @@ def _aggregate(pair: Pair, execution: Execution) -> dict[str, Any]:
     }
 
 
-def _delta(pair: Pair, one: Round) -> dict[str, Any] | None:
+def _delta(pair: Pair, one: PairedExecutions) -> dict[str, Any] | None:
     """Of one run; None where not both sides have an answer. What it is worth, `comparison_report.md` says."""
     if one.reference is None or one.candidate is None or not one.is_whole:
         return None

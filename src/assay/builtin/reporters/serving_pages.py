@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from assay.analysis.compare import compare_trials
 from assay.analysis.findings import SEVERE
-from assay.builtin.reporters.serving_sides import Pair, Round, Side
+from assay.builtin.reporters.serving_sides import Pair, PairedExecutions, Side
 from assay.model import Comparison, Estimate, Execution, Metric, Order, Report, Status, Verdict
 from assay.report.change import change_text, tolerance_text
 from assay.report.figures import NOTHING, cv_text, size_text, with_interval
@@ -38,7 +38,7 @@ def run_page(side: Side, execution: Execution, number: int) -> str:
     return _page(parts)
 
 
-def comparison_page(report: Report, pair: Pair, made: Sequence[Round]) -> str:
+def comparison_page(report: Report, pair: Pair, made: Sequence[PairedExecutions]) -> str:
     """The baseline against the other point, as far as the figures tell them apart."""
     compared = _compared(report, pair)
     parts = [
@@ -71,7 +71,7 @@ def _listed(title: str, lines: Sequence[str]) -> str:
     return f"## {title}\n\n" + "\n".join(f"- {text(line)}" for line in lines) if lines else ""
 
 
-def _runs(pair: Pair, made: Sequence[Round]) -> str:
+def _runs(pair: Pair, made: Sequence[PairedExecutions]) -> str:
     counts = [
         f"{side.role} {sum(_is_ok(one) for s, one in both if s is side)} of {sum(s is side for s, _ in both)} ok"
         for side in pair.sides

@@ -107,7 +107,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class PairedExecutions:
     """The executions of both sides with the same process and repetition."""
 
     reference: Execution | None
@@ -145,11 +145,11 @@ def _against(trials: Sequence[TrialReport]) -> list[Pair]:
     return others or [Pair(reference, None)]
 
 
-def rounds(pair: Pair) -> list[Round]:
+def rounds(pair: Pair) -> list[PairedExecutions]:
     sides = [_executions(side.trial) for side in pair.sides]
     places = sorted({place for side in sides for place in side})
     candidate = sides[1] if len(sides) > 1 else {}
-    return [Round(sides[0].get(place), candidate.get(place)) for place in places]
+    return [PairedExecutions(sides[0].get(place), candidate.get(place)) for place in places]
 
 
 def _executions(trial: TrialReport) -> dict[tuple[int, int], Execution]:

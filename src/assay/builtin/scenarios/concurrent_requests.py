@@ -16,7 +16,7 @@ from assay.builtin.scenarios.outcome import (
 )
 from assay.execute.load.quality import case_means
 from assay.model.load import Arrivals, Load
-from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
+from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
 from assay.units import significant
 
@@ -129,7 +129,7 @@ class _LevelSearch:
         return not is_broken(self.tried[level])
 
 
-def speedup(levels: Sequence[int], done: Sequence[Stretch]) -> Judgement:
+def speedup(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
     """Throughput at each level ÷ that of one at a time."""
     rates = [one.result.throughput.value for one in done]
     curve = ", ".join(
@@ -138,12 +138,12 @@ def speedup(levels: Sequence[int], done: Sequence[Stretch]) -> Judgement:
         if rates[0]
     )
     best = max(rates) / rates[0] if rates[0] else 0.0
-    return Judgement(
+    return ScenarioJudgement(
         "speedup", f"Throughput against one at a time: {curve or 'nothing was answered'}", best, unit="×"
     )
 
 
-def knee(levels: Sequence[int], done: Sequence[Stretch]) -> Judgement:
+def knee(levels: Sequence[int], done: Sequence[Stretch]) -> ScenarioJudgement:
     """The first level with nine tenths of the most answers that any brought that held: beyond it hardly anything is gained."""
     held = [place for place, one in enumerate(done) if not is_broken(one)] or range(len(done))
     levels, done = [levels[place] for place in held], [done[place] for place in held]
@@ -152,10 +152,10 @@ def knee(levels: Sequence[int], done: Sequence[Stretch]) -> Judgement:
     found, rate = levels[place], rates[place]
     told = f"Throughput grows up to {found} at a time ({significant(rate)} answers/s)"
     beyond = "" if found != levels[-1] else ", the most that was tried"
-    return Judgement("knee", told + beyond, float(found), unit="at a time")
+    return ScenarioJudgement("knee", told + beyond, float(found), unit="at a time")
 
 
-def quality_by_level(levels: Sequence[int], done: Sequence[Stretch]) -> list[Judgement]:
+def quality_by_level(levels: Sequence[int], done: Sequence[Stretch]) -> list[ScenarioJudgement]:
     """Mean score of the answers at each level that has any."""
     means = [
         (level, case_means((one.case, one.value) for one in stretch.scored))
@@ -165,10 +165,10 @@ def quality_by_level(levels: Sequence[int], done: Sequence[Stretch]) -> list[Jud
     if len(told) < 2:
         return []
     curve = ", ".join(f"{level} at a time {significant(score)}" for level, score in told)
-    return [Judgement("quality_by_level", f"Scores of the answers: {curve}", told[-1][1])]
+    return [ScenarioJudgement("quality_by_level", f"Scores of the answers: {curve}", told[-1][1])]
 
 
-def fair(levels: Sequence[int], done: Sequence[Stretch]) -> list[Judgement]:
+def fair(levels: Sequence[int], done: Sequence[Stretch]) -> list[ScenarioJudgement]:
     """At the highest level at which each had enough turns to tell, and hardly any failed: who fails gets fewer answers, and that is
     another fault."""
     told = [
@@ -183,4 +183,4 @@ def fair(levels: Sequence[int], done: Sequence[Stretch]) -> list[Judgement]:
     text = (
         f"Jain's index of the answers that each of {level} callers got is {significant(index)} (1: all alike)"
     )
-    return [Judgement("fairness", text, index, is_fine=index >= _FAIR, is_criterion=True)]
+    return [ScenarioJudgement("fairness", text, index, is_fine=index >= _FAIR, is_criterion=True)]

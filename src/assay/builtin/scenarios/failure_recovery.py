@@ -17,7 +17,7 @@ from assay.execute.load.fault import (
     STALLING,
     Change,
     Fault,
-    Kind,
+    FaultKind,
     Passage,
     Traffic,
 )
@@ -26,16 +26,16 @@ from assay.execute.load.request import check_allowed
 from assay.execute.load.tally import Bounds
 from assay.execute.stress.resources import started_by_us
 from assay.model.load import Arrivals, Load
-from assay.model.stress import Band, Breach, Judgement, ScenarioFinding, Stretch
+from assay.model.stress import Band, Breach, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
 from assay.units import count, counted, seconds
 
 _NAMES = {
-    Kind.REFUSE: "refused connections",
-    Kind.ANSWER: "503s",
-    Kind.RESET: "resets",
-    Kind.STALL: "stalls",
-    Kind.SLOW: "slow reads",
+    FaultKind.REFUSE: "refused connections",
+    FaultKind.ANSWER: "503s",
+    FaultKind.RESET: "resets",
+    FaultKind.STALL: "stalls",
+    FaultKind.SLOW: "slow reads",
 }
 _CALM_TIMES = 10.0
 _SECONDS_TO_START = 5.0
@@ -148,7 +148,7 @@ class FailureRecovery:
         stretches: Sequence[Stretch],
         took: Sequence[float | None],
         lasted: float,
-        judgements: Sequence[Judgement],
+        judgements: Sequence[ScenarioJudgement],
         unit: str,
         offered: int,
         warnings: Sequence[str] = (),
@@ -225,26 +225,28 @@ def _worst(traffic: Traffic, took: Sequence[float | None]) -> str:
     return f", longest after {_NAMES.get(max(known)[1], 'the last')}" if known else ""
 
 
-def _first_success(since: str, took: Sequence[float | None], worst: str = "") -> Judgement:
+def _first_success(since: str, took: Sequence[float | None], worst: str = "") -> ScenarioJudgement:
     known = [one for one in took if one is not None]
     if not known:
-        return Judgement("first_success", f"Nothing was answered any more after {since}", is_fine=False)
+        return ScenarioJudgement(
+            "first_success", f"Nothing was answered any more after {since}", is_fine=False
+        )
     text = f"The first answer came {seconds(max(known))} after {since}, at the latest of {counted(len(took), 'time')}{worst}"
-    return Judgement("first_success", text, max(known), unit="s", is_fine=len(known) == len(took))
+    return ScenarioJudgement("first_success", text, max(known), unit="s", is_fine=len(known) == len(took))
 
 
-def lost(stretch: Stretch, bench: Bench | None = None) -> Judgement:
+def lost(stretch: Stretch, bench: Bench | None = None) -> ScenarioJudgement:
     gone = stretch.offered - stretch.completed
     kinds = ", ".join(f"{kind} {count(n)}" for kind, n in stretch.errors.items())
     text = f"{count(gone)} of {counted(stretch.offered, 'request')} lost" + (f" ({kinds})" if kinds else "")
     share = gone / stretch.offered if stretch.offered else 0.0
     is_fine = share <= _MOST_LOST or (bench is not None and fails_as_in_calm(bench, gone, stretch.offered))
-    return Judgement("lost", text, float(gone), is_fine=is_fine)
+    return ScenarioJudgement("lost", text, float(gone), is_fine=is_fine)
 
 
-def doubled(traffic: Traffic) -> Judgement:
+def doubled(traffic: Traffic) -> ScenarioJudgement:
     times = traffic.doubled
-    return Judgement(
+    return ScenarioJudgement(
         "doubled",
         f"{counted(times, 'request')} reached the server more than once",
         float(times),
@@ -256,14 +258,14 @@ def doubled(traffic: Traffic) -> Judgement:
 def injected(traffic: Traffic, stretch: Stretch, bounds: Bounds) -> int:
     """Requests that did not end well by our own doing: those a fault was chosen for, that found nobody, were read too slowly
     to be answered in time, or were cut off when we left."""
-    slow = traffic.while_imposed(Kind.SLOW)
+    slow = traffic.while_imposed(FaultKind.SLOW)
     ours = sum(_is_ours(passage, slow, bounds) for passage in traffic.passages)
     ours += traffic.unread + stretch.errors.get("refused", 0)
     return min(ours, max(0, stretch.offered - stretch.punctual))
 
 
 def _is_ours(passage: Passage, slow: Sequence[tuple[float, float]], bounds: Bounds) -> bool:
-    if passage.ended is None or passage.fault not in (Kind.NONE, Kind.SLOW):
+    if passage.ended is None or passage.fault not in (FaultKind.NONE, FaultKind.SLOW):
         return True
     if not any(passage.arrived < end and passage.ended > begin for begin, end in slow):
         return False

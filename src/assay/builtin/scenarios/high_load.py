@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from assay.builtin.scenarios.outcome import Borne, delivered_rate, finding, pressure, recovery_after
 from assay.model.load import Arrivals, Load
-from assay.model.stress import Judgement, ScenarioFinding
+from assay.model.stress import ScenarioFinding, ScenarioJudgement
 from assay.plugin.scenario import Bench
 from assay.units import percent
 
@@ -43,7 +43,7 @@ class HighLoad:
         )
         stretch = bench.put(load)
         borne = delivered_rate(stretch, rate, self.seconds)
-        told = Judgement(
+        told = ScenarioJudgement(
             "load_borne",
             f"{percent(borne / rate)} of the offered load was answered",
             borne / rate,

@@ -19,7 +19,7 @@ from assay.builtin.scenarios.outcome import (
     time_of,
 )
 from assay.model.load import Arrivals, Load, Objective
-from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
+from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
 from assay.stats.line import growth_exponent
 from assay.units import percent, significant, size
@@ -140,7 +140,7 @@ def _failed(stretch: Stretch) -> str:
     return f"{percent(stretch.error_rate)} of the requests"
 
 
-def growth(known: Sequence[Try]) -> list[Judgement]:
+def growth(known: Sequence[Try]) -> list[ScenarioJudgement]:
     points = [(one.size, took) for one in known if one.is_accepted for took in one.first.latencies]
     line = growth_exponent([length for length, _ in points], [took for _, took in points])
     if line is None:
@@ -148,22 +148,24 @@ def growth(known: Sequence[Try]) -> list[Judgement]:
     text = f"Latency grows with the size to the power of {significant(line.slope)}"
     is_fine = line.low <= _FASTER_THAN_INPUT
     return [
-        Judgement("growth_exponent", text, line.slope, line.low, line.high, "", is_fine, is_criterion=True)
+        ScenarioJudgement(
+            "growth_exponent", text, line.slope, line.low, line.high, "", is_fine, is_criterion=True
+        )
     ]
 
 
-def largest(accepted: Sequence[int], sizes: Sequence[int]) -> Judgement:
+def largest(accepted: Sequence[int], sizes: Sequence[int]) -> ScenarioJudgement:
     if not accepted:
-        return Judgement(
+        return ScenarioJudgement(
             "largest_accepted", f"Not even {size(sizes[0])} is accepted", 0.0, unit="bytes", is_fine=False
         )
     more = ", the most that was tried" if accepted[-1] == sizes[-1] else ""
-    return Judgement(
+    return ScenarioJudgement(
         "largest_accepted", f"Up to {size(accepted[-1])} is accepted{more}", float(accepted[-1]), unit="bytes"
     )
 
 
-def refusal(known: Sequence[Try]) -> list[Judgement]:
+def refusal(known: Sequence[Try]) -> list[ScenarioJudgement]:
     """How the first size that is not accepted is refused: by a server with a 4xx, by other agents with an error of their own
     and not by ending the process."""
     refused = next((one for one in known if not one.is_accepted), None)
@@ -174,7 +176,7 @@ def refusal(known: Sequence[Try]) -> list[Judgement]:
     said = f"{kind}: {details[0].message.splitlines()[0]}" if details else kind
     how = "refused" if is_proper else "not refused but lost"
     return [
-        Judgement(
+        ScenarioJudgement(
             "refusal",
             f"{size(refused.size)} is {how} ({said})",
             float(refused.size),

@@ -22,7 +22,7 @@ from assay.execute.stress.bounded import bounded_options, data_bytes, is_enforce
 from assay.execute.stress.resources import started_by_us
 from assay.model.bottleneck import MOST_ERRORS
 from assay.model.load import Arrivals, Load, Objective
-from assay.model.stress import Breach, Judgement, ScenarioFinding, Stretch
+from assay.model.stress import Breach, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
 from assay.units import count, percent, significant, size
 
@@ -231,14 +231,14 @@ def _broken_by(stretch: Stretch, failed: str) -> tuple[str, str]:
     return "errors", failed
 
 
-def _smallest(step: float | None, working_set: int) -> Judgement:
+def _smallest(step: float | None, working_set: int) -> ScenarioJudgement:
     if step is None:
-        return Judgement("smallest_memory", "It worked with none of the ceilings", is_fine=False)
+        return ScenarioJudgement("smallest_memory", "It worked with none of the ceilings", is_fine=False)
     text = f"It works with {size(step * working_set)}, {significant(step)} × its working set of {size(working_set)}"
-    return Judgement("smallest_memory", text, step * working_set, unit="bytes")
+    return ScenarioJudgement("smallest_memory", text, step * working_set, unit="bytes")
 
 
-def _grace(bench: Bench, broken: _Step | None) -> list[Judgement]:
+def _grace(bench: Bench, broken: _Step | None) -> list[ScenarioJudgement]:
     """A program that is started again and again has crashed; one that stays has refused."""
     if broken is None or broken.program is None or is_answered(bench, [broken.stretch]):
         return []
@@ -250,7 +250,9 @@ def _grace(bench: Bench, broken: _Step | None) -> list[Judgement]:
         else f"It crashed; {count(restarts + 1)} of its processes were seen"
     )
     return [
-        Judgement("graceful", f"{told} when memory was too little", is_fine=is_graceful, is_criterion=True)
+        ScenarioJudgement(
+            "graceful", f"{told} when memory was too little", is_fine=is_graceful, is_criterion=True
+        )
     ]
 
 
@@ -259,20 +261,20 @@ def _memory(bench: Bench) -> int | None:
     return samples[-1].memory_bytes if samples else None
 
 
-def _per_context(before: int | None, held: Sequence[int | None]) -> list[Judgement]:
+def _per_context(before: int | None, held: Sequence[int | None]) -> list[ScenarioJudgement]:
     """Only where its process is on this machine."""
     if before is None or not held or held[-1] is None:
         return []
     grown = held[-1] - before
     text = f"Its memory went from {size(before)} to {size(held[-1])} with the longest context"
-    return [Judgement("memory_grown", text, float(grown), unit="bytes")]
+    return [ScenarioJudgement("memory_grown", text, float(grown), unit="bytes")]
 
 
-def _refused(broken: _Step | None) -> list[Judgement]:
+def _refused(broken: _Step | None) -> list[ScenarioJudgement]:
     if broken is None or not broken.stretch.errors:
         return []
     kind = frequent_error(broken.stretch)
     is_graceful = kind not in _CRASHES
     told = "refused" if is_graceful else "answered by breaking off"
     text = f"{count(int(broken.load))} tokens are {told} ({kind})"
-    return [Judgement("graceful", text, is_fine=is_graceful, is_criterion=True)]
+    return [ScenarioJudgement("graceful", text, is_fine=is_graceful, is_criterion=True)]

@@ -19,11 +19,11 @@ from assay.model.stress import (
     Band,
     Breach,
     Correctness,
-    Judgement,
     LoadPoint,
     Resources,
     Sample,
     ScenarioFinding,
+    ScenarioJudgement,
     Scored,
     Stretch,
 )
@@ -126,7 +126,7 @@ def finding(
     lasted: float,
     shown: Stretch | None = None,
     recovery: Recovery = Recovery(),  # noqa: B008  (frozen)
-    judgements: Sequence[Judgement] = (),
+    judgements: Sequence[ScenarioJudgement] = (),
     warnings: Sequence[str] = (),
     unasked: int = 0,
     pressed: Sequence[Scored] | None = None,
@@ -213,23 +213,23 @@ def _change(calm: Mapping[int, float], under: Mapping[int, float]) -> Figure | N
     return None if effect is None else Figure(effect.value, effect.low, effect.high)
 
 
-def quality(judged: Correctness | None, calm: Quality | None) -> list[Judgement]:
+def quality(judged: Correctness | None, calm: Quality | None) -> list[ScenarioJudgement]:
     """Whether answers are worse under pressure than at the base rate, beyond what chance explains."""
     if judged is None:
         text = "Whether answers are right is not judged here: what is asked is made up"
-        return [Judgement("quality", text)] if calm else []
+        return [ScenarioJudgement("quality", text)] if calm else []
     if judged.score is None:
-        return [Judgement("quality", "No answer under pressure could be scored")]
+        return [ScenarioJudgement("quality", "No answer under pressure could be scored")]
     told = f"Answers score {spanned(judged.score)} under pressure"
     if judged.calm is None:
-        return [Judgement("quality", told, judged.score.value, judged.score.low, judged.score.high)]
+        return [ScenarioJudgement("quality", told, judged.score.value, judged.score.low, judged.score.high)]
     told = f"{told}, {spanned(judged.calm)} at the base rate"
     change = judged.change
     if change is None or change.high is None:
-        return [Judgement("quality", f"{told}; one case is too few to tell a change from chance")]
+        return [ScenarioJudgement("quality", f"{told}; one case is too few to tell a change from chance")]
     is_worse = change.high < 0 and change.value < -_NOTABLE
     text = f"{told}: case by case a change of {significant(change.value)}"
-    return [Judgement("quality", text, change.value, change.low, change.high, "", not is_worse)]
+    return [ScenarioJudgement("quality", text, change.value, change.low, change.high, "", not is_worse)]
 
 
 def _unscored(judged: Correctness | None) -> list[str]:

@@ -10,7 +10,7 @@ from assay.execute.load.fault import Fault, Traffic
 from assay.execute.load.proxy import FaultProxy
 from assay.execute.load.request import check_allowed, is_allowed
 from assay.model.load import Arrivals, Load
-from assay.model.stress import Band, Breach, Judgement, ScenarioFinding, Stretch
+from assay.model.stress import Band, Breach, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
 from assay.units import count, counted, percent, significant
 
@@ -116,25 +116,27 @@ def _recovery(traffic: Traffic, lifted: float | None, stretch: Stretch, ordered:
     return Recovery() if stretch.completed == stretch.offered else Recovery(None, is_seen=False)
 
 
-def obeyed(traffic: Traffic) -> Judgement:
+def obeyed(traffic: Traffic) -> ScenarioJudgement:
     refused = sum(passage.retry_after is not None for passage in traffic.passages)
     early = traffic.early_retries
     if not refused:
-        return Judgement("obeys_retry_after", "Nothing was refused, so there was nothing to obey")
+        return ScenarioJudgement("obeys_retry_after", "Nothing was refused, so there was nothing to obey")
     told = f"{count(early)} of {count(refused)} refused calls came again before Retry-After was over"
-    return Judgement("obeys_retry_after", told, early / refused, is_fine=early == 0, is_criterion=True)
+    return ScenarioJudgement(
+        "obeys_retry_after", told, early / refused, is_fine=early == 0, is_criterion=True
+    )
 
 
-def finished(stretch: Stretch, is_as_in_calm: bool = False) -> Judgement:
+def finished(stretch: Stretch, is_as_in_calm: bool = False) -> ScenarioJudgement:
     told = f"{count(stretch.completed)} of {counted(stretch.offered, 'request')} finished in the end"
     share = stretch.completed / stretch.offered if stretch.offered else 0.0
     told += "; no more failed than at the base rate" if is_as_in_calm else ""
-    return Judgement(
+    return ScenarioJudgement(
         "all_finished", told, share, is_fine=stretch.completed == stretch.offered or is_as_in_calm
     )
 
 
-def storm(traffic: Traffic, stretch: Stretch, share: float) -> Judgement:
+def storm(traffic: Traffic, stretch: Stretch, share: float) -> ScenarioJudgement:
     """Where a share p is refused at random, each request needs 1 / (1 − p) calls on average, and of a few requests by chance
     more: three standard deviations of that are no storm."""
     asked = max(1, stretch.offered)
@@ -145,4 +147,4 @@ def storm(traffic: Traffic, stretch: Stretch, share: float) -> Judgement:
         f"{significant(sent)} calls were made for each request; {significant(needed)} are needed on average"
     )
     is_fine = sent <= max(_STORM * needed, needed + chance)
-    return Judgement("storm", told, sent, is_fine=is_fine, is_criterion=True)
+    return ScenarioJudgement("storm", told, sent, is_fine=is_fine, is_criterion=True)

@@ -14,7 +14,7 @@ from assay.builtin.scenarios.outcome import (
     pressure,
 )
 from assay.model.load import Arrivals, Load, Moment
-from assay.model.stress import Band, Judgement, ScenarioFinding
+from assay.model.stress import Band, ScenarioFinding, ScenarioJudgement
 from assay.plugin.scenario import Bench
 from assay.stats.verdicts import wilson
 from assay.units import percent, seconds
@@ -64,7 +64,7 @@ class SpikeLoad:
             pressed=[one for one in stretch.scored if self.before <= one.due < ends],
         )
 
-    def _errors(self, bench: Bench, moments: Sequence[Moment]) -> Judgement:
+    def _errors(self, bench: Bench, moments: Sequence[Moment]) -> ScenarioJudgement:
         inside = [one for one in moments if self.before <= one.begin < self.before + self.spike]
         failed = sum(one.failed for one in inside)
         ended = failed + sum(one.completed for one in inside)
@@ -72,10 +72,10 @@ class SpikeLoad:
         low, high = wilson(share, ended)
         is_fine = share <= 0.05 or fails_as_in_calm(bench, failed, ended)
         text = f"{percent(share)} failed in the spike, {percent(bench.calm_errors.rate)} at the base rate"
-        return Judgement("spike_errors", text, share, low, high, "share", is_fine)
+        return ScenarioJudgement("spike_errors", text, share, low, high, "share", is_fine)
 
 
-def _back(took: float, is_seen: bool) -> Judgement:
+def _back(took: float, is_seen: bool) -> ScenarioJudgement:
     told = (
         f"Latency was back within a tenth {seconds(took)} after the spike"
         if took
@@ -83,4 +83,4 @@ def _back(took: float, is_seen: bool) -> Judgement:
     )
     if not is_seen:
         told = f"Latency was not back within a tenth in the {seconds(took)} that were watched"
-    return Judgement("back_after", told, took, unit="s", is_fine=is_seen)
+    return ScenarioJudgement("back_after", told, took, unit="s", is_fine=is_seen)

@@ -8,9 +8,9 @@ from typing import ClassVar
 from assay.analysis.stress import NOISE
 from assay.builtin.scenarios.outcome import Borne, delivered_rate, finding
 from assay.model.load import Arrivals, Distribution, Load
-from assay.model.stress import Judgement, Sample, ScenarioFinding, Stretch
+from assay.model.stress import Sample, ScenarioFinding, ScenarioJudgement, Stretch
 from assay.plugin.scenario import Bench
-from assay.stats.line import Line, fitted
+from assay.stats.line import FittedLine, fitted
 from assay.stats.verdicts import wilson
 from assay.units import percent, seconds, size
 
@@ -60,7 +60,7 @@ class SustainedLoad:
         )
 
 
-def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> Judgement | None:
+def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> ScenarioJudgement | None:
     """Of the medians of short stretches. A fault where it certainly grows by more than a tenth, and ends above what is usual at the base rate."""
     told = [(one.begin, one.latency_p50) for one in stretch.result.moments if one.latency_p50 is not None]
     line = fitted([at for at, _ in told], [latency for _, latency in told]) if told else None
@@ -71,7 +71,7 @@ def latency_drift(stretch: Stretch, length: float, calm: Distribution) -> Judgem
     return _drift("latency_drift", "Latency", line, length, "s", seconds, is_felt)
 
 
-def memory_drift(samples: Sequence[Sample], length: float) -> Judgement | None:
+def memory_drift(samples: Sequence[Sample], length: float) -> ScenarioJudgement | None:
     """Once it has warmed up, which takes memory and is no leak."""
     warm = [one for one in samples if one.at >= _WARM_UP * length]
     line = fitted([one.at for one in warm], [one.memory_bytes for one in warm]) if warm else None
@@ -82,16 +82,22 @@ def memory_drift(samples: Sequence[Sample], length: float) -> Judgement | None:
 
 
 def _drift(
-    name: str, what: str, line: Line, length: float, unit: str, shown: Callable[[float], str], is_felt: bool
-) -> Judgement:
+    name: str,
+    what: str,
+    line: FittedLine,
+    length: float,
+    unit: str,
+    shown: Callable[[float], str],
+    is_felt: bool,
+) -> ScenarioJudgement:
     value, low, high = (_MINUTE * end for end in (line.slope, line.low, line.high))
     is_certain = is_felt and line.level > 0 and line.low * length / line.level > _NOTABLE
     is_drift = line.low > 0 or line.high < 0
     told = f"{what} {'changed' if is_drift else 'does not drift: it changed'} by {shown(value)} a minute"
-    return Judgement(name, told, value, low, high, unit, not is_certain, is_criterion=True)
+    return ScenarioJudgement(name, told, value, low, high, unit, not is_certain, is_criterion=True)
 
 
-def late_errors(stretch: Stretch, length: float) -> Judgement:
+def late_errors(stretch: Stretch, length: float) -> ScenarioJudgement:
     """Errors of the last third beside those of the first."""
     thirds = [
         [one for one in stretch.result.moments if begin <= one.begin / length < begin + 1 / 3]
@@ -104,4 +110,4 @@ def late_errors(stretch: Stretch, length: float) -> Judgement:
     low, high = wilson(last, late_n)
     is_worse = low > (wilson(first, early_n)[1] if early_n else 0.0)
     text = f"{percent(last)} failed in the last third, {percent(first)} in the first"
-    return Judgement("late_errors", text, last, low, high, "share", not is_worse, is_criterion=True)
+    return ScenarioJudgement("late_errors", text, last, low, high, "share", not is_worse, is_criterion=True)

@@ -14,20 +14,20 @@ NOT_JSON = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CodeBlock:
     language: str
     content: str
 
 
-def fenced_blocks(text: str) -> list[Block]:
+def fenced_blocks(text: str) -> list[CodeBlock]:
     """Blocks between lines of three backticks or tildes; one that is never closed goes to the end."""
-    blocks: list[Block] = []
+    blocks: list[CodeBlock] = []
     fence, language = "", ""
     lines: list[str] = []
     for line in text.splitlines():
         bare = line.strip()
         if fence and bare.startswith(fence) and not bare.strip(fence[0]):
-            blocks.append(Block(language, "\n".join(lines)))
+            blocks.append(CodeBlock(language, "\n".join(lines)))
             fence = ""
         elif fence:
             lines.append(line)
@@ -35,7 +35,7 @@ def fenced_blocks(text: str) -> list[Block]:
             fence = bare[: len(bare) - len(bare.lstrip(bare[0]))]
             language, lines = (bare[len(fence) :].split() or [""])[0].lower(), []
     if fence and lines:
-        blocks.append(Block(language, "\n".join(lines)))
+        blocks.append(CodeBlock(language, "\n".join(lines)))
     return blocks
 
 

@@ -36,7 +36,7 @@ class _Criterion:
             return _failed(error)
 
 
-class Rubric:
+class RubricScorer:
     """A weighted mean of criteria, each scored by a scorer of its own and shown under its own name.
 
     If a criterion with a weight cannot be scored, the output is unscored; its other criteria stay visible.

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from assay.errors import PlanError
 from assay.execute.cassette.player import Player
 from assay.execute.cassette.proxy import headers_at, until
-from assay.execute.cassette.tape import CassetteError, Exchange, read_pace, read_tape
+from assay.execute.cassette.tape import CassetteError, RecordedExchange, read_pace, read_tape
 from assay.execute.http import Disconnected, HttpClient, HttpError, Piece, Stream
 
 _KEYS = ("path", "match", "delays")
@@ -58,7 +58,7 @@ class ReplayClient(HttpClient):
         return Replayed(_renumbered(found, asked), self._pace)
 
 
-def _renumbered(exchange: Exchange, asked: Any) -> Exchange:
+def _renumbered(exchange: RecordedExchange, asked: Any) -> RecordedExchange:
     """Agents over HTTP number their requests, and may say in the answer which one it is to."""
     if not (isinstance(asked, Mapping) and isinstance(exchange.body, Mapping)):
         return exchange
@@ -73,7 +73,7 @@ def _renumbered(exchange: Exchange, asked: Any) -> Exchange:
 class Replayed(Stream):
     """A recorded answer, as if it came now."""
 
-    def __init__(self, exchange: Exchange, pace: float) -> None:
+    def __init__(self, exchange: RecordedExchange, pace: float) -> None:
         self._recorded = exchange
         self._pace = pace
         self._headers = headers_at(pace, exchange)

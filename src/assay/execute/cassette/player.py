@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from assay.execute.cassette.redaction import ExchangeRedaction
-from assay.execute.cassette.tape import Exchange, prompt_of
+from assay.execute.cassette.tape import RecordedExchange, prompt_of
 from assay.model.redaction import Redaction, known_secrets
 from assay.model.secret import REDACTED, SHORTEST
 
@@ -24,14 +24,14 @@ class Player:
     """
 
     def __init__(
-        self, exchanges: Sequence[Exchange], is_lenient: bool = False, known: Redaction | None = None
+        self, exchanges: Sequence[RecordedExchange], is_lenient: bool = False, known: Redaction | None = None
     ) -> None:
         self._exchanges = exchanges
         self._is_lenient = is_lenient
         self._redaction = ExchangeRedaction(known_secrets() if known is None else known)
         self._sent = ExchangeRedaction(Redaction())
         """Removes what this program sends as keys."""
-        self._alike: dict[str, list[Exchange]] = {}
+        self._alike: dict[str, list[RecordedExchange]] = {}
         for exchange in exchanges:
             # Redacted again: what is a secret today may be in a cassette of before.
             path, body = (
@@ -47,7 +47,7 @@ class Player:
         """What was removed from a request when it was recorded is then removed from this one, too."""
         self._sent.learn_request(headers, path, body)
 
-    def find(self, method: str, path: str, body: Any) -> Exchange | None:
+    def find(self, method: str, path: str, body: Any) -> RecordedExchange | None:
         path, body = self._redaction.redact_path(path), self._redaction.redact_body(body)
         key = self._recorded_key(method, path, body)
         alike = self._alike.get(key, [])
@@ -107,7 +107,7 @@ _OLD_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 """OpenAI renamed it; which of the two a program sends depends on the server that it thinks it talks to."""
 
 
-def _likeness(exchange: Exchange, path: str, body: Any) -> float:
+def _likeness(exchange: RecordedExchange, path: str, body: Any) -> float:
     same_path = 1.0 if exchange.path == path else 0.0
     return same_path + SequenceMatcher(None, exchange.prompt[:2000], prompt_of(body)[:2000]).ratio()
 

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from assay.execute.cassette.player import Player
-from assay.execute.cassette.tape import KEPT_HEADERS, Exchange, parse_json
+from assay.execute.cassette.tape import KEPT_HEADERS, RecordedExchange, parse_json
 from assay.execute.cassette.writer import CassetteWriter
 from assay.execute.http import HttpClient, HttpError
 
@@ -212,7 +212,7 @@ class Recorder:
         pieces = _texts(taken.pieces)
         if is_binary:
             pieces = tuple((at, data.decode("latin-1")) for at, data in taken.pieces)
-        exchange = Exchange(
+        exchange = RecordedExchange(
             incoming.method, incoming.path, incoming.json, taken.status, taken.headers, pieces, taken.is_cut,
             is_binary,
         )  # fmt: skip
@@ -289,6 +289,6 @@ async def until(moment: float) -> None:
         await asyncio.sleep(wait)
 
 
-def headers_at(pace: float, exchange: Exchange) -> dict[str, str]:
+def headers_at(pace: float, exchange: RecordedExchange) -> dict[str, str]:
     """At another pace than the recorded one, times are made up, and whoever measures them is told."""
     return dict(exchange.headers) | ({} if pace == 1 else {"x-assay-simulated": "1"})

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from assay.execute.cassette.tape import Exchange, parse_json
+from assay.execute.cassette.tape import RecordedExchange, parse_json
 from assay.model.redaction import SHORTEST_SECRET, Redaction
 from assay.model.secret import REDACTED, SECRET_FIELD, SECRET_IN_QUERY, is_secret
 
@@ -58,7 +58,7 @@ class ExchangeRedaction:
         self._sent = Redaction([*recent, *secrets][-_MOST_SENT:])
         return Redaction(new)
 
-    def redact(self, exchange: Exchange) -> Exchange:
+    def redact(self, exchange: RecordedExchange) -> RecordedExchange:
         """The exchange as it may be stored; redacting it once more changes nothing."""
         return replace(
             exchange,
@@ -130,7 +130,7 @@ class ExchangeRedaction:
                 leaf.replace(text)
 
 
-def searchable_text(exchange: Exchange) -> str:
+def searchable_text(exchange: RecordedExchange) -> str:
     """Everything that an exchange says, with the parts of a stream put together: what a secret has to be looked for in."""
     whole = "".join(text for _, text in exchange.pieces)
     request = json.dumps(exchange.body, ensure_ascii=False)

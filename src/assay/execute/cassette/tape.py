@@ -26,7 +26,7 @@ class CassetteError(AssayError):
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class RecordedExchange:
     """A request and its answer; `pieces` are what arrived and when, in seconds after the request."""
 
     method: str
@@ -66,7 +66,7 @@ def _content(message: Any) -> str:
     return str(content or "")
 
 
-def line_of(exchange: Exchange) -> str:
+def line_of(exchange: RecordedExchange) -> str:
     """A line of a cassette; the exchange has to be redacted already."""
     pieces = [(round(at, 6), text) for at, text in exchange.pieces]
     if exchange.is_binary:
@@ -87,7 +87,7 @@ def line_of(exchange: Exchange) -> str:
     return (json.dumps(document) if _HALF.search(line) else line) + "\n"
 
 
-def read_tape(path: Path) -> list[Exchange]:
+def read_tape(path: Path) -> list[RecordedExchange]:
     """Every exchange of a cassette; CassetteError names each damaged line."""
     try:
         # Not splitlines(): answers may hold characters that count as line ends there.
@@ -161,7 +161,7 @@ def _depth(value: Any) -> int:
     return deepest
 
 
-def _exchange(line: str) -> Exchange:
+def _exchange(line: str) -> RecordedExchange:
     document = json.loads(line)
     if document["assay_cassette"] not in (VERSION, VERSION_WITH_BINARY):
         raise ValueError(
@@ -176,7 +176,7 @@ def _exchange(line: str) -> Exchange:
     is_binary = response.get("encoding") == "base64"
     if is_binary:
         pieces = tuple((at, base64.b64decode(text, validate=True).decode("latin-1")) for at, text in pieces)
-    return Exchange(
+    return RecordedExchange(
         request["method"],
         request["path"],
         request["body"],

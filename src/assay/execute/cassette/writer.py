@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from assay.execute.cassette.redaction import ExchangeRedaction, searchable_text
-from assay.execute.cassette.tape import CassetteError, Exchange, line_of, read_tape
+from assay.execute.cassette.tape import CassetteError, RecordedExchange, line_of, read_tape
 from assay.model.redaction import Redaction
 from assay.plugin.private_files import open_private
 
@@ -34,7 +34,7 @@ class CassetteWriter:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def add(self, exchange: Exchange) -> None:
+    def add(self, exchange: RecordedExchange) -> None:
         if not self._appends:
             self._file.truncate(0)
             self._appends = True
@@ -54,7 +54,7 @@ class CassetteWriter:
         if any(new.redact_values(text) != text for text in self._texts):
             self._rewrite()
 
-    def _stored(self) -> list[Exchange]:
+    def _stored(self) -> list[RecordedExchange]:
         try:
             return read_tape(self._path)
         except CassetteError:

@@ -11,7 +11,7 @@ from assay.execute.http.errors import (
     TlsFailed,
 )
 from assay.execute.http.events import (
-    Line,
+    NdjsonLine,
     NdjsonParser,
     Piece,
     SseEvent,
@@ -28,7 +28,7 @@ __all__ = [
     "Disconnected",
     "HttpClient",
     "HttpError",
-    "Line",
+    "NdjsonLine",
     "NdjsonParser",
     "Piece",
     "Response",

@@ -14,8 +14,8 @@ from typing import Any, Self
 from assay.execute.http.connection import Connection, Exchange
 from assay.execute.http.errors import BadResponse, Disconnected
 from assay.execute.http.events import Piece
-from assay.execute.http.pool import Pool
-from assay.execute.http.request import Origin, Prepared, prepare
+from assay.execute.http.pool import ConnectionPool
+from assay.execute.http.request import Origin, PreparedRequest, prepare
 
 _MAX_PREPARED = 256
 
@@ -63,8 +63,8 @@ class HttpClient:
         self._connect_timeout = connect_timeout
         self._ca_file = ca_file
         self._tls: ssl.SSLContext | None = None
-        self._pools: dict[Origin, Pool] = {}
-        self._prepared: dict[tuple[str, str, frozenset[tuple[str, str]]], Prepared] = {}
+        self._pools: dict[Origin, ConnectionPool] = {}
+        self._prepared: dict[tuple[str, str, frozenset[tuple[str, str]]], PreparedRequest] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -104,12 +104,14 @@ class HttpClient:
     ) -> Stream:
         return Stream(self, self._prepare(method, url, headers or {}), body)
 
-    async def _exchange(self, prepared: Prepared, body: bytes) -> Exchange:
+    async def _exchange(self, prepared: PreparedRequest, body: bytes) -> Exchange:
         connection, exchange = await self._begin(prepared, body, to_the_end=True)
         self._pool(prepared.origin).give_back(connection)
         return exchange
 
-    async def _begin(self, prepared: Prepared, body: bytes, to_the_end: bool) -> tuple[Connection, Exchange]:
+    async def _begin(
+        self, prepared: PreparedRequest, body: bytes, to_the_end: bool
+    ) -> tuple[Connection, Exchange]:
         """Send, and wait for the head or the end; again on a new connection if a kept one had gone stale."""
         message = prepared.with_body(body)
         try:
@@ -118,7 +120,7 @@ class HttpClient:
             return await self._attempt(prepared, message, to_the_end, is_retry=True)
 
     async def _attempt(
-        self, prepared: Prepared, message: bytes, to_the_end: bool, is_retry: bool
+        self, prepared: PreparedRequest, message: bytes, to_the_end: bool, is_retry: bool
     ) -> tuple[Connection, Exchange]:
         pool = self._pool(prepared.origin)
         connection = await pool.take(is_fresh=is_retry)
@@ -133,7 +135,7 @@ class HttpClient:
             raise
         return connection, exchange
 
-    def _prepare(self, method: str, url: str, headers: Mapping[str, str]) -> Prepared:
+    def _prepare(self, method: str, url: str, headers: Mapping[str, str]) -> PreparedRequest:
         key = (method, url, frozenset(headers.items()))
         found = self._prepared.get(key)
         if found is None:
@@ -142,10 +144,10 @@ class HttpClient:
             found = self._prepared[key] = prepare(method, url, headers)
         return found
 
-    def _pool(self, origin: Origin) -> Pool:
+    def _pool(self, origin: Origin) -> ConnectionPool:
         pool = self._pools.get(origin)
         if pool is None:
-            pool = Pool(origin, self._max_connections, self._connect_timeout, self._tls_context)
+            pool = ConnectionPool(origin, self._max_connections, self._connect_timeout, self._tls_context)
             self._pools[origin] = pool
         return pool
 
@@ -159,7 +161,7 @@ class HttpClient:
 class Stream:
     """An answer as it comes; status and headers are known inside the `async with`."""
 
-    def __init__(self, client: HttpClient, prepared: Prepared, body: bytes) -> None:
+    def __init__(self, client: HttpClient, prepared: PreparedRequest, body: bytes) -> None:
         self._client = client
         self._prepared = prepared
         self._body = body

@@ -24,7 +24,7 @@ class SseEvent(NamedTuple):
     at: float
 
 
-class Line(NamedTuple):
+class NdjsonLine(NamedTuple):
     text: str
     at: float
 
@@ -135,14 +135,14 @@ class NdjsonParser:
     def __init__(self) -> None:
         self._lines = LineSplitter()
 
-    def feed(self, data: bytes, at: float) -> list[Line]:
+    def feed(self, data: bytes, at: float) -> list[NdjsonLine]:
         return self._texts(self._lines.feed(data, at))
 
-    def finish(self) -> list[Line]:
+    def finish(self) -> list[NdjsonLine]:
         return self._texts(self._lines.finish())
 
-    def _texts(self, lines: list[tuple[bytes, float]]) -> list[Line]:
-        return [Line(_text(line), at) for line, at in lines if line.strip()]
+    def _texts(self, lines: list[tuple[bytes, float]]) -> list[NdjsonLine]:
+        return [NdjsonLine(_text(line), at) for line, at in lines if line.strip()]
 
 
 def _text(data: bytes) -> str:
@@ -189,5 +189,5 @@ def sse_events(pieces: AsyncIterator[Piece]) -> AsyncIterator[SseEvent]:
     return _Parsing(pieces, SseParser())
 
 
-def ndjson_lines(pieces: AsyncIterator[Piece]) -> AsyncIterator[Line]:
+def ndjson_lines(pieces: AsyncIterator[Piece]) -> AsyncIterator[NdjsonLine]:
     return _Parsing(pieces, NdjsonParser())

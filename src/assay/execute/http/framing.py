@@ -23,7 +23,7 @@ class FramingError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class MessageHead:
     """The start line, and the headers by their names in small letters."""
 
     start: str
@@ -42,7 +42,7 @@ class HeadReader:
     def __init__(self) -> None:
         self._buffer = b""
 
-    def feed(self, data: bytes) -> tuple[Head, bytes] | None:
+    def feed(self, data: bytes) -> tuple[MessageHead, bytes] | None:
         """The head and the bytes that follow it, once it is complete."""
         searched = max(0, len(self._buffer) - 3)
         data = self._buffer + data
@@ -57,10 +57,10 @@ class HeadReader:
 
 
 @lru_cache(maxsize=64)
-def parse_head(block: bytes) -> Head:
+def parse_head(block: bytes) -> MessageHead:
     """Cached, because the heads on one connection are much alike; nobody may change what it gives."""
     start, *lines = block.decode("latin-1").replace("\r\n", "\n").split("\n")
-    return Head(start, parse_headers(lines))
+    return MessageHead(start, parse_headers(lines))
 
 
 def parse_headers(lines: Iterable[str]) -> dict[str, str]:
@@ -255,7 +255,7 @@ def content_length(text: str) -> int:
     return int(length)
 
 
-def status_of(head: Head) -> tuple[int, str]:
+def status_of(head: MessageHead) -> tuple[int, str]:
     """The status, and the minor version of HTTP/1."""
     found = _STATUS.match(head.start)
     if found is None:

@@ -15,7 +15,7 @@ from assay.execute.http.request import Origin
 _BUFFER_BYTES = 128 * 1024
 
 
-class Pool:
+class ConnectionPool:
     """Whoever takes a connection gives it back, whatever became of it; those who wait are served in turn."""
 
     def __init__(

@@ -21,7 +21,7 @@ class Origin(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class Prepared(NamedTuple):
+class PreparedRequest(NamedTuple):
     """Everything of a request but its body."""
 
     method: str
@@ -35,7 +35,7 @@ class Prepared(NamedTuple):
         return b"%bcontent-length: %d\r\n\r\n%b" % (self.head, len(body), body)
 
 
-def prepare(method: str, url: str, headers: Mapping[str, str]) -> Prepared:
+def prepare(method: str, url: str, headers: Mapping[str, str]) -> PreparedRequest:
     parts = _split(url)
     origin = Origin(parts.scheme, str(parts.hostname), parts.port or _PORTS[parts.scheme])
     target = quote(parts.path or "/", safe=_SAFE) + (
@@ -49,7 +49,7 @@ def prepare(method: str, url: str, headers: Mapping[str, str]) -> Prepared:
         lines.append("accept-encoding: identity")
     lines += [_header(name, value) for name, value in headers.items() if name.lower() != "content-length"]
     try:
-        return Prepared(method, origin, ("\r\n".join(lines) + "\r\n").encode("latin-1"))
+        return PreparedRequest(method, origin, ("\r\n".join(lines) + "\r\n").encode("latin-1"))
     except UnicodeEncodeError as error:
         raise BadRequest(f"A header for '{url}' has a character that HTTP cannot carry.") from error
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.execute.agents import filled_in, make_agent
-from assay.execute.load.asking import Data, LoadOptions, Prepared, prepared, prepared_agent
+from assay.execute.load.asking import Data, LoadOptions, PreparedLoad, prepared, prepared_agent
 from assay.execute.load.request import Target
 from assay.execute.ollama import local_url
 from assay.model import AgentUse
@@ -18,7 +18,7 @@ KINDS = ("openai", "ollama", "anthropic", "http")
 
 def prepared_for(
     options: LoadOptions, use: AgentUse | None, files: Sequence[str], data: Data | None
-) -> Prepared:
+) -> PreparedLoad:
     """A load of a URL (`use` is None), of an agent behind a server, or of one that is asked through its own code."""
     if use is None:
         return prepared(options, data=data)

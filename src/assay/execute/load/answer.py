@@ -13,7 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from assay.execute.load.answer_text import LONGEST_JUDGED, judgeable, text_of
-from assay.execute.load.response_head import BadReply, Head, head_of, known_heads
+from assay.execute.load.response_head import BadReply, ResponseHead, head_of, known_heads
 from assay.execute.load.usage import TokenCounts, usage_in
 
 LARGEST_ANSWER = 64 * 2**20
@@ -91,7 +91,7 @@ class Reply:
         self._is_close_look = is_close_look
         self._texts: list[str] | None = [] if keeps_text else None
         """What the parts say that are gone, if that is to be judged."""
-        self.head: Head | None = None
+        self.head: ResponseHead | None = None
         self.reads: list[float] = []
         """When each read arrived."""
         self.reach: list[int] = []
@@ -135,7 +135,7 @@ class Reply:
                 self._look_early()
         return is_whole
 
-    def _begin(self, data: bytes) -> tuple[bytes, Head] | None:
+    def _begin(self, data: bytes) -> tuple[bytes, ResponseHead] | None:
         if self._rest:
             data, self._rest = self._rest + data, b""
         at = 0
@@ -151,7 +151,7 @@ class Reply:
         self._rest = data[at:]
         return None
 
-    def _plain(self, data: bytes, head: Head) -> bool:
+    def _plain(self, data: bytes, head: ResponseHead) -> bool:
         self._keep(data)
         if head.length is None:
             return head.status in (204, 304)
@@ -458,7 +458,7 @@ def _one_a_line(text: bytes, ends: list[int]) -> list[int]:
     return kept
 
 
-def _check_lines(text: bytes, head: Head | None) -> None:
+def _check_lines(text: bytes, head: ResponseHead | None) -> None:
     """The first line that holds an object and the last must be what they claim to be."""
     is_sse = head is not None and head.type == b"text/event-stream"
     if is_sse and text.strip() and not _FIELD.match(text):

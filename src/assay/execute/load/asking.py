@@ -33,7 +33,7 @@ from assay.execute.load.load_shape import load_for
 from assay.execute.load.options import LoadOptions as LoadOptions
 from assay.execute.load.options import wrong_option
 from assay.execute.load.record import Chunk
-from assay.execute.load.request import Ask, Target, check_address, check_allowed
+from assay.execute.load.request import LoadPrompt, Target, check_address, check_allowed
 from assay.execute.load.targets import more_targets, target_for, with_options
 from assay.model import AgentUse, Benchmark, Case
 from assay.model.load import Load, LoadResult, Objective
@@ -49,7 +49,7 @@ PROMPT = "Say in one sentence what a benchmark is."
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedLoad:
     """A load with all that is needed to begin at once."""
 
     load: Load
@@ -126,12 +126,12 @@ class Prepared:
 
         return MetricsReader(self.metrics)
 
-    def at(self, load: Load) -> Prepared:
+    def at(self, load: Load) -> PreparedLoad:
         """The same requests, put in another way."""
         return replace(self, load=load)
 
 
-def prepared(options: LoadOptions, target: Target | None = None, data: Data | None = None) -> Prepared:
+def prepared(options: LoadOptions, target: Target | None = None, data: Data | None = None) -> PreparedLoad:
     """Everything is checked here, before the first byte is sent."""
     found = target_for(options) if target is None else with_options(target, options)
     found = with_output_rules(found, options)
@@ -145,7 +145,7 @@ def prepared(options: LoadOptions, target: Target | None = None, data: Data | No
     if load.has_sessions:
         requests = sessions_order(found, sessions_of(load, data, options), options, inputs)
     else:
-        asks: list[Ask] = []
+        asks: list[LoadPrompt] = []
         is_page = found.dialect == "http" and options.prompt is None and data is None
         if not is_page or has_rows or inputs.lengths:
             asks = asks_of(options, data)
@@ -155,7 +155,7 @@ def prepared(options: LoadOptions, target: Target | None = None, data: Data | No
         **inputs.extras(),
         "ends_turns": _ends_turns(load, options),
     }
-    return Prepared(
+    return PreparedLoad(
         load,
         order,
         check=replace(check, output=found.output) if check is not None else None,
@@ -215,7 +215,7 @@ def metrics_source(options: LoadOptions, target: Target | None) -> MetricsSource
 
 def prepared_agent(
     options: LoadOptions, use: AgentUse, files: Sequence[str], data: Data | None = None
-) -> Prepared:
+) -> PreparedLoad:
     """Of an agent without a server: it is asked through its own code."""
     given = {
         "--model": options.model,
@@ -243,7 +243,7 @@ def prepared_agent(
     prompts = prompts_of(options, data)
     most = [ask.max_tokens or options.max_tokens for ask in asks_of(options, data)]
     order = order_for_agent(use, prompts, most, files, check is not None, replays)
-    return Prepared(
+    return PreparedLoad(
         load,
         {**order, **inputs.extras()},
         AGENT_WORKER,
@@ -286,11 +286,14 @@ def prompts_of(options: LoadOptions, data: Data | None) -> Sequence[object]:
     return [PROMPT if options.prompt is None else checked_prompt(options.prompt)]
 
 
-def asks_of(options: LoadOptions, data: Data | None) -> list[Ask]:
+def asks_of(options: LoadOptions, data: Data | None) -> list[LoadPrompt]:
     """The same, with what rows say about the length of their answers."""
     if data is None or not data.sessions:
-        return [Ask(prompt) for prompt in prompts_of(options, data)]
-    return [Ask(turn.prompt, max_tokens=turn.max_tokens) for turn in (one.turns[0] for one in data.sessions)]
+        return [LoadPrompt(prompt) for prompt in prompts_of(options, data)]
+    return [
+        LoadPrompt(turn.prompt, max_tokens=turn.max_tokens)
+        for turn in (one.turns[0] for one in data.sessions)
+    ]
 
 
 def bounds_of(objectives: Sequence[Objective]) -> Bounds:

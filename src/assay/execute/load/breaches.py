@@ -6,7 +6,7 @@ import math
 
 from assay.execute.load.saturation import is_piling_up
 from assay.model.bottleneck import KEPT_UP, MOST_ERRORS, OWN_LIMITS, allowed_lag, falls_behind, is_busy
-from assay.model.load import UNFINISHED, Arrivals, Held, Load, LoadResult
+from assay.model.load import UNFINISHED, Arrivals, Load, LoadResult, ObjectiveResult
 
 _UNREAD_SHARE = 0.05
 
@@ -40,7 +40,7 @@ def breach(result: LoadResult, load: Load, spread: float = 1.0) -> tuple[str | N
     return None, ""
 
 
-def _is_about_errors(held: Held | None) -> bool:
+def _is_about_errors(held: ObjectiveResult | None) -> bool:
     return held is not None and held.objective.metric == "error_rate"
 
 

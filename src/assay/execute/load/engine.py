@@ -29,7 +29,7 @@ from assay.model.load import Load, Trace
 from assay.model.user_session import UserSession
 
 if TYPE_CHECKING:
-    from assay.execute.load.tally import Pulse, Tally
+    from assay.execute.load.tally import LoadProgress, Tally
 
 HEAD_START = 0.05
 """Seconds between the last worker's being ready and the first request."""
@@ -52,7 +52,7 @@ _LOOK_AROUND = 0.1
 
 Order = Iterable[bytes | memoryview]
 """In parts, as it is sent to a worker."""
-Watch = Callable[["Pulse", "Tally"], None]
+Watch = Callable[["LoadProgress", "Tally"], None]
 WatchChunk = Callable[[Chunk], None]
 
 

@@ -10,7 +10,7 @@ from math import inf
 from typing import Self
 
 
-class Kind(StrEnum):
+class FaultKind(StrEnum):
     NONE = "none"
     ANSWER = "answer"
     """An error status instead of the upstream's answer, which is never asked."""
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 class Fault:
     """What happens to requests, or to a share of them that is drawn by the proxy's seed."""
 
-    kind: Kind = Kind.NONE
+    kind: FaultKind = FaultKind.NONE
     share: float = 1.0
     status: int = 0
     retry_after: float | None = None
@@ -39,31 +39,31 @@ class Fault:
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
             raise ValueError(f"A share is between 0 and 1, not {self.share!r}.")
-        if self.share != 1 and self.kind in (Kind.REFUSE, Kind.SLOW):
+        if self.share != 1 and self.kind in (FaultKind.REFUSE, FaultKind.SLOW):
             raise ValueError(f"'{self.kind}' is a fault of the whole server: it has no share.")
-        if self.kind is Kind.ANSWER and not 400 <= self.status <= 599:
+        if self.kind is FaultKind.ANSWER and not 400 <= self.status <= 599:
             raise ValueError(f"A fault answers with a status of 400 to 599, not {self.status!r}.")
         if not self.bytes_per_second > 0:
             raise ValueError(f"A rate is above 0 bytes a second, not {self.bytes_per_second!r}.")
 
     @classmethod
     def rate_limited(cls, share: float = 0.5, retry_after: float = 1.0) -> Self:
-        return cls(Kind.ANSWER, share, 429, retry_after)
+        return cls(FaultKind.ANSWER, share, 429, retry_after)
 
     @classmethod
     def failing(cls, status: int = 503, share: float = 1.0) -> Self:
-        return cls(Kind.ANSWER, share, status)
+        return cls(FaultKind.ANSWER, share, status)
 
     @classmethod
     def slow(cls, bytes_per_second: float) -> Self:
-        return cls(Kind.SLOW, bytes_per_second=bytes_per_second)
+        return cls(FaultKind.SLOW, bytes_per_second=bytes_per_second)
 
 
 NOTHING = Fault()
-REFUSING = Fault(Kind.REFUSE)
-RESETTING = Fault(Kind.RESET)
-CUTTING = Fault(Kind.CUT)
-STALLING = Fault(Kind.STALL)
+REFUSING = Fault(FaultKind.REFUSE)
+RESETTING = Fault(FaultKind.RESET)
+CUTTING = Fault(FaultKind.CUT)
+STALLING = Fault(FaultKind.STALL)
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Passage:
     key: str
     """Equal for requests that are the same one, sent again."""
     arrived: float
-    fault: Kind = Kind.NONE
+    fault: FaultKind = FaultKind.NONE
     retry_after: float | None = None
     forwarded: float | None = None
     status: int | None = None
@@ -122,11 +122,11 @@ class Traffic:
     @property
     def faulted(self) -> int:
         """Those that a fault was chosen for."""
-        return sum(passage.fault is not Kind.NONE for passage in self.passages)
+        return sum(passage.fault is not FaultKind.NONE for passage in self.passages)
 
     @property
     def answered_by_fault(self) -> int:
-        return sum(passage.fault is Kind.ANSWER for passage in self.passages)
+        return sum(passage.fault is FaultKind.ANSWER for passage in self.passages)
 
     @property
     def succeeded(self) -> int:
@@ -156,7 +156,7 @@ class Traffic:
         """1 is best; a storm of retries is many."""
         return self.seen / needed
 
-    def while_imposed(self, kind: Kind) -> tuple[tuple[float, float], ...]:
+    def while_imposed(self, kind: FaultKind) -> tuple[tuple[float, float], ...]:
         """From when to when each fault of this kind was there."""
         nexts = (*(change.at for change in self.changes[1:]), inf)
         told = zip(self.changes, nexts, strict=False)

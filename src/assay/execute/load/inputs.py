@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.execute.load.options import LoadOptions, wrong_option
 from assay.execute.load.request import (
-    Ask,
+    LoadPrompt,
     Prefix,
     Target,
     chat_template_for,
@@ -112,7 +112,7 @@ def _lengths(tokens: Variate, seed: int, less: int) -> list[int]:
 
 
 def requests_order(
-    target: Target, asks: Sequence[Ask], options: LoadOptions, inputs: Inputs, *, has_rows: bool
+    target: Target, asks: Sequence[LoadPrompt], options: LoadOptions, inputs: Inputs, *, has_rows: bool
 ) -> dict[str, Any]:
     """The requests as `order_for` takes them; with `has_rows`, the rows of a trace say how long each is."""
     prefix = inputs.prefix

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.model.load import QUANTILES, Distribution, Held, LoadResult
+from assay.model.load import QUANTILES, Distribution, LoadResult, ObjectiveResult
 
 BROKEN = 20.0
 
@@ -18,7 +18,7 @@ def margin_of(result: LoadResult, broken_by: str | None) -> float:
     return max((_margin(held, result) for held in result.held), default=0.0)
 
 
-def _margin(held: Held, result: LoadResult) -> float:
+def _margin(held: ObjectiveResult, result: LoadResult) -> float:
     objective = held.objective
     times = result.times.get(objective.metric)
     allowed = 1 - QUANTILES[objective.statistic] if objective.statistic in QUANTILES else None

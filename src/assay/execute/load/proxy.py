@@ -26,7 +26,7 @@ from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from assay.execute.http.framing import Body, FramingError, HeadReader, OpenBody, SizedBody, announced_body
-from assay.execute.load.fault import NOTHING, Change, Fault, Kind, Passage, Traffic
+from assay.execute.load.fault import NOTHING, Change, Fault, FaultKind, Passage, Traffic
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ _NOT_PASSED_ON = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ProxiedRequest:
     method: str
     path: str
     headers: Mapping[str, str]
@@ -52,7 +52,7 @@ class Request:
     keeps_alive: bool
 
 
-def request_key(request: Request) -> str:
+def request_key(request: ProxiedRequest) -> str:
     """What tells a request from others: the name that the client gave it, else all that it asks."""
     for name in _NAMES:
         if name in request.headers:
@@ -74,7 +74,7 @@ class FaultProxy:
         self,
         upstream: str,
         seed: int = 0,
-        key: Callable[[Request], str] = request_key,
+        key: Callable[[ProxiedRequest], str] = request_key,
         clock: Callable[[], float] = time.monotonic,
         tls: ssl.SSLContext | None = None,
         unseen: re.Pattern[bytes] | None = None,
@@ -154,7 +154,7 @@ class FaultProxy:
         self._fault, self._drawn = fault, 0
         self._changed.set()
         self._changed = asyncio.Event()
-        if fault.kind is Kind.REFUSE:
+        if fault.kind is FaultKind.REFUSE:
             self._vanish()
         elif self._server is None:
             await self._listen()
@@ -189,7 +189,7 @@ class FaultProxy:
                 upstream.close()
                 guest.writer.close()
 
-    async def _whole_request(self, guest: _Guest, data: bytes) -> tuple[Request, bytes] | None:
+    async def _whole_request(self, guest: _Guest, data: bytes) -> tuple[ProxiedRequest, bytes] | None:
         """The next request; one that comes only in part is counted."""
         guest.is_asking, is_whole = bool(data), False
         try:
@@ -199,7 +199,7 @@ class FaultProxy:
         finally:
             self._unread += guest.is_asking and not is_whole
 
-    async def _request(self, guest: _Guest, data: bytes) -> tuple[Request, bytes] | None:
+    async def _request(self, guest: _Guest, data: bytes) -> tuple[ProxiedRequest, bytes] | None:
         """The next request on a connection and what came after it; None when there is none."""
         reader = HeadReader()
         while not data or (found := reader.feed(data)) is None:
@@ -213,7 +213,7 @@ class FaultProxy:
             guest.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = announced_body(head.headers) or SizedBody(0)
         content = await self._content(guest, body, data)
-        return Request(line[1], line[2], head.headers, content, head.keeps_alive(line[3])), body.excess
+        return ProxiedRequest(line[1], line[2], head.headers, content, head.keeps_alive(line[3])), body.excess
 
     async def _content(self, guest: _Guest, body: Body, data: bytes) -> bytes:
         parts, size = [body.feed(data)] if data else [], len(data)
@@ -224,15 +224,15 @@ class FaultProxy:
             size += len(data)
         return b"".join(parts)
 
-    async def _pass(self, request: Request, guest: _Guest, upstream: _Upstream) -> bool:
+    async def _pass(self, request: ProxiedRequest, guest: _Guest, upstream: _Upstream) -> bool:
         """Whether the connection can be used again."""
         passage = self._noted(request, guest)
-        if passage.fault is Kind.ANSWER:
+        if passage.fault is FaultKind.ANSWER:
             return await self._tell(passage, request, guest, self._fault.status, "A fault, as was asked for.")
-        if passage.fault is Kind.RESET:
+        if passage.fault is FaultKind.RESET:
             guest.reset()
             return False
-        if passage.fault is Kind.STALL:
+        if passage.fault is FaultKind.STALL:
             await asyncio.Event().wait()
         passage.forwarded = self._clock()
         try:
@@ -244,11 +244,11 @@ class FaultProxy:
             passage.forwarded = None
             return await self._tell(passage, request, guest, 502, f"The upstream cannot be reached: {error}")
 
-    def _noted(self, request: Request, guest: _Guest) -> Passage:
+    def _noted(self, request: ProxiedRequest, guest: _Guest) -> Passage:
         passage = Passage(len(self._passages), guest.number, self._key(request), self._clock())
         self._passages.append(passage)
         self._drawn += 1
-        if self._fault.kind is not Kind.NONE and self._is_chosen():
+        if self._fault.kind is not FaultKind.NONE and self._is_chosen():
             passage.fault = self._fault.kind
             passage.retry_after = self._fault.retry_after
         return passage
@@ -259,7 +259,7 @@ class FaultProxy:
         return share == 1 or Random(f"{self._seed} {self._drawn}").random() < share
 
     async def _tell(
-        self, passage: Passage, request: Request, guest: _Guest, status: int, message: str
+        self, passage: Passage, request: ProxiedRequest, guest: _Guest, status: int, message: str
     ) -> bool:
         body = json.dumps({"error": {"message": message, "type": "fault_proxy", "code": status}}).encode()
         lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", "content-type: application/json",
@@ -274,10 +274,12 @@ class FaultProxy:
         passage.ended = self._clock()
         return request.keeps_alive
 
-    async def _forward(self, passage: Passage, request: Request, guest: _Guest, upstream: _Upstream) -> bool:
+    async def _forward(
+        self, passage: Passage, request: ProxiedRequest, guest: _Guest, upstream: _Upstream
+    ) -> bool:
         answer = await upstream.ask(self._as_seen(request))
         passage.status = answer.status
-        is_cut = passage.fault is Kind.CUT
+        is_cut = passage.fault is FaultKind.CUT
         async for piece, body_bytes in answer.pieces():
             if is_cut and (body_bytes or answer.is_over):
                 await self._write(guest, piece[: len(piece) - max(1, body_bytes // 2)], passage)
@@ -288,7 +290,7 @@ class FaultProxy:
         passage.ended = self._clock()
         return request.keeps_alive and answer.keeps_alive
 
-    def _as_seen(self, request: Request) -> Request:
+    def _as_seen(self, request: ProxiedRequest) -> ProxiedRequest:
         if self._unseen is None:
             return request
         return replace(request, body=self._unseen.sub(b"", request.body))
@@ -389,7 +391,7 @@ class _Place:
         known = tls or ssl.create_default_context() if is_tls else None
         return cls(parts.hostname, port, parts.path, known)
 
-    def request(self, request: Request) -> bytes:
+    def request(self, request: ProxiedRequest) -> bytes:
         lines = [f"{request.method} {request.path} HTTP/1.1", f"host: {self.host}:{self.port}"]
         lines += [f"{name}: {value}" for name, value in request.headers.items() if name not in _NOT_PASSED_ON]
         if request.body or request.method not in ("GET", "HEAD"):
@@ -404,7 +406,7 @@ class _Upstream:
         self._place = place
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def ask(self, request: Request) -> _Answer:
+    async def ask(self, request: ProxiedRequest) -> _Answer:
         """Its answer from the first head on; one that was kept and has gone stale is replaced without a word."""
         if self._streams is not None:
             with contextlib.suppress(ConnectionError):
@@ -412,7 +414,7 @@ class _Upstream:
             self.close()
         return await self._asked(request)
 
-    async def _asked(self, request: Request) -> _Answer:
+    async def _asked(self, request: ProxiedRequest) -> _Answer:
         place = self._place
         if self._streams is None:
             self._streams = await asyncio.open_connection(place.host, place.port, ssl=place.tls)
@@ -432,7 +434,7 @@ class _Upstream:
 class _Answer:
     """An answer on its way: its bytes as they come, and where it ends."""
 
-    def __init__(self, reader: asyncio.StreamReader, request: Request) -> None:
+    def __init__(self, reader: asyncio.StreamReader, request: ProxiedRequest) -> None:
         self._reader, self._request = reader, request
         self.status = 0
         self.keeps_alive = False

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from assay.errors import PlanError
 from assay.execute.http.errors import HttpError
-from assay.execute.http.request import Prepared, prepare
+from assay.execute.http.request import PreparedRequest, prepare
 from assay.execute.load.payload import MAX_TOKENS, MESSAGES, OPENING, PROMPT
 from assay.execute.load.synthetic import OPENING_BYTES
 from assay.model.conversation import as_text, is_conversation
@@ -48,7 +48,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class LoadPrompt:
     """One thing to ask: text, messages, or what else an agent takes."""
 
     prompt: object
@@ -105,7 +105,7 @@ def check_address(url: str) -> SplitResult:
     return parts
 
 
-def requests_for(target: Target, asks: Iterable[Ask], max_tokens: int | None) -> list[bytes]:
+def requests_for(target: Target, asks: Iterable[LoadPrompt], max_tokens: int | None) -> list[bytes]:
     """Whole requests, as written."""
     if target.dialect == "http" and not (asks := list(asks)):
         return [_prepared("GET", target.url, dict(target.headers)).with_body(b"")]
@@ -115,7 +115,7 @@ def requests_for(target: Target, asks: Iterable[Ask], max_tokens: int | None) ->
 
 
 def opened_requests_for(
-    target: Target, asks: Iterable[Ask], max_tokens: int | None, prefix: Prefix
+    target: Target, asks: Iterable[LoadPrompt], max_tokens: int | None, prefix: Prefix
 ) -> tuple[list[bytes], list[int]]:
     """Whole requests, and where in each of them its opening goes: what stands there is to be written over."""
     mark = secrets.token_hex(OPENING_BYTES // 2)
@@ -124,7 +124,7 @@ def opened_requests_for(
     return requests, [request.index(mark.encode()) for request in requests] if prefix.is_unique else []
 
 
-def with_prefix(target: Target, ask: Ask, text: str) -> tuple[Target, Ask]:
+def with_prefix(target: Target, ask: LoadPrompt, text: str) -> tuple[Target, LoadPrompt]:
     """The same question with this text before everything else that the model reads."""
     if target.system:
         return replace(target, system=text + target.system), ask
@@ -142,7 +142,7 @@ def _with_text_before(content: object, text: str) -> object:
     return text + as_text("" if content is None else content)
 
 
-def _posted(target: Target) -> Prepared:
+def _posted(target: Target) -> PreparedRequest:
     headers = {"content-type": "application/json", "accept": _accepted(target), **target.headers}
     return _prepared("POST", target.url, headers)
 
@@ -154,7 +154,7 @@ def head_of_requests(target: Target, *, is_get: bool = False) -> str:
 
 
 def template_for(
-    target: Target, asks: Sequence[Ask], max_tokens: int | None, prefix: Prefix
+    target: Target, asks: Sequence[LoadPrompt], max_tokens: int | None, prefix: Prefix
 ) -> dict[str, object]:
     """Requests with holes, for loads whose requests differ in how long they are and how much is to come back.
 
@@ -165,7 +165,7 @@ def template_for(
     prompt, most = secrets.token_hex(16), 10**18 + secrets.randbelow(10**18)
     holes = {opening: OPENING, prompt: PROMPT, str(most): MAX_TOKENS}
 
-    def parts(ask: Ask, bound: int | None, before: str) -> list[str]:
+    def parts(ask: LoadPrompt, bound: int | None, before: str) -> list[str]:
         there, opened = with_prefix(target, replace(ask, max_tokens=None), before)
         return _with_holes(_json(body_for(there, opened, bound)), holes)
 
@@ -173,7 +173,7 @@ def template_for(
     before = prefix.before(opening) if target.system else prefix.shared
     return {
         "head": head_of_requests(target),
-        "synthetic": [parts(Ask(prompt), bound, before) for bound in (most, max_tokens)],
+        "synthetic": [parts(LoadPrompt(prompt), bound, before) for bound in (most, max_tokens)],
         "given": [
             [parts(ask, bound, prefix.before(opening)) for bound in (most, ask.max_tokens or max_tokens)]
             for ask in asks
@@ -197,7 +197,7 @@ def chat_template_for(target: Target, max_tokens: int | None, prefix: Prefix) ->
 
     def parts(bound: int | None) -> list[str]:
         named = {_json(message): MESSAGES, opening: OPENING, str(most): MAX_TOKENS}
-        pieces = re.split(f"({'|'.join(holes)})", _json(body_for(there, Ask([message]), bound)))
+        pieces = re.split(f"({'|'.join(holes)})", _json(body_for(there, LoadPrompt([message]), bound)))
         return [named.get(piece, piece) for piece in pieces]
 
     return {
@@ -222,7 +222,7 @@ def _with_holes(body: str, holes: Mapping[str, str]) -> list[str]:
     return [holes.get(part, part) for part in re.split(f"({'|'.join(holes)})", body)]
 
 
-def _prepared(method: str, url: str, headers: Mapping[str, str]) -> Prepared:
+def _prepared(method: str, url: str, headers: Mapping[str, str]) -> PreparedRequest:
     try:
         return prepare(method, url, headers)
     except HttpError as error:
@@ -243,7 +243,7 @@ def _encode(body: object) -> bytes:
     return _json(body).encode(errors="replace")
 
 
-def body_for(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
+def body_for(target: Target, ask: LoadPrompt, max_tokens: int | None) -> dict[str, object]:
     max_tokens = ask.max_tokens or max_tokens
     match target.dialect:
         case "openai":
@@ -259,14 +259,14 @@ def body_for(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, obje
             return {"input": ask.prompt, **target.params}
 
 
-def _messages(target: Target, ask: Ask, *, with_system: bool = True) -> list[Mapping[str, object]]:
+def _messages(target: Target, ask: LoadPrompt, *, with_system: bool = True) -> list[Mapping[str, object]]:
     system = [{"role": "system", "content": target.system}] if target.system and with_system else []
     if isinstance(ask.prompt, list) and is_conversation(ask.prompt):
         return [*system, *ask.prompt]
     return [*system, {"role": "user", "content": as_text(ask.prompt)}]
 
 
-def _openai(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
+def _openai(target: Target, ask: LoadPrompt, max_tokens: int | None) -> dict[str, object]:
     body: dict[str, object] = {"model": target.model or "default", **target.params}
     path = urlsplit(target.url).path.rstrip("/")
     if path.endswith("/embeddings"):
@@ -284,7 +284,7 @@ def _openai(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, objec
     return body
 
 
-def _responses(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
+def _responses(target: Target, ask: LoadPrompt, max_tokens: int | None) -> dict[str, object]:
     """OpenAI's Responses API."""
     is_text = not (isinstance(ask.prompt, list) and is_conversation(ask.prompt))
     body: dict[str, object] = {"input": as_text(ask.prompt) if is_text else ask.prompt}
@@ -297,7 +297,7 @@ def _responses(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, ob
     return body
 
 
-def _ollama(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
+def _ollama(target: Target, ask: LoadPrompt, max_tokens: int | None) -> dict[str, object]:
     options = dict(target.params)
     if max_tokens is not None:
         options["num_predict"] = max_tokens
@@ -312,7 +312,7 @@ def _ollama(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, objec
     return {**body, **system, "prompt": as_text(ask.prompt)}
 
 
-def _anthropic(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, object]:
+def _anthropic(target: Target, ask: LoadPrompt, max_tokens: int | None) -> dict[str, object]:
     return {
         "model": target.model or "default",
         **target.params,
@@ -324,7 +324,7 @@ def _anthropic(target: Target, ask: Ask, max_tokens: int | None) -> dict[str, ob
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerAddress:
     """A server's address, looked up once."""
 
     family: int
@@ -333,7 +333,7 @@ class Place:
     is_tls: bool
 
 
-def place_of(url: str) -> Place:
+def place_of(url: str) -> ServerAddress:
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -343,7 +343,7 @@ def place_of(url: str) -> Place:
         told = getattr(error, "strerror", None) or error
         raise PlanError(f"The name '{host}' is not known: {told}.") from None
     family, _, _, _, address = next((one for one in found if len(found) == 1 or _accepts(one)), found[0])
-    return Place(int(family), list(address), host, parts.scheme == "https")
+    return ServerAddress(int(family), list(address), host, parts.scheme == "https")
 
 
 def _accepts(found: tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]) -> bool:

@@ -17,7 +17,7 @@ class BadReply(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ResponseHead:
     status: int
     length: int | None
     is_chunked: bool
@@ -30,10 +30,10 @@ class Head:
     """Whether the answer ends where the connection does: it has neither a length nor chunks."""
 
 
-known_heads: dict[bytes, Head] = {}
+known_heads: dict[bytes, ResponseHead] = {}
 
 
-def head_of(text: bytes) -> Head:
+def head_of(text: bytes) -> ResponseHead:
     """A server's heads are mostly alike, so that each is taken apart once."""
     found = known_heads.get(text)
     if found is None:
@@ -43,14 +43,14 @@ def head_of(text: bytes) -> Head:
     return found
 
 
-def _parsed_head(text: bytes) -> Head:
+def _parsed_head(text: bytes) -> ResponseHead:
     line = text[: text.find(b"\r\n")].split(b" ", 2)
     if len(line) < 2 or not line[0].startswith(b"HTTP/1.") or not _is_number(line[1], most=3):
         raise BadReply("malformed_http")
     found = _TYPE.search(text)
     kind = found[1].strip().lower() if found else b""
     length, is_chunked = _length_in(text), _CHUNKED.search(text) is not None
-    return Head(
+    return ResponseHead(
         status=int(line[1]),
         length=length,
         is_chunked=is_chunked,

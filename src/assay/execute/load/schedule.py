@@ -15,7 +15,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class RateStage:
     """A stretch of time in which the rate goes in a straight line from one value to another."""
 
     seconds: float
@@ -41,7 +41,7 @@ class Stage:
         return 2 * arrivals / (self.first + root)
 
 
-def arrivals(stages: Sequence[Stage], is_poisson: bool, seed: int) -> Iterator[float]:
+def arrivals(stages: Sequence[RateStage], is_poisson: bool, seed: int) -> Iterator[float]:
     """
     >>> list(arrivals([Stage(1, 4, 4)], False, 0))
     [0.0, 0.25, 0.5, 0.75]
@@ -80,7 +80,7 @@ def timetable(order: dict[str, Any]) -> Iterator[tuple[int, float]]:
         # A worker is given no rows but its own.
         turns: Iterator[tuple[int, float]] = zip(count(order["worker"], order["workers"]), order["due"])
     elif order["stages"] is not None:
-        moments = arrivals([Stage(*one) for one in order["stages"]], order["is_poisson"], order["seed"])
+        moments = arrivals([RateStage(*one) for one in order["stages"]], order["is_poisson"], order["seed"])
         turns = share(moments, order["worker"], order["workers"])
     else:
         turns = share([0.0] * order["concurrency"], order["worker"], order["workers"])

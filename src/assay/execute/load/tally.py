@@ -76,7 +76,7 @@ class Slice:
 
 
 @dataclass(slots=True)
-class Pulse:
+class LoadProgress:
     """The last that was heard, for those who look on."""
 
     seconds: float = 0.0
@@ -343,8 +343,8 @@ class Tally:
                 merged[half] = together([merged[half], slice_]) if half in merged else slice_
             self._slices, self._width = merged, self._width * 2
 
-    def pulse(self) -> Pulse:
-        return Pulse(
+    def pulse(self) -> LoadProgress:
+        return LoadProgress(
             self.seconds,
             sum(self.in_flight.values()),
             sum(self.sent.values()),

@@ -51,7 +51,7 @@ _NEVER = float("inf")
 _IN, _OUT, _GONE = 1, 4, 8 | 16
 
 
-class Worker:
+class LoadWorker:
     """`order` is plain data: see `engine.order_for`."""
 
     def __init__(self, order: dict[str, Any]) -> None:
@@ -603,7 +603,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     order = read_order(sys.stdin.buffer) or sys.exit()
     raise_limit_of_files()
-    worker = Worker(order)
+    worker = LoadWorker(order)
     os.write(1, b"ready\n")
     begin = sys.stdin.buffer.readline()
     if not begin:

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from math import nan
 from typing import Any
 
-from assay.execute.load.asking import Prepared, bounds_of
+from assay.execute.load.asking import PreparedLoad, bounds_of
 from assay.execute.load.engine import SERVER_WORKER
 from assay.execute.load.failures import failures_in, gather
 from assay.execute.load.kept import Kept
 from assay.execute.load.quality import Checker
 from assay.execute.load.record import OK, Chunk
-from assay.execute.load.tally import NOT_COUNTED, Bounds, Pulse, Tally, in_time
+from assay.execute.load.tally import NOT_COUNTED, Bounds, LoadProgress, Tally, in_time
 from assay.execute.stress.breaking import Calm, breach_of, expected_between, load_at
 from assay.execute.stress.resources import Gauge
-from assay.execute.stress.subject import Subject
+from assay.execute.stress.subject import StressSubject
 from assay.model.bottleneck import MOST_ERRORS
 from assay.model.load import Distribution, Load, Objective, Quality
 from assay.model.stress import Breach, CalmErrors, Sample, Scored, Stretch
@@ -42,12 +42,12 @@ class Interrupted(Exception):
     """Whoever asked for the test has had enough: what this scenario has until now is not whole."""
 
 
-Look = Callable[[Pulse, Load], None]
+Look = Callable[[LoadProgress, Load], None]
 
 
 @dataclass(slots=True)
 class StressBench:
-    subject: Subject
+    subject: StressSubject
     base: float
     calm: Distribution
     objectives: tuple[Objective, ...]
@@ -63,14 +63,14 @@ class StressBench:
     calm_errors: CalmErrors = field(default_factory=CalmErrors)
     calm_unmet: frozenset[str] = frozenset()
     """Objectives, by their text, that it does not keep at the base rate either."""
-    _held: Prepared | None = field(default=None, repr=False)
+    _held: PreparedLoad | None = field(default=None, repr=False)
 
     def put(
         self,
         load: Load,
         *,
         prompts: Sequence[str] = (),
-        asked: Prepared | None = None,
+        asked: PreparedLoad | None = None,
         during: Callable[[float], None] = lambda seconds: None,
         objectives: Sequence[Objective] | None = None,
         grace: float | None = None,
@@ -87,7 +87,9 @@ class StressBench:
         )
         carried = (asked or self._prepared(prompts)).at(meant)
         answers = None if carried.check is None else _Answers(bounds_of(held))
-        watch = _Watch(carried.load, during, self.look, self._until(load, grace), self.is_stopped, answers)
+        watch = _LoadWatch(
+            carried.load, during, self.look, self._until(load, grace), self.is_stopped, answers
+        )
         # Answers are judged below, each with whether it came in time.
         result = replace(carried, check=None).measured(watch.see, watch.is_over, watch.take)
         if self.is_stopped():
@@ -119,17 +121,17 @@ class StressBench:
             self._samples_during(watch),
         )
 
-    def _samples_during(self, watch: _Watch) -> tuple[Sample, ...]:
+    def _samples_during(self, watch: _LoadWatch) -> tuple[Sample, ...]:
         """While the load lasted: not while its workers started, whose memory only grows."""
         if self.gauge is None or watch.began is None:
             return ()
         return tuple(one for one in self.gauge.since(watch.began) if one.at <= watch.seconds)
 
-    def _is_ours_alone(self, carried: Prepared) -> bool:
+    def _is_ours_alone(self, carried: PreparedLoad) -> bool:
         """Whether no code of the agent's runs in our workers: where it does, it may be what holds them up."""
         return carried.module == SERVER_WORKER or self.subject.is_command
 
-    def _prepared(self, prompts: Sequence[str]) -> Prepared:
+    def _prepared(self, prompts: Sequence[str]) -> PreparedLoad:
         if prompts:
             return self.subject.loaded(prompts)
         if self._held is None:
@@ -157,7 +159,7 @@ class StressBench:
         return found.samples if found else ()
 
 
-def within(load: Load, subject: Subject) -> Load:
+def within(load: Load, subject: StressSubject) -> Load:
     """With no more at a time than the agent can be asked."""
     most = subject.most_at_once
     return load if most is None else replace(load, concurrency=min(load.concurrency or most, most))
@@ -201,7 +203,7 @@ class _Answers:
         )
 
 
-class _Watch:
+class _LoadWatch:
     """Looks on while a load runs."""
 
     def __init__(
@@ -235,7 +237,7 @@ class _Watch:
     def seconds(self) -> float:
         return self._now
 
-    def see(self, pulse: Pulse, tally: Tally) -> None:
+    def see(self, pulse: LoadProgress, tally: Tally) -> None:
         self.tally, self._now = tally, pulse.seconds
         if self.began is None:
             self.began = time.monotonic() - pulse.seconds

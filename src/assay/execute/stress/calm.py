@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from assay.errors import PlanError
-from assay.execute.load.asking import Prepared
+from assay.execute.load.asking import PreparedLoad
 from assay.execute.load.capacity import Search
 from assay.execute.stress.bench import within
-from assay.execute.stress.subject import Subject
+from assay.execute.stress.subject import StressSubject
 from assay.model.bottleneck import MOST_ERRORS
 from assay.model.load import UNFINISHED, Arrivals, Distribution, Load, LoadResult, Objective, Step
 from assay.model.stress import CalmErrors, ErrorDetail
@@ -45,7 +45,9 @@ class Comfort:
     text: str
 
 
-def comfortable(subject: Subject, asked: Prepared, budget: float, is_stopped: Callable[[], bool]) -> Comfort:
+def comfortable(
+    subject: StressSubject, asked: PreparedLoad, budget: float, is_stopped: Callable[[], bool]
+) -> Comfort:
     """Half of the capacity that a search of `budget` seconds finds; its closed loop alone where there was no time for more.
 
     Never more than a tenth of what this machine can put on it, as scenarios put on ten times the base.
@@ -103,7 +105,7 @@ def rate_within(most_in_flight: int, latency: float) -> float:
     return most_in_flight * OUR_SHARE / max(latency, 1e-6)
 
 
-def asked_name(asked: Prepared) -> str:
+def asked_name(asked: PreparedLoad) -> str:
     if isinstance(places := asked.order.get("places"), list):
         host, port, *_ = places[0]["address"][1]
         return f"{host}:{port}"

@@ -15,7 +15,7 @@ from assay.execute.load.agents import KINDS, target_of_agent
 from assay.execute.load.asking import (
     Data,
     LoadOptions,
-    Prepared,
+    PreparedLoad,
     prepared,
     prepared_agent,
     prompts_of,
@@ -23,7 +23,7 @@ from assay.execute.load.asking import (
 from assay.execute.load.engine import order_for
 from assay.execute.load.proxy import FaultProxy
 from assay.execute.load.quality import Checker
-from assay.execute.load.request import Ask, Target, check_allowed, is_loopback, requests_for
+from assay.execute.load.request import LoadPrompt, Target, check_allowed, is_loopback, requests_for
 from assay.execute.load.targets import target_for, with_options
 from assay.execute.load.tls import trusting
 from assay.model import AgentUse
@@ -34,7 +34,7 @@ _UPSTREAM = ("OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL", "OLLAMA
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class StressSubject:
     options: LoadOptions
     use: AgentUse | None = None
     """None where a URL was given."""
@@ -106,7 +106,7 @@ class Subject:
 
     def loaded(
         self, prompts: Sequence[object] = (), via: str | None = None, *, is_own: bool = False
-    ) -> Prepared:
+    ) -> PreparedLoad:
         """By the engine itself where it has a server, else through its own code; `via` stands before the server.
 
         Where the prompts are its own, in their order, answers are held against the suite.
@@ -121,13 +121,13 @@ class Subject:
             return asked
         there = found if via is None else replace(found, url=moved(found.url, via))
         texts = prompts or (self.prompts if self.takes_input else ())
-        requests = requests_for(there, [Ask(text) for text in texts], self.options.max_tokens)
+        requests = requests_for(there, [LoadPrompt(text) for text in texts], self.options.max_tokens)
         keeps_answers = data is not None and data.check is not None
         return replace(asked, order=order_for(there, requests, keeps_answers))
 
     def through_its_own_code(
         self, prompts: Sequence[object] = (), use: AgentUse | None = None, *, is_own: bool = False
-    ) -> Prepared:
+    ) -> PreparedLoad:
         """With its own retries and all; `use` in the place of the agent as it is defined."""
         meant = use or self.use
         assert meant is not None

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from assay.execute.http import HttpClient, SseParser, parsed
 from assay.execute.load.engine import carry_out, order_for
-from assay.execute.load.request import Ask, requests_for, target_of
+from assay.execute.load.request import LoadPrompt, requests_for, target_of
 from assay.model.load import Arrivals, Load
 
 _HEADERS = {"content-type": "application/json"}
@@ -98,7 +98,7 @@ def punctuality(url: str, *, ttft: float, itl: float, rate: float, seconds: floa
     """
     total = _WARM_UP + seconds
     target = target_of(f"{url}/v1", "sim-llm", streams=True)
-    requests = requests_for(target, [Ask("Say something.")], None)
+    requests = requests_for(target, [LoadPrompt("Say something.")], None)
     load = Load(Arrivals.CONSTANT, stages=((total, rate, rate),), seconds=total)
     tally = carry_out(load, order_for(target, requests), lambda pulse, so_far: None)
     seen = tally.between(_WARM_UP, total).times

@@ -15,7 +15,7 @@ _LEAST_CONTEXT = 4
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoadedModel:
     name: str
     ready: float
     expires: float
@@ -32,13 +32,13 @@ class Loaded:
         return self.size * self.layers // _LAYERS
 
 
-class Memory:
+class ModelMemory:
     """A model that is asked for with another context, or with other layers on the GPU, is loaded again."""
 
     def __init__(self, load_time: float, max_context: int) -> None:
         self._load_time = load_time
         self._max_context = max_context
-        self._models: dict[str, Loaded] = {}
+        self._models: dict[str, LoadedModel] = {}
 
     def load(self, name: str, now: float, num_ctx: int | None = None, num_gpu: int | None = None) -> float:
         """Seconds until the model can be used."""
@@ -52,7 +52,7 @@ class Memory:
         if model is None or not is_there or (model.context, model.layers) != (context, layers):
             self._forget_expired(now)
             ready = now + self._load_time
-            model = self._models[name] = Loaded(name, ready, float("inf"), context, layers)
+            model = self._models[name] = LoadedModel(name, ready, float("inf"), context, layers)
         return max(0.0, model.ready - now)
 
     def unload(self, name: str) -> None:
@@ -61,7 +61,7 @@ class Memory:
     def keep(self, name: str, until: float) -> None:
         self._models[name].expires = until
 
-    def loaded(self, now: float) -> list[Loaded]:
+    def loaded(self, now: float) -> list[LoadedModel]:
         return [model for model in self._models.values() if model.ready <= now < model.expires]
 
     def _forget_expired(self, now: float) -> None:

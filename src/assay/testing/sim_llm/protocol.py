@@ -9,7 +9,7 @@ from http import HTTPStatus
 from time import monotonic
 from typing import NamedTuple, cast
 
-from assay.execute.http.framing import Body, FramingError, Head, HeadReader, SizedBody, announced_body
+from assay.execute.http.framing import Body, FramingError, HeadReader, MessageHead, SizedBody, announced_body
 from assay.testing.sim_llm.dialects.dialect import json_bytes
 
 MAX_BODY = 64 * 2**20
@@ -19,7 +19,7 @@ _MAX_WAITING = 64 * 1024
 _NO_HEADERS: Mapping[str, str] = {}
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     method: str
     path: str
     body: bytes
@@ -48,7 +48,7 @@ class Guest(asyncio.Protocol):
     )
 
     def __init__(
-        self, on_request: Callable[[Guest, Request], None], on_gone: Callable[[Guest], None]
+        self, on_request: Callable[[Guest, HttpRequest], None], on_gone: Callable[[Guest], None]
     ) -> None:
         self._on_request = on_request
         self.on_gone = on_gone
@@ -110,7 +110,7 @@ class Guest(asyncio.Protocol):
         elif body.is_done:
             self._show_request(body.excess, now)
 
-    def _begin_request(self, head: Head) -> Body:
+    def _begin_request(self, head: MessageHead) -> Body:
         found = _REQUEST.fullmatch(head.start)
         if found is None:
             raise FramingError(f"{head.start[:80]!r} is not a request")
@@ -126,7 +126,7 @@ class Guest(asyncio.Protocol):
         self._body = None
         self._waiting = excess
         self._is_busy = True
-        self._on_request(self, Request(*self._request_line, body, now))
+        self._on_request(self, HttpRequest(*self._request_line, body, now))
 
     def _refuse(self, status: int, message: str) -> None:
         self._keeps_alive = False

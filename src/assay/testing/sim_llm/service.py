@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.testing.sim_llm.dialects.dialect import Dialect
 from assay.testing.sim_llm.protocol import Guest
-from assay.testing.sim_llm.turn import Turn
+from assay.testing.sim_llm.turn import SimTurn
 
 if TYPE_CHECKING:
     from assay.testing.sim_llm.simulation import Simulation
@@ -31,7 +31,7 @@ class Service:
     )
 
     def __init__(
-        self, simulation: Simulation, guest: Guest, dialect: Dialect, turn: Turn, arrived: float
+        self, simulation: Simulation, guest: Guest, dialect: Dialect, turn: SimTurn, arrived: float
     ) -> None:
         self._simulation = simulation
         self._guest = guest

@@ -16,12 +16,12 @@ from assay.testing.sim_llm.chance import chance
 from assay.testing.sim_llm.dialects import anthropic, ollama, openai, plain, responses
 from assay.testing.sim_llm.dialects.dialect import Dialect
 from assay.testing.sim_llm.exposition import EXPOSITION_TYPE, exposition
-from assay.testing.sim_llm.loading import Memory
+from assay.testing.sim_llm.loading import ModelMemory
 from assay.testing.sim_llm.options import SimOptions
 from assay.testing.sim_llm.prompt_cache import PromptCache
-from assay.testing.sim_llm.protocol import Guest, Request
+from assay.testing.sim_llm.protocol import Guest, HttpRequest
 from assay.testing.sim_llm.service import Service
-from assay.testing.sim_llm.turn import Ask, BadAsk, Turn
+from assay.testing.sim_llm.turn import BadAsk, SimQuestion, SimTurn
 from assay.testing.sim_llm.writer import Writer
 
 _BURST_SECONDS = 0.1
@@ -52,7 +52,7 @@ class Simulation:
     def __init__(self, options: SimOptions, loop: asyncio.AbstractEventLoop) -> None:
         self.options = options
         self.deadlines = Deadlines(loop)
-        self.memory = Memory(options.load_time, options.max_context)
+        self.memory = ModelMemory(options.load_time, options.max_context)
         self.prompt_cache = PromptCache() if options.prompt_cache else None
         self._models = frozenset(options.models.split(",")) if options.models else None
         self.counts: Counter[str] = Counter()
@@ -64,16 +64,16 @@ class Simulation:
         self._is_admitting = False
         self._freed: list[float] = []
         """While requests are let in: since when each slot that is free has been."""
-        self._known_asks: dict[tuple[str, bytes], Ask] = {}
+        self._known_asks: dict[tuple[str, bytes], SimQuestion] = {}
         self._guests: set[Guest] = set()
         self._asks: dict[str, Dialect] = {
-            "/v1/chat/completions": openai.Chat(),
+            "/v1/chat/completions": openai.OpenAIChat(),
             "/v1/completions": openai.Completions(),
             "/v1/responses": responses.Responses(),
             "/v1/embeddings": responses.Embeddings(),
             "/v1/messages": anthropic.Messages(),
             "/api/generate": ollama.Generate(),
-            "/api/chat": ollama.Chat(),
+            "/api/chat": ollama.OllamaChat(),
             "/ask": plain.Plain(),
         }
         self._pages: dict[str, Callable[[], object]] = {
@@ -122,7 +122,7 @@ class Simulation:
             }
         )
 
-    def _on_request(self, guest: Guest, request: Request) -> None:
+    def _on_request(self, guest: Guest, request: HttpRequest) -> None:
         dialect = self._asks.get(request.path)
         if dialect is not None and request.method == "POST":
             self._on_ask(guest, request, dialect)
@@ -138,7 +138,7 @@ class Simulation:
         else:
             guest.answer(404, openai.error(404, f"There is no {request.path[:200]} here."))
 
-    def _on_ask(self, guest: Guest, request: Request, dialect: Dialect) -> None:
+    def _on_ask(self, guest: Guest, request: HttpRequest, dialect: Dialect) -> None:
         self.counts["requests"] += 1
         number = self.counts["requests"]
         if (wait := self._bucket.wait(request.arrived) if self._bucket else 0.0) > 0:
@@ -151,7 +151,7 @@ class Simulation:
         else:
             self._put(guest, request, dialect, number)
 
-    def _put(self, guest: Guest, request: Request, dialect: Dialect, number: int) -> None:
+    def _put(self, guest: Guest, request: HttpRequest, dialect: Dialect, number: int) -> None:
         try:
             ask = self._understood(request, dialect)
         except BadAsk as error:
@@ -163,13 +163,13 @@ class Simulation:
             guest.answer(404, dialect.error(404, f"model '{ask.model}' not found"))
             return
         self.counts["prompt_tokens"] += ask.input_tokens
-        turn = Turn(ask, self._writer.reply(ask), number, time.time())
+        turn = SimTurn(ask, self._writer.reply(ask), number, time.time())
         service = Service(self, guest, dialect, turn, request.arrived)
         self._under_way[guest] = service
         self._queue.append(service)
         self._admit(request.arrived)
 
-    def _understood(self, request: Request, dialect: Dialect) -> Ask:
+    def _understood(self, request: HttpRequest, dialect: Dialect) -> SimQuestion:
         """A load of many equal questions is read once."""
         key = (request.path, request.body)
         ask = self._known_asks.get(key)

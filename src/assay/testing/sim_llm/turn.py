@@ -12,7 +12,7 @@ class BadAsk(ValueError):
 
 
 @dataclass(slots=True)
-class Ask:
+class SimQuestion:
     model: str
     prompt: str
     """What the user said last."""
@@ -37,7 +37,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SimToolCall:
     name: str
     arguments: Mapping[str, object]
 
@@ -47,9 +47,9 @@ class Call:
 
 
 @dataclass(slots=True)
-class Reply:
+class SimReply:
     tokens: list[str]
-    calls: tuple[Call, ...] = ()
+    calls: tuple[SimToolCall, ...] = ()
     is_cut: bool = False
     """The limit of tokens ended it."""
 
@@ -70,11 +70,11 @@ class Reply:
 
 
 @dataclass(slots=True)
-class Turn:
+class SimTurn:
     """A question under way: who asked what, the answer, and the seconds that its parts take."""
 
-    ask: Ask
-    reply: Reply
+    ask: SimQuestion
+    reply: SimReply
     number: int
     created: float
     """Seconds since the epoch."""

@@ -10,7 +10,7 @@ from hashlib import blake2b
 
 from assay.testing.sim_llm.arithmetic import sum_in, written
 from assay.testing.sim_llm.chance import chance
-from assay.testing.sim_llm.turn import Ask, Call, Reply
+from assay.testing.sim_llm.turn import SimQuestion, SimReply, SimToolCall
 
 _SENTENCE = (
     "the answer depends on how many of these things are seen at once and what each part may cost before any work is "
@@ -37,11 +37,11 @@ class Writer:
         self._times_asked: dict[str, int] = {}
         self._filling = [f" {word}" for word in WORDS] * (tokens // len(WORDS) + 2)
 
-    def reply(self, ask: Ask) -> Reply:
+    def reply(self, ask: SimQuestion) -> SimReply:
         if ask.is_empty or ask.is_embedding:
-            return Reply([])
+            return SimReply([])
         if ask.may_call and (calls := _calls_in(ask.prompt)):
-            return Reply([], calls)
+            return SimReply([], calls)
         study = _study_again if len(ask.prompt) <= _MAX_KNOWN_PROMPT else _study
         key, known = study(ask.prompt)
         about = self._occasion(key, ask.seed)
@@ -60,13 +60,13 @@ class Writer:
         times = self._times_asked[key] = self._times_asked.get(key, 0) + 1
         return key, times
 
-    def _filler(self, max_tokens: int | None, about: Sequence[object]) -> Reply:
+    def _filler(self, max_tokens: int | None, about: Sequence[object]) -> SimReply:
         wanted = self._tokens
         length = wanted if max_tokens is None else min(wanted, max_tokens)
         start = int(chance(self._seed, "filler", *about) * len(WORDS))
         tokens = self._filling[start : start + length]
         tokens[0] = tokens[0][1:]
-        return Reply(tokens, is_cut=length < wanted)
+        return SimReply(tokens, is_cut=length < wanted)
 
 
 def _study(prompt: str) -> tuple[str, str | None]:
@@ -77,10 +77,10 @@ def _study(prompt: str) -> tuple[str, str | None]:
 _study_again = lru_cache(maxsize=256)(_study)
 
 
-def _cut(tokens: list[str], max_tokens: int | None) -> Reply:
+def _cut(tokens: list[str], max_tokens: int | None) -> SimReply:
     if max_tokens is None or len(tokens) <= max_tokens:
-        return Reply(tokens)
-    return Reply(tokens[:max_tokens], is_cut=True)
+        return SimReply(tokens)
+    return SimReply(tokens[:max_tokens], is_cut=True)
 
 
 def _known_answer(prompt: str) -> str | None:
@@ -107,7 +107,7 @@ def wrong(right: str, luck: float) -> str:
     return written(value + (-10, -2, -1, 1, 2, 10)[int(luck * 6)])
 
 
-def _calls_in(prompt: str) -> tuple[Call, ...]:
+def _calls_in(prompt: str) -> tuple[SimToolCall, ...]:
     """Every `[[call: name {arguments}]]` with arguments that are a JSON mapping."""
     calls = []
     for found in _CALL.finditer(prompt):
@@ -116,5 +116,5 @@ def _calls_in(prompt: str) -> tuple[Call, ...]:
         except ValueError:
             continue
         if isinstance(arguments, dict) and prompt[end : end + 10].lstrip().startswith("]]"):
-            calls.append(Call(found[1], arguments))
+            calls.append(SimToolCall(found[1], arguments))
     return tuple(calls)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from assay.builtin.scenarios.outcome import Borne, finding
 from assay.model.load import Arrivals, Load
-from assay.model.stress import Judgement, ScenarioFinding
+from assay.model.stress import ScenarioFinding, ScenarioJudgement
 from assay.plugin.scenario import Bench
 from assay.units import seconds
 
@@ -48,6 +48,6 @@ class StopAndGo:
             stretch.breach,
             lasted=lasted,
             judgements=[
-                Judgement("wakes_in", told, slowest, unit="s", is_fine=slowest < 10 * bench.calm.p95)
+                ScenarioJudgement("wakes_in", told, slowest, unit="s", is_fine=slowest < 10 * bench.calm.p95)
             ],
         )

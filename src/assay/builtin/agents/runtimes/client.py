@@ -15,7 +15,7 @@ from typing import Any
 _MOST = 65536
 
 
-class Reply:
+class RuntimeReply:
     """The bytes of one streamed answer as they come, read alike on every runtime."""
 
     def __init__(self, told: Callable[[str], None]) -> None:
@@ -106,7 +106,7 @@ class Threads:
     def __init__(self, host: str, port: int) -> None:
         self._place = (host, port)
 
-    def ask(self, requests: list[bytes], replies: list[Reply]) -> None:
+    def ask(self, requests: list[bytes], replies: list[RuntimeReply]) -> None:
         faults: list[BaseException] = []
         threads = [
             threading.Thread(target=self._one, args=(request, reply, faults))
@@ -119,7 +119,7 @@ class Threads:
         if faults:
             raise faults[0]
 
-    def _one(self, request: bytes, reply: Reply, faults: list[BaseException]) -> None:
+    def _one(self, request: bytes, reply: RuntimeReply, faults: list[BaseException]) -> None:
         try:
             with socket.create_connection(self._place) as connection:
                 connection.sendall(request)
@@ -144,16 +144,16 @@ class Tasks:
         self._asyncio, self._host, self._port = asyncio, host, port
         self._runner = asyncio.Runner(loop_factory=factory)
 
-    def ask(self, requests: list[bytes], replies: list[Reply]) -> None:
+    def ask(self, requests: list[bytes], replies: list[RuntimeReply]) -> None:
         self._runner.run(self._all(requests, replies))
 
-    async def _all(self, requests: list[bytes], replies: list[Reply]) -> None:
+    async def _all(self, requests: list[bytes], replies: list[RuntimeReply]) -> None:
         """All of them end before one that failed is told of: none may go on into the next case."""
         ended = await self._asyncio.gather(*map(self._one, requests, replies), return_exceptions=True)
         if faults := [one for one in ended if isinstance(one, BaseException)]:
             raise faults[0]
 
-    async def _one(self, request: bytes, reply: Reply) -> None:
+    async def _one(self, request: bytes, reply: RuntimeReply) -> None:
         reader, writer = await self._asyncio.open_connection(self._host, self._port)
         try:
             writer.write(request)
@@ -173,7 +173,7 @@ def answer(request: dict[str, Any], runtime: Any, host: str, path: str) -> dict[
         with lock:
             say({"id": request["id"], "delta": text})
 
-    replies = [Reply(told if not number else _unheard) for number, _ in enumerate(prompts)]
+    replies = [RuntimeReply(told if not number else _unheard) for number, _ in enumerate(prompts)]
     try:
         runtime.ask([request_bytes(host, path, prompt, request["params"]) for prompt in prompts], replies)
     except Exception as error:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 
 from assay.testing.sim_llm.dialects.dialect import json_bytes, quoted
 from assay.testing.sim_llm.turn import (
-    Ask,
     BadAsk,
-    Call,
-    Turn,
+    SimQuestion,
+    SimToolCall,
+    SimTurn,
     flag,
     last_from_user,
     messages_in,
@@ -28,13 +28,13 @@ _KINDS = {
 class Messages:
     stream_type = "text/event-stream"
 
-    def ask(self, document: Mapping[str, object]) -> Ask:
+    def ask(self, document: Mapping[str, object]) -> SimQuestion:
         messages = messages_in(document)
         max_tokens = whole_number(document, "max_tokens")
         if max_tokens is None:
             raise BadAsk("'max_tokens' is missing.")
         texts = (text_of(document.get("system")), *(text_of(message.get("content")) for message in messages))
-        return Ask(
+        return SimQuestion(
             model=str(document.get("model") or MODEL),
             prompt=last_from_user(_without_results(messages)),
             texts=texts,
@@ -44,11 +44,11 @@ class Messages:
             may_call=bool(document.get("tools")) and not _is_result(messages[-1]),
         )
 
-    def whole(self, turn: Turn) -> bytes:
+    def whole(self, turn: SimTurn) -> bytes:
         message = {**_message(turn), "content": _content(turn), **_stop(turn), "usage": _usage(turn)}
         return json_bytes(message)
 
-    def opening(self, turn: Turn) -> bytes:
+    def opening(self, turn: SimTurn) -> bytes:
         usage = {**_usage(turn), "output_tokens": 1}
         message = {
             **_message(turn),
@@ -63,7 +63,7 @@ class Messages:
         block = {"index": 0, "content_block": {"type": "text", "text": ""}}
         return start + _event("content_block_start", block) + _event("ping", {})
 
-    def steps(self, turn: Turn) -> Iterator[bytes]:
+    def steps(self, turn: SimTurn) -> Iterator[bytes]:
         for index, call in enumerate(turn.reply.calls):
             yield _call(turn, index, call)
         before = (
@@ -73,7 +73,7 @@ class Messages:
         for token in turn.reply.tokens:
             yield f"{before}{quoted(token)}}}}}\n\n".encode(errors="replace")
 
-    def closing(self, turn: Turn) -> bytes:
+    def closing(self, turn: SimTurn) -> bytes:
         ended = b"" if turn.reply.calls else _event("content_block_stop", {"index": 0})
         change = {"delta": _stop(turn), "usage": {"output_tokens": turn.reply.output_tokens}}
         return ended + _event("message_delta", change) + _event("message_stop", {})
@@ -87,7 +87,7 @@ def _event(kind: str, document: Mapping[str, object]) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), json_bytes({"type": kind, **document}))
 
 
-def _message(turn: Turn) -> dict[str, object]:
+def _message(turn: SimTurn) -> dict[str, object]:
     return {
         "id": f"msg_sim_{turn.number}",
         "type": "message",
@@ -96,13 +96,13 @@ def _message(turn: Turn) -> dict[str, object]:
     }
 
 
-def _content(turn: Turn) -> list[dict[str, object]]:
+def _content(turn: SimTurn) -> list[dict[str, object]]:
     if turn.reply.calls:
         return [_block(turn, index, call, call.arguments) for index, call in enumerate(turn.reply.calls)]
     return [{"type": "text", "text": turn.reply.text}]
 
 
-def _call(turn: Turn, index: int, call: Call) -> bytes:
+def _call(turn: SimTurn, index: int, call: SimToolCall) -> bytes:
     delta = {"type": "input_json_delta", "partial_json": call.arguments_text}
     return (
         _event("content_block_start", {"index": index, "content_block": _block(turn, index, call, {})})
@@ -111,16 +111,16 @@ def _call(turn: Turn, index: int, call: Call) -> bytes:
     )
 
 
-def _block(turn: Turn, index: int, call: Call, given: Mapping[str, object]) -> dict[str, object]:
+def _block(turn: SimTurn, index: int, call: SimToolCall, given: Mapping[str, object]) -> dict[str, object]:
     return {"type": "tool_use", "id": f"toolu_sim_{turn.number}_{index}", "name": call.name, "input": given}
 
 
-def _stop(turn: Turn) -> dict[str, object]:
+def _stop(turn: SimTurn) -> dict[str, object]:
     reason = "tool_use" if turn.reply.calls else "max_tokens" if turn.reply.is_cut else "end_turn"
     return {"stop_reason": reason, "stop_sequence": None}
 
 
-def _usage(turn: Turn) -> dict[str, object]:
+def _usage(turn: SimTurn) -> dict[str, object]:
     return {
         "input_tokens": turn.ask.input_tokens - turn.cached,
         "cache_creation_input_tokens": 0,

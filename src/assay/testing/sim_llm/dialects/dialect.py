@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from json import encoder
 from typing import Protocol
 
-from assay.testing.sim_llm.turn import Ask, Turn
+from assay.testing.sim_llm.turn import SimQuestion, SimTurn
 
 quoted: Callable[[str], str] = encoder.encode_basestring
 """A JSON string; many times faster than json.dumps."""
@@ -17,21 +17,21 @@ class Dialect(Protocol):
     stream_type: str
     """The content type of a streamed answer."""
 
-    def ask(self, document: Mapping[str, object]) -> Ask:
+    def ask(self, document: Mapping[str, object]) -> SimQuestion:
         """Raises BadAsk."""
         ...
 
-    def whole(self, turn: Turn) -> bytes: ...
+    def whole(self, turn: SimTurn) -> bytes: ...
 
-    def opening(self, turn: Turn) -> bytes:
+    def opening(self, turn: SimTurn) -> bytes:
         """What is sent before there is a token."""
         ...
 
-    def steps(self, turn: Turn) -> Iterator[bytes]:
+    def steps(self, turn: SimTurn) -> Iterator[bytes]:
         """One for each token, or for each call of a tool."""
         ...
 
-    def closing(self, turn: Turn) -> bytes: ...
+    def closing(self, turn: SimTurn) -> bytes: ...
 
     def error(self, status: int, message: str) -> object: ...
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from assay.testing.sim_llm.dialects.dialect import json_bytes, quoted
-from assay.testing.sim_llm.loading import Loaded
+from assay.testing.sim_llm.loading import LoadedModel
 from assay.testing.sim_llm.turn import (
-    Ask,
     BadAsk,
-    Turn,
+    SimQuestion,
+    SimTurn,
     flag,
     last_from_user,
     messages_in,
@@ -27,16 +27,16 @@ _UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DETAILS = {"format": "simulated", "family": "sim", "parameter_size": "0", "quantization_level": "none"}
 
 
-class Ollama(ABC):
+class OllamaDialect(ABC):
     """What /api/generate and /api/chat have in common."""
 
     stream_type = "application/x-ndjson"
     around_token: ClassVar[tuple[str, str]]
 
-    def opening(self, turn: Turn) -> bytes:
+    def opening(self, turn: SimTurn) -> bytes:
         return b""
 
-    def steps(self, turn: Turn) -> Iterator[bytes]:
+    def steps(self, turn: SimTurn) -> Iterator[bytes]:
         if turn.reply.calls:
             for call in self._calls(turn):
                 message = {"role": "assistant", "content": "", "tool_calls": [call]}
@@ -47,48 +47,48 @@ class Ollama(ABC):
         for token in turn.reply.tokens:
             yield f'{frame},{before}{quoted(token)}{after},"done":false}}\n'.encode(errors="replace")
 
-    def closing(self, turn: Turn) -> bytes:
+    def closing(self, turn: SimTurn) -> bytes:
         return json_bytes({**_frame(turn), **self._said(turn, ""), **_figures(turn)}) + b"\n"
 
-    def whole(self, turn: Turn) -> bytes:
+    def whole(self, turn: SimTurn) -> bytes:
         return json_bytes({**_frame(turn), **self._said(turn, turn.reply.text), **_figures(turn)})
 
     def error(self, status: int, message: str) -> object:
         return {"error": message}
 
     @abstractmethod
-    def _said(self, turn: Turn, text: str) -> dict[str, object]: ...
+    def _said(self, turn: SimTurn, text: str) -> dict[str, object]: ...
 
-    def _calls(self, turn: Turn) -> list[dict[str, object]]:
+    def _calls(self, turn: SimTurn) -> list[dict[str, object]]:
         return [{"function": {"name": call.name, "arguments": call.arguments}} for call in turn.reply.calls]
 
 
-class Generate(Ollama):
+class Generate(OllamaDialect):
     around_token = ('"response":', "")
 
-    def ask(self, document: Mapping[str, object]) -> Ask:
+    def ask(self, document: Mapping[str, object]) -> SimQuestion:
         prompt = document.get("prompt") or ""
         if not isinstance(prompt, str):
             raise BadAsk("'prompt' is not text.")
         texts = (text_of(document.get("system")), prompt)
-        return Ask(
+        return SimQuestion(
             prompt=prompt, texts=texts, input_tokens=words(*texts), is_empty=not prompt, **_common(document)
         )
 
-    def _said(self, turn: Turn, text: str) -> dict[str, object]:
+    def _said(self, turn: SimTurn, text: str) -> dict[str, object]:
         return {"response": text}
 
 
-class Chat(Ollama):
+class OllamaChat(OllamaDialect):
     around_token = ('"message":{"role":"assistant","content":', "}")
 
-    def ask(self, document: Mapping[str, object]) -> Ask:
+    def ask(self, document: Mapping[str, object]) -> SimQuestion:
         common = _common(document)
         if document.get("messages") == []:
-            return Ask(prompt="", input_tokens=0, is_empty=True, **common)
+            return SimQuestion(prompt="", input_tokens=0, is_empty=True, **common)
         messages = messages_in(document)
         texts = tuple(text_of(message.get("content")) for message in messages)
-        return Ask(
+        return SimQuestion(
             prompt=last_from_user(messages),
             texts=texts,
             input_tokens=words(*texts),
@@ -96,7 +96,7 @@ class Chat(Ollama):
             **common,
         )
 
-    def _said(self, turn: Turn, text: str) -> dict[str, object]:
+    def _said(self, turn: SimTurn, text: str) -> dict[str, object]:
         message: dict[str, object] = {"role": "assistant", "content": text}
         if turn.reply.calls and not turn.ask.is_streamed:
             message["tool_calls"] = self._calls(turn)
@@ -150,7 +150,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _frame(turn: Turn) -> dict[str, object]:
+def _frame(turn: SimTurn) -> dict[str, object]:
     return {"model": turn.ask.model, "created_at": _time(turn.created)}
 
 
@@ -158,7 +158,7 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _figures(turn: Turn) -> dict[str, object]:
+def _figures(turn: SimTurn) -> dict[str, object]:
     if turn.ask.is_empty:
         return {"done": True, "done_reason": "unload" if turn.ask.keep_alive == 0 else "load"}
     total = turn.queued + turn.loading + turn.reading + turn.writing
@@ -184,11 +184,11 @@ def tags(created: float) -> object:
     return {"models": [{**model, "details": _DETAILS}]}
 
 
-def running(loaded: list[Loaded], now: float, created: float) -> object:
+def running(loaded: list[LoadedModel], now: float, created: float) -> object:
     return {"models": [_running(model, now, created) for model in loaded]}
 
 
-def _running(model: Loaded, now: float, created: float) -> dict[str, object]:
+def _running(model: LoadedModel, now: float, created: float) -> dict[str, object]:
     # The year 2318 is how Ollama itself writes "for ever".
     left = min(model.expires - now, 292 * 365.25 * 86400)
     return {

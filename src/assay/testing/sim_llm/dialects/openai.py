@@ -7,9 +7,9 @@ from typing import Any
 
 from assay.testing.sim_llm.dialects.dialect import json_text, quoted
 from assay.testing.sim_llm.turn import (
-    Ask,
     BadAsk,
-    Turn,
+    SimQuestion,
+    SimTurn,
     flag,
     last_from_user,
     messages_in,
@@ -24,13 +24,13 @@ _DONE = "data: [DONE]\n\n"
 _KINDS = {429: "rate_limit_error", 500: "server_error"}
 
 
-class Chat:
+class OpenAIChat:
     stream_type = "text/event-stream"
 
-    def ask(self, document: Mapping[str, object]) -> Ask:
+    def ask(self, document: Mapping[str, object]) -> SimQuestion:
         messages = messages_in(document)
         texts = tuple(text_of(message.get("content")) for message in messages)
-        return Ask(
+        return SimQuestion(
             prompt=last_from_user(messages),
             texts=texts,
             input_tokens=words(*texts),
@@ -39,7 +39,7 @@ class Chat:
             **_common(document),
         )
 
-    def whole(self, turn: Turn) -> bytes:
+    def whole(self, turn: SimTurn) -> bytes:
         content, calls = quoted(turn.reply.text), ""
         if turn.reply.calls:
             content, calls = "null", f',"tool_calls":{json_text(list(_calls(turn)))}'
@@ -47,10 +47,10 @@ class Chat:
         choice = _choice("message", message, _finish(turn))
         return _with_usage(turn, _frame(turn, "chat.completion"), choice).encode(errors="replace")
 
-    def opening(self, turn: Turn) -> bytes:
+    def opening(self, turn: SimTurn) -> bytes:
         return self._chunk(turn, '{"role":"assistant","content":""}', "null").encode(errors="replace")
 
-    def steps(self, turn: Turn) -> Iterator[bytes]:
+    def steps(self, turn: SimTurn) -> Iterator[bytes]:
         if turn.reply.calls:
             for index, call in enumerate(_calls(turn)):
                 yield self._call(turn, index, call)
@@ -59,7 +59,7 @@ class Chat:
         for token in turn.reply.tokens:
             yield f"{before}{quoted(token)}{after}".encode(errors="replace")
 
-    def _call(self, turn: Turn, index: int, call: dict[str, Any]) -> bytes:
+    def _call(self, turn: SimTurn, index: int, call: dict[str, Any]) -> bytes:
         """First the name, then the arguments, as real servers do."""
         name, arguments = call["function"]["name"], call["function"]["arguments"]
         begun = {"index": index, **call, "function": {"name": name, "arguments": ""}}
@@ -67,13 +67,13 @@ class Chat:
         deltas = (json_text({"tool_calls": [part]}) for part in (begun, rest))
         return "".join(self._chunk(turn, delta, "null") for delta in deltas).encode(errors="replace")
 
-    def closing(self, turn: Turn) -> bytes:
+    def closing(self, turn: SimTurn) -> bytes:
         end = self._chunk(turn, "{}", _finish(turn))
         return (end + _usage_chunk(turn, _frame(turn, "chat.completion.chunk")) + _DONE).encode(
             errors="replace"
         )
 
-    def _chunk(self, turn: Turn, delta: str, finish: str) -> str:
+    def _chunk(self, turn: SimTurn, delta: str, finish: str) -> str:
         return _event(turn, _frame(turn, "chat.completion.chunk"), _choice("delta", delta, finish))
 
     def error(self, status: int, message: str) -> object:
@@ -83,11 +83,11 @@ class Chat:
 class Completions:
     stream_type = "text/event-stream"
 
-    def ask(self, document: Mapping[str, object]) -> Ask:
+    def ask(self, document: Mapping[str, object]) -> SimQuestion:
         prompt = document.get("prompt")
         if not isinstance(prompt, str):
             raise BadAsk("'prompt' is not text.")
-        return Ask(
+        return SimQuestion(
             prompt=prompt,
             texts=(prompt,),
             input_tokens=words(prompt),
@@ -95,22 +95,22 @@ class Completions:
             **_common(document),
         )
 
-    def whole(self, turn: Turn) -> bytes:
+    def whole(self, turn: SimTurn) -> bytes:
         choice = _choice("text", quoted(turn.reply.text), _finish(turn))
         return _with_usage(turn, _frame(turn, "text_completion"), choice).encode(errors="replace")
 
-    def opening(self, turn: Turn) -> bytes:
+    def opening(self, turn: SimTurn) -> bytes:
         return b""
 
-    def steps(self, turn: Turn) -> Iterator[bytes]:
+    def steps(self, turn: SimTurn) -> Iterator[bytes]:
         for token in turn.reply.tokens:
             yield self._chunk(turn, quoted(token), "null").encode(errors="replace")
 
-    def closing(self, turn: Turn) -> bytes:
+    def closing(self, turn: SimTurn) -> bytes:
         end = self._chunk(turn, '""', _finish(turn))
         return (end + _usage_chunk(turn, _frame(turn, "text_completion")) + _DONE).encode(errors="replace")
 
-    def _chunk(self, turn: Turn, text: str, finish: str) -> str:
+    def _chunk(self, turn: SimTurn, text: str, finish: str) -> str:
         return _event(turn, _frame(turn, "text_completion"), _choice("text", text, finish))
 
     def error(self, status: int, message: str) -> object:
@@ -129,7 +129,7 @@ def _common(document: Mapping[str, object]) -> dict[str, Any]:
     }
 
 
-def _frame(turn: Turn, kind: str) -> str:
+def _frame(turn: SimTurn, kind: str) -> str:
     """How every answer begins; the brace is still open."""
     return (
         f'{{"id":"chatcmpl-sim-{turn.number}","object":"{kind}","created":{int(turn.created)},'
@@ -141,29 +141,29 @@ def _choice(key: str, value: str, finish: str) -> str:
     return f'"choices":[{{"index":0,"{key}":{value},"logprobs":null,"finish_reason":{finish}}}]'
 
 
-def _event(turn: Turn, frame: str, choice: str) -> str:
+def _event(turn: SimTurn, frame: str, choice: str) -> str:
     usage = ',"usage":null' if turn.ask.includes_usage else ""
     return f"data: {frame},{choice}{usage}}}\n\n"
 
 
-def _with_usage(turn: Turn, frame: str, choice: str) -> str:
+def _with_usage(turn: SimTurn, frame: str, choice: str) -> str:
     return f'{frame},{choice},"usage":{_usage(turn)}}}'
 
 
-def _usage_chunk(turn: Turn, frame: str) -> str:
+def _usage_chunk(turn: SimTurn, frame: str) -> str:
     if not turn.ask.includes_usage:
         return ""
     last = _with_usage(turn, frame, '"choices":[]')
     return f"data: {last}\n\n"
 
 
-def _finish(turn: Turn) -> str:
+def _finish(turn: SimTurn) -> str:
     if turn.reply.calls:
         return '"tool_calls"'
     return '"length"' if turn.reply.is_cut else '"stop"'
 
 
-def _calls(turn: Turn) -> Iterator[dict[str, Any]]:
+def _calls(turn: SimTurn) -> Iterator[dict[str, Any]]:
     for index, call in enumerate(turn.reply.calls):
         yield {
             "id": f"call_sim_{turn.number}_{index}",
@@ -172,7 +172,7 @@ def _calls(turn: Turn) -> Iterator[dict[str, Any]]:
         }
 
 
-def _usage(turn: Turn) -> str:
+def _usage(turn: SimTurn) -> str:
     asked, said = turn.ask.input_tokens, turn.reply.output_tokens
     return (
         f'{{"prompt_tokens":{asked},"completion_tokens":{said},"total_tokens":{asked + said},'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from assay.testing.sim_llm.dialects.dialect import json_bytes, quoted
-from assay.testing.sim_llm.turn import Ask, BadAsk, Turn, flag, seed_in, whole_number, words
+from assay.testing.sim_llm.turn import BadAsk, SimQuestion, SimTurn, flag, seed_in, whole_number, words
 
 
 class Plain:
@@ -13,7 +13,7 @@ class Plain:
 
     stream_type = "application/x-ndjson"
 
-    def ask(self, document: Mapping[str, object]) -> Ask:
+    def ask(self, document: Mapping[str, object]) -> SimQuestion:
         params = document.get("params") or {}
         if not isinstance(params, dict):
             raise BadAsk("'params' is not an object.")
@@ -21,7 +21,7 @@ class Plain:
             raise BadAsk("'input' is missing.")
         question = document["input"]
         prompt = question if isinstance(question, str) else json_bytes(question).decode()
-        return Ask(
+        return SimQuestion(
             model="sim-llm",
             prompt=prompt,
             texts=(prompt,),
@@ -31,23 +31,23 @@ class Plain:
             seed=seed_in(params),
         )
 
-    def whole(self, turn: Turn) -> bytes:
+    def whole(self, turn: SimTurn) -> bytes:
         return json_bytes({"output": turn.reply.text, **_facts(turn)})
 
-    def opening(self, turn: Turn) -> bytes:
+    def opening(self, turn: SimTurn) -> bytes:
         return b""
 
-    def steps(self, turn: Turn) -> Iterator[bytes]:
+    def steps(self, turn: SimTurn) -> Iterator[bytes]:
         for token in turn.reply.tokens:
             yield f'{{"delta":{quoted(token)}}}\n'.encode(errors="replace")
 
-    def closing(self, turn: Turn) -> bytes:
+    def closing(self, turn: SimTurn) -> bytes:
         return self.whole(turn) + b"\n"
 
     def error(self, status: int, message: str) -> object:
         return {"error": message}
 
 
-def _facts(turn: Turn) -> dict[str, object]:
+def _facts(turn: SimTurn) -> dict[str, object]:
     usage = {"input_tokens": turn.ask.input_tokens, "output_tokens": turn.reply.output_tokens}
     return {"usage": usage, "model": turn.ask.model}

@@ -8,9 +8,9 @@ from assay.testing.sim_llm.chance import chance
 from assay.testing.sim_llm.dialects.dialect import json_bytes, quoted
 from assay.testing.sim_llm.dialects.openai import MODEL, error
 from assay.testing.sim_llm.turn import (
-    Ask,
     BadAsk,
-    Turn,
+    SimQuestion,
+    SimTurn,
     flag,
     last_from_user,
     messages_in,
@@ -27,7 +27,7 @@ class Responses:
 
     stream_type = "text/event-stream"
 
-    def ask(self, document: Mapping[str, object]) -> Ask:
+    def ask(self, document: Mapping[str, object]) -> SimQuestion:
         given = document.get("input")
         if isinstance(given, str):
             texts, prompt = [given], given
@@ -40,7 +40,7 @@ class Responses:
         else:
             raise BadAsk("'input' is neither text nor a list of messages.")
         read = (text_of(document.get("instructions")), *texts)
-        return Ask(
+        return SimQuestion(
             model=str(document.get("model") or MODEL),
             prompt=prompt,
             texts=read,
@@ -49,10 +49,10 @@ class Responses:
             is_streamed=flag(document, "stream"),
         )
 
-    def whole(self, turn: Turn) -> bytes:
+    def whole(self, turn: SimTurn) -> bytes:
         return json_bytes(_response(turn, "completed"))
 
-    def opening(self, turn: Turn) -> bytes:
+    def opening(self, turn: SimTurn) -> bytes:
         begun = {"id": _id(turn), "object": "response", "status": "in_progress", "output": []}
         part = {"type": "output_text", "text": "", "annotations": []}
         return (
@@ -64,13 +64,13 @@ class Responses:
             + _event("response.content_part.added", {"item_id": _item(turn)["id"], "part": part})
         )
 
-    def steps(self, turn: Turn) -> Iterator[bytes]:
+    def steps(self, turn: SimTurn) -> Iterator[bytes]:
         kind = "response.output_text.delta"
         before = f'event: {kind}\ndata: {{"type":"{kind}","item_id":"{_item(turn)["id"]}","delta":'
         for token in turn.reply.tokens:
             yield f"{before}{quoted(token)}}}\n\n".encode(errors="replace")
 
-    def closing(self, turn: Turn) -> bytes:
+    def closing(self, turn: SimTurn) -> bytes:
         item = _item(turn)
         name = "incomplete" if turn.reply.is_cut else "completed"
         return (
@@ -89,12 +89,12 @@ class Embeddings:
 
     stream_type = "application/json"
 
-    def ask(self, document: Mapping[str, object]) -> Ask:
+    def ask(self, document: Mapping[str, object]) -> SimQuestion:
         given = document.get("input")
         texts = [given] if isinstance(given, str) else given
         if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
             raise BadAsk("'input' is neither text nor a list of texts.")
-        return Ask(
+        return SimQuestion(
             model=str(document.get("model") or MODEL),
             prompt=texts[-1],
             texts=tuple(texts),
@@ -102,7 +102,7 @@ class Embeddings:
             is_embedding=True,
         )
 
-    def whole(self, turn: Turn) -> bytes:
+    def whole(self, turn: SimTurn) -> bytes:
         data = [
             {"object": "embedding", "index": index, "embedding": _vector(text)}
             for index, text in enumerate(turn.ask.texts)
@@ -110,13 +110,13 @@ class Embeddings:
         usage = {"prompt_tokens": turn.ask.input_tokens, "total_tokens": turn.ask.input_tokens}
         return json_bytes({"object": "list", "data": data, "model": turn.ask.model, "usage": usage})
 
-    def opening(self, turn: Turn) -> bytes:
+    def opening(self, turn: SimTurn) -> bytes:
         return b""
 
-    def steps(self, turn: Turn) -> Iterator[bytes]:
+    def steps(self, turn: SimTurn) -> Iterator[bytes]:
         return iter(())
 
-    def closing(self, turn: Turn) -> bytes:
+    def closing(self, turn: SimTurn) -> bytes:
         return b""
 
     def error(self, status: int, message: str) -> object:
@@ -127,19 +127,19 @@ def _event(kind: str, document: Mapping[str, object]) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), json_bytes({"type": kind, **document}))
 
 
-def _id(turn: Turn) -> str:
+def _id(turn: SimTurn) -> str:
     return f"resp_sim_{turn.number}"
 
 
-def _item(turn: Turn) -> dict[str, object]:
+def _item(turn: SimTurn) -> dict[str, object]:
     return {"id": f"msg_sim_{turn.number}", "type": "message", "role": "assistant", "status": "completed"}
 
 
-def _part(turn: Turn) -> dict[str, object]:
+def _part(turn: SimTurn) -> dict[str, object]:
     return {"type": "output_text", "text": turn.reply.text, "annotations": []}
 
 
-def _response(turn: Turn, status: str) -> dict[str, object]:
+def _response(turn: SimTurn, status: str) -> dict[str, object]:
     given, said = turn.ask.input_tokens, turn.reply.output_tokens
     return {
         "id": _id(turn),

@@ -1,0 +1,38 @@
+"""Fail where a class name is defined in two modules: one word for one thing."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[1] / "src"
+
+
+def shared_names(folder: Path) -> Mapping[str, list[Path]]:
+    places: defaultdict[str, list[Path]] = defaultdict(list)
+    for file in sorted(folder.rglob("*.py")):
+        for name in _classes_in(file):
+            places[name].append(file.relative_to(folder))
+    return {name: files for name, files in places.items() if len(files) > 1}
+
+
+def _classes_in(file: Path) -> Iterator[str]:
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+
+
+def main() -> int:
+    shared = shared_names(SOURCES)
+    for name, files in sorted(shared.items()):
+        print(
+            f"The class name '{name}' is defined in {', '.join(map(str, files))}. Give each a name of its own."
+        )
+    return 1 if shared else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
