@@ -18,8 +18,9 @@ from tests.load.faulty import ANSWER, Guest, always, faulty, head, openai, until
 from tests.load.loading import load, told_by_the_system
 
 from assay.analysis.load import judged
+from assay.execute.load import background
 from assay.execute.load.asking import LoadOptions, PreparedLoad, prepared
-from assay.execute.load.background import BackgroundPriority
+from assay.execute.load.background import BackgroundPriority, take_usual_priority
 from assay.execute.load.record import Chunk, Unpacker, columns_of, packed
 from assay.execute.load.summary import settled, summarised
 from assay.execute.load.tally import MOST_SLICES, Tally
@@ -279,6 +280,25 @@ def test_whoever_adds_up_runs_only_when_idle_unless_that_leaves_it_no_time() -> 
             policies.append(os.sched_getscheduler(0))
     idle, batch = os.SCHED_IDLE, os.SCHED_BATCH
     assert policies == [idle, idle, batch, *[batch] * 9, idle, batch]
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Only Linux has a policy for who can wait.")
+def test_what_is_loaded_beside_a_load_is_idle_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_IDLE_SECONDS", 0.2)
+    policies: list[int] = []
+
+    def work() -> None:
+        take_usual_priority()
+        policies.append(os.sched_getscheduler(0))
+
+    with BackgroundPriority() as priority, priority.idle():
+        policies.append(os.sched_getscheduler(0))
+        other = threading.Thread(target=work)
+        other.start()
+        other.join()
+        until(lambda: os.sched_getscheduler(0) == os.SCHED_BATCH)
+    assert policies == [os.SCHED_IDLE, os.SCHED_OTHER]
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
 from assay.errors import AssayError, StoreError
+from assay.execute.load.background import take_usual_priority
 from assay.execute.signals import Interrupt
 from assay.execute.steady_clock import SteadyClock
 from assay.model import RunState
@@ -59,6 +60,7 @@ def keep_lease(store: Store, run_id: str, interrupt: Interrupt) -> Iterator[None
 
 
 def _renew(store: Store, run_id: str, interrupt: Interrupt, ended: Event) -> None:
+    take_usual_priority()
     while not ended.wait(RENEW_SECONDS):
         try:
             is_ours = store.renew(run_id)

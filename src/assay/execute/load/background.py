@@ -26,6 +26,12 @@ _IDLE_SECONDS = 2.0
 """After which work that should be done by then gets its share of the processor."""
 
 
+def take_usual_priority() -> None:
+    """For a thread that must not wait: it has the priority of the one that started it, which may have been idle."""
+    if sys.platform == "linux" and os.sched_getscheduler(0) in (os.SCHED_IDLE, os.SCHED_BATCH):
+        _schedule(os.SCHED_OTHER)
+
+
 class BackgroundPriority:
     """While workers have to be on time, the thread that adds up their results takes no processor from them.
 
