@@ -25,14 +25,13 @@ def _classes_in(file: Path) -> Iterator[str]:
             yield node.name
 
 
-def main() -> int:
-    shared = shared_names(SOURCES)
-    for name, files in sorted(shared.items()):
-        print(
-            f"The class name '{name}' is defined in {', '.join(map(str, files))}. Give each a name of its own."
-        )
-    return 1 if shared else 0
+def main() -> None:
+    told = [
+        f"The class name '{name}' is defined in {', '.join(map(str, files))}. Give each a name of its own."
+        for name, files in sorted(shared_names(SOURCES).items())
+    ]
+    sys.exit("\n".join(told) or None)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
