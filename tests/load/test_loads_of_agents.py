@@ -33,6 +33,13 @@ def loud(text):
     print("this must not get among what the worker tells")
     return text
 
+FREE = asyncio.Semaphore(4)
+
+async def queued(text):
+    async with FREE:
+        await asyncio.sleep(0.05)
+    return text
+
 def broken(text):
     raise RuntimeError("no")
 
@@ -53,7 +60,7 @@ async def counted(text):
 @pytest.fixture
 def agents(assay_inline: AssayInline) -> AssayInline:
     assay_inline.write("own.py", AGENTS)
-    names = ("quick", "waiting", "loud", "broken", "stuck", "stubborn", "counted", "crowd")
+    names = ("quick", "waiting", "loud", "broken", "stuck", "stubborn", "counted", "crowd", "queued")
     lines = "".join(f"  - {{name: {name}, type: python, target: 'own.py:{name}'}}\n" for name in names)
     file = assay_inline.write("agents.yaml", f"agents:\n{lines}")
     assert assay_inline("agent", "add", file).code == 0
@@ -78,6 +85,12 @@ def test_a_plain_function_is_asked_as_often_at_a_time_as_it_was_asked_for(agents
     """It answers only when a hundred ask together."""
     done = agents("load", "crowd", "--concurrency", "100", "--requests", "100", "--json")
     assert done.json["requests_completed"] == 100
+
+
+def test_requests_that_queue_in_a_short_load_do_not_count_by_their_first_wave(agents: AssayInline) -> None:
+    """Four at a time for 50 ms each make 80 a second at most, however many wait."""
+    found = agents("load", "queued", "--concurrency", "32", "--duration", "1", "--json").json
+    assert found["throughput_rps"] <= 84
 
 
 def test_fewer_requests_than_places_end(agents: AssayInline) -> None:

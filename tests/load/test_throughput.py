@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from tests.load.loading import load as put_under_load
 from tests.load.queueing import TOKENS, Server, constantly, exponentially
 
 from assay.analysis.load import judged
-from assay.execute.load.tally import spread
+from assay.execute.load.bounds import Bounds
+from assay.execute.load.record import COLUMNS, Chunk
+from assay.execute.load.tally import in_time, spread
 from assay.model.load import Arrivals, Load, LoadResult
 from assay.testing.sim_llm import SimOptions, SimServer
 
@@ -205,3 +208,14 @@ def test_a_few_requests_of_which_the_last_is_slow_are_counted_over_the_whole_tim
     with faulty(last_is_different(5, is_slow=True)) as server:
         found = put_under_load(server.url, concurrency=1, requests=5)
     assert found.throughput.value == pytest.approx(5 / found.duration, rel=0.02)
+
+
+def test_an_answer_whose_first_token_was_not_timed_is_not_known_to_be_good() -> None:
+    columns = {name: array("d", [0.0] * 3) for name in COLUMNS}
+    columns["first"] = array("d", [0.05, float("nan"), 0.2])
+    columns["end"] = array("d", [0.3] * 3)
+    chunk = Chunk(columns, array("d"))
+    assert in_time(chunk, Bounds(ttft=0.1)).tolist() == [True, False, False]
+    assert in_time(chunk, Bounds(latency=1.0)).tolist() == [True] * 3
+    columns["first"] = array("d", [float("nan")] * 3)
+    assert in_time(chunk, Bounds(ttft=0.1)).tolist() == [True] * 3

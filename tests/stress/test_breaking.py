@@ -254,6 +254,22 @@ def test_constant_and_too_few_values_have_no_slope():
     assert fitted([1, 1, 1], [1.0, 2.0, 3.0]) is None
 
 
+@pytest.mark.parametrize(
+    ("fixed", "rate", "power"),
+    [(0.01, 1e-6, 1.0), (0.01, 2e-12, 2.0), (0.0001, 2e-12, 2.0), (0.0, 3e-7, 1.0), (0.02, 1e-4, 0.5)],
+)
+def test_a_fixed_cost_does_not_hide_how_latency_grows(fixed: float, rate: float, power: float) -> None:
+    draw = np.random.default_rng(7)
+    sizes = np.repeat([1e3, 1e4, 1e5, 1e6], 3)
+    found = [
+        growth_exponent(sizes, (fixed + rate * sizes**power) * np.exp(draw.normal(0, 0.02, sizes.size)))
+        for _ in range(40)
+    ]
+    lines = [line for line in found if line is not None]
+    assert np.mean([line.slope for line in lines]) == pytest.approx(power, abs=0.04)
+    assert sum(line.low <= power <= line.high for line in lines) >= 34
+
+
 def test_quadratic_work_has_an_exponent_of_two():
     sizes = [10, 100, 1000, 10, 100, 1000]
     line = growth_exponent(sizes, [3e-6 * size**2 for size in sizes])

@@ -50,7 +50,7 @@ class UnitScale:
 def scale_for(unit: str, magnitude: float) -> UnitScale:
     """
     >>> scale_for("s", 0.0123), scale_for("bytes", 5 * 2**20).label, scale_for("tokens", 7).label
-    (Scale(factor=0.001, label='ms'), 'MiB', 'tokens')
+    (UnitScale(factor=0.001, label='ms'), 'MiB', 'tokens')
     """
     steps = _STEPS.get(unit)
     if steps is None:

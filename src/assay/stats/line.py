@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from assay.stats.means import t_quantile
 
+Floats = NDArray[np.float64]
 _FEWEST = 3
 
 
@@ -50,7 +51,7 @@ def fitted(x: ArrayLike, y: ArrayLike) -> FittedLine | None:
     return FittedLine(slope, slope - half, slope + half, float(up.mean()))
 
 
-def _half(left: np.ndarray[tuple[int], np.dtype[np.float64]], squares: float) -> float:
+def _half(left: Floats, squares: float) -> float:
     freedom = left.size - 2
     total = float(left @ left)
     if total <= 0:
@@ -61,14 +62,58 @@ def _half(left: np.ndarray[tuple[int], np.dtype[np.float64]], squares: float) ->
 
 
 def growth_exponent(sizes: ArrayLike, values: ArrayLike) -> FittedLine | None:
-    """The power of the size by which values grow: 1 where twice the size takes twice as long.
+    """The power k of the size by which values grow: 1 where twice the size takes twice as long.
+
+    Fits a + b·sizeᵏ with a, b ≥ 0 by relative errors, as every input pays a fixed cost that hides the growth of small ones. The
+    interval is that of the profile: every k whose sum of squares is not worse than the best by more than Student's t allows.
+    Where the largest takes hardly longer than the smallest there is no power to find, and the slope of the logarithms is given.
 
     >>> round(growth_exponent([1, 10, 100, 1000], [3.0, 30.0, 300.0, 3000.0]).slope, 9)
     1.0
+    >>> round(growth_exponent([1, 10, 100, 1000], [10 + 2e-3 * size**2 for size in (1, 10, 100, 1000)]).slope, 9)
+    2.0
     """
     across, up = np.asarray(sizes, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    kept = (across > 0) & (up > 0)
-    return fitted(np.log(across[kept]), np.log(up[kept]))
+    kept = (across > 0) & (up > 0) & np.isfinite(up)
+    across, up = across[kept], up[kept]
+    straight = fitted(np.log(across), np.log(up))
+    if straight is None or across.size <= _PARAMETERS or not _grows(across, up):
+        return straight
+    squares = np.array([_left_by_power(across / across.max(), up, power) for power in _POWERS])
+    freedom = across.size - _PARAMETERS
+    best = int(squares.argmin())
+    allowed = max(float(squares[best]), freedom * _RESOLUTION**2) * (
+        1 + t_quantile(0.975, freedom) ** 2 / freedom
+    )
+    possible = _POWERS[squares <= allowed]
+    return FittedLine(float(_POWERS[best]), float(possible.min()), float(possible.max()), straight.level)
+
+
+_PARAMETERS = 3
+_POWERS = np.round(np.arange(0.05, 4.001, 0.01), 2)
+_RESOLUTION = 0.005
+"""Relative error below which no measured time is known."""
+_HARDLY = 1.5
+
+
+def _grows(sizes: Floats, values: Floats) -> bool:
+    first, last = (np.median(values[sizes == size]) for size in (sizes.min(), sizes.max()))
+    return bool(last > _HARDLY * first)
+
+
+def _left_by_power(sizes: Floats, values: Floats, power: float) -> float:
+    """The sum of the squares of the relative errors of the best a + b·sizeᵏ for this k."""
+    fixed, grown = 1 / values, sizes**power / values
+    aa, ab, bb, a, b = fixed @ fixed, fixed @ grown, grown @ grown, fixed.sum(), grown.sum()
+    determinant = aa * bb - ab * ab
+    cost = (a * bb - b * ab) / determinant if determinant > 0 else 0.0
+    rate = (b * aa - a * ab) / determinant if determinant > 0 else b / bb
+    if cost < 0:
+        cost, rate = 0.0, b / bb
+    elif rate < 0:
+        cost, rate = a / aa, 0.0
+    errors = cost * fixed + rate * grown - 1
+    return float(errors @ errors)
 
 
 def fairness(shares: ArrayLike) -> float | None:

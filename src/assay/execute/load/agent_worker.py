@@ -109,10 +109,10 @@ class AgentWorker:
         order = self._order
         failures = 0
         await self._sleep_until(self._begin)
+        due = self._begin
         while not self._stopping.is_set() and time.monotonic() - self._begin < order["seconds"]:
             if order["count"] is not None and number >= order["count"]:
                 return
-            due = time.monotonic()
             async with self._room:
                 is_answered = await self._ask(number, due)
             number += order["concurrency"]
@@ -121,6 +121,7 @@ class AgentWorker:
             pause = max(think, pause_after(failures) if failures else 0.0)
             if pause and not self._stopping.is_set():
                 await asyncio.sleep(pause)
+            due = time.monotonic()
 
     async def _sleep_until(self, at: float) -> None:
         if (left := at - time.monotonic()) > 0:

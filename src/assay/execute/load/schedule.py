@@ -29,7 +29,7 @@ class RateStage:
     def time_of(self, arrivals: float) -> float:
         """Seconds into the stage at which so many have arrived.
 
-        >>> Stage(10, 0, 20).time_of(25)
+        >>> RateStage(10, 0, 20).time_of(25)
         5.0
         """
         if not arrivals:
@@ -43,7 +43,7 @@ class RateStage:
 
 def arrivals(stages: Sequence[RateStage], is_poisson: bool, seed: int) -> Iterator[float]:
     """
-    >>> list(arrivals([Stage(1, 4, 4)], False, 0))
+    >>> list(arrivals([RateStage(1, 4, 4)], False, 0))
     [0.0, 0.25, 0.5, 0.75]
     """
     reached = _by_chance(seed) if is_poisson else map(float, count())

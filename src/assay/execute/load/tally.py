@@ -112,7 +112,7 @@ class Tally:
         self.stopped_at: float | None = None
         """When the load was cut short, if it was."""
         self._first_wave: list[Values] = []
-        """Numbers of the requests that were due at the very start, and when they were answered."""
+        """Of the requests that were due at the very start: when they were sent, their numbers, and when they were answered."""
         self.unfinished_from = math.inf
         """When the first of the requests was due of which nobody knows how they would have ended."""
         self._lag = NOTHING
@@ -215,11 +215,14 @@ class Tally:
     def requests_queued_at_start(self) -> bool:
         """Whether of the requests that were all sent at the start, those sent first were answered first."""
         self._settled()
-        numbers, ends = np.concatenate(self._first_wave, axis=1) if self._first_wave else np.empty((2, 0))
+        waves = np.concatenate(self._first_wave, axis=1) if self._first_wave else np.empty((3, 0))
+        begun, numbers, ends = waves
         if len(ends) < _SMALL_WAVE or ends.max() < 1.5 * ends.min():
             return False
         least = 0.7 if len(ends) >= 2 * _SMALL_WAVE else 0.9
-        return bool(np.corrcoef(numbers, ends)[0, 1] > least)
+        # By their order: how far apart they were sent says nothing.
+        order = np.lexsort((numbers, begun))
+        return bool(np.corrcoef(np.arange(len(ends)), ends[order])[0, 1] > least)
 
     @property
     def lag(self) -> Histogram:
@@ -274,7 +277,9 @@ class Tally:
         has_failed = ~is_ok & ~is_cut & ~is_cancelled
         self.unfinished_from = float(np.min(columns["due"][is_cut], initial=self.unfinished_from))
         self._first_wave.append(
-            np.stack([columns[name] for name in ("number", "end")])[:, is_ok & (columns["due"] < 1e-6)]
+            np.stack([columns[name] for name in ("begun", "number", "end")])[
+                :, is_ok & (columns["due"] < 1e-6)
+            ]
         )
         self._lag = added([self._lag, histogram(columns["lag"][is_ok])])
         ended = (columns["end"] / self._width).astype(int)
@@ -428,10 +433,13 @@ def in_time(chunk: Chunk, bounds: Bounds) -> NDArray[np.bool_]:
 
 
 def _keep_to(times: dict[str, Values], bounds: Bounds) -> NDArray[np.bool_]:
-    # What has no value, as the first token of an answer in one piece, breaks no bound.
-    return ~(
-        (times["ttft"] >= bounds.ttft) | (times["tpot"] >= bounds.tpot) | (times["latency"] >= bounds.latency)
+    # What has no value, as the first token of an answer in one piece, breaks no bound. Where other answers have one, it is not
+    # known whether this one kept to its bound, and only what is known to be good counts as good.
+    is_unknown = np.isnan(times["ttft"])
+    is_late = (times["ttft"] >= bounds.ttft) | (
+        is_unknown & (bounds.ttft < math.inf) & (not is_unknown.all())
     )
+    return ~(is_late | (times["tpot"] >= bounds.tpot) | (times["latency"] >= bounds.latency))
 
 
 def times_of(
