@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from tests.command import COMMAND, Assay, AssayInline, environment, heeding_signals
@@ -107,6 +108,13 @@ def test_something_that_breaks_is_exit_code_one(assay_inline: AssayInline):
     assert done.code == 1, done.err
     assert "broke" in done.out
     assert "Next: assay report" in done.err
+    # Reports say so, too.
+    assert assay_inline("report", "last", "--format", "junit,html", "--out", "out").code == 0
+    (suites,) = ElementTree.parse(assay_inline.folder / "out" / "junit.xml").iter("testsuites")
+    assert (suites.get("tests"), suites.get("failures")) == ("1", "1")
+    assert '<span class="chip bad">broke under stress</span>' in (
+        assay_inline.folder / "out" / "report.html"
+    ).read_text(encoding="utf-8")
 
 
 def test_ctrl_c_keeps_the_scenarios_that_are_done(assay: Assay):

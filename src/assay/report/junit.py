@@ -28,6 +28,7 @@ from assay.report.figures import (
 )
 from assay.report.load_findings import FAILURES, findings_of, verdict_of, worst_verdict
 from assay.report.stored_loads import trial_documents
+from assay.report.stress import breach_text
 
 _OURS = (Status.HARNESS_ERROR, Status.CRASHED)
 """What JUnit calls an error: nothing was judged, the test itself broke."""
@@ -148,6 +149,7 @@ def _case(report: Report, trial: TrialReport) -> ElementTree.Element:
     )
     case.append(_properties(_figures(trial)))
     _judge(case, trial)
+    _judge_scenario(case, report, trial)
     doubts = [str(doubt) for doubt in trial_doubts(report, trial)]
     if doubts:
         case.append(_element("system-out", "\n".join(doubts)))
@@ -167,6 +169,14 @@ def _judge(case: ElementTree.Element, trial: TrialReport) -> None:
     kind = "error" if first is not None and first.status in _OURS else "failure"
     message = f"{ok_text(trial)} executions were ok" + (f"; first: {failure_text(first)}" if first else "")
     case.append(_element(kind, first_lines(first.error) if first else "", message=message))
+
+
+def _judge_scenario(case: ElementTree.Element, report: Report, trial: TrialReport) -> None:
+    """A scenario of a stress test fails where the target broke, as `assay stress` does."""
+    found = report.stress.scenarios if report.stress is not None else ()
+    for scenario in found:
+        if scenario.scenario == trial.name and scenario.breach is not None and scenario.breach.is_theirs:
+            case.append(_element("failure", scenario.breach.why, message=breach_text(scenario.breach)))
 
 
 def _judge_loads(case: ElementTree.Element, trial: TrialReport) -> None:

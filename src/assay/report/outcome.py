@@ -32,4 +32,6 @@ def outcome(state: RunState, load_verdicts: Sequence[str] = ()) -> RunOutcome:
 
 
 def outcome_of(report: Report) -> RunOutcome:
+    if report.run.state is RunState.COMPLETED and report.stress is not None and report.stress.is_broken:
+        return RunOutcome("broke under stress", "bad")
     return outcome(report.run.state, stored_verdicts(report))
