@@ -19,7 +19,7 @@ KILLING = """
 import sys
 import assay.builtin.executors.local as local
 
-class Killed(local.Worker):
+class Killed(local.SupervisedWorker):
     made = 0
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -27,7 +27,7 @@ class Killed(local.Worker):
             self._process.kill()
         Killed.made += 1
 
-local.Worker = Killed
+local.SupervisedWorker = Killed
 from assay.cli.main import main
 main()
 """

@@ -87,9 +87,9 @@ def case_document(report: Report, case: str) -> list[dict[str, Any]]:
 
 def result_schema() -> dict[str, Any]:
     """JSON schema of the result document."""
-    from assay.report.schema import Result
+    from assay.report.schema import DocumentSchema, Result
 
-    return Result.model_json_schema(by_alias=True)
+    return Result.model_json_schema(by_alias=True, schema_generator=DocumentSchema)
 
 
 def strict_json(value: object, indent: int | None = None) -> str:

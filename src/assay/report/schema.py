@@ -6,8 +6,21 @@ from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import ModelSchema
 
 Plain = dict[str, Any]
+
+
+class DocumentSchema(GenerateJsonSchema):
+    """Names parts of the document as people do: `Trial`, where the class is called `TrialDocument` to tell it from the noun."""
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        described = super().model_schema(schema)
+        return {**described, "title": described["title"].removesuffix("Document")}
+
+    def normalize_name(self, name: str) -> str:
+        return super().normalize_name(name.removesuffix("Document"))
 
 
 class DoubtDocument(BaseModel):
