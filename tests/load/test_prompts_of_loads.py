@@ -193,7 +193,8 @@ UNCACHED = TTFT + PREFILL * (WORDS + 4)
 @pytest.mark.parametrize("dialect", ["/v1", "/v1/messages", "/api/chat"])
 def test_the_time_to_the_first_token_is_that_of_reading_the_prompt_not_of_a_cache(dialect: str) -> None:
     truth = SimOptions(ttft=TTFT, itl=0.0, tokens=3, prefill=PREFILL, prompt_cache=True)
-    prompt = " ".join(["word"] * WORDS)
+    # No word that an opening may begin with.
+    prompt = " ".join(["again"] * WORDS)
     with SimServer(truth, in_thread=True) as server:
         url = server.url + dialect
         unique = load(url, prompt=prompt, requests=6)

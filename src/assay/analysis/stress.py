@@ -40,7 +40,7 @@ NEAR = 1.1
 """Latency within a tenth of what it was counts as recovered."""
 NOISE = 0.01
 """Seconds: a difference that this machine itself may make."""
-MOMENTARY = 0.5
+_MOMENTARY = 0.5
 """Seconds: what is over sooner is a hiccup and no recovery."""
 NO_ERRORS = CalmErrors()
 _LONGEST_WORDS = 160
@@ -71,7 +71,7 @@ def recovered_after(
     for place, moment in enumerate(later):
         if all(fine[place : place + 2]):
             took = max(0.0, moment.begin - since)
-            return (took if took > MOMENTARY else 0.0), True
+            return (took if took > _MOMENTARY else 0.0), True
     # Where all is so late that nothing of what is due then is even sent, there is nothing to look at, for as long as was watched.
     last = max((one.begin + one.seconds for one in moments), default=since)
     return max(0.0, last - since), False

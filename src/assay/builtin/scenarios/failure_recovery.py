@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import psutil
 
-from assay.analysis.stress import MOMENTARY
 from assay.builtin.scenarios.outcome import Borne, Recovery, fails_as_in_calm, finding
 from assay.execute.load.asking import bounds_of
 from assay.execute.load.fault import (
@@ -163,8 +162,6 @@ class FailureRecovery:
             )
             breach = Breach(self.seconds, float(len(back) + 1), unit, "errors", why)
         worst = max(back, default=None) if len(back) == len(took) else lasted
-        if worst is not None and worst <= MOMENTARY:
-            worst = 0.0
         recovery = Recovery(worst, is_seen=len(back) == len(took), is_dead=not back and bool(took))
         found = finding(
             self,
