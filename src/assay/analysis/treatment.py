@@ -71,10 +71,9 @@ def identical_arms(trials: Iterable[TrialReport]) -> list[Arms]:
     records). So arms count as identical when no trace differs in the whole sweep, or when along one axis that does leave
     traces some arms share theirs.
     """
-    # What never succeeded has shown nothing that could tell arms apart.
-    arms = [
-        trial for trial in trials if trial.ok and trial.stored.trial.axes and _trace(trial) != same_value({})
-    ]
+    # What only failed has shown nothing that could tell arms apart.
+    shown = [trial for trial in trials if trial.ok or not trial.failures]
+    arms = [trial for trial in shown if trial.stored.trial.axes and _trace(trial) != same_value({})]
     return [group for benchmark in _grouped(arms, _benchmark) for group in _identical(benchmark)]
 
 
