@@ -12,7 +12,7 @@ from tests.command import Assay, AssayInline
 
 from assay.execute.sandbox import probe_bubblewrap
 from assay.model.redaction import known_secrets
-from assay.plugin import lookup
+from assay.plugin import import_check, lookup
 
 # How long an example takes says nothing on a machine that others use as well. Where the folder may not be written to,
 # an example that failed is not kept for the next time.
@@ -26,10 +26,11 @@ settings.load_profile("shared machine")
 
 
 @pytest.fixture(autouse=True)
-def own_secrets() -> Iterator[None]:
-    """What a test teaches this process about secrets is forgotten after it."""
+def own_process() -> Iterator[None]:
+    """What a test teaches this process about secrets is forgotten after it, and that a command ran in it."""
     yield
     known_secrets.cache_clear()
+    import_check._is_on = False
 
 
 @pytest.fixture
