@@ -84,6 +84,8 @@ def test_it_fits_a_narrow_terminal() -> None:
         text = shown.get().splitlines()
         assert all(len(line) <= width for line in text)
         assert len(text) == len(found())
+        # Charts are cut rather than names and figures.
+        assert [line.split("  ")[0] for line in text] == list(found())
 
 
 def test_the_history_is_cleared_by_the_next_load_and_bounded() -> None:

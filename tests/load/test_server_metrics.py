@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.command import AssayInline
-from tests.load.faulty import ANSWER, always, faulty
+from tests.load.faulty import ANSWER, Guest, always, faulty, until
 from tests.sim_llm.asking import quick
 
 from assay.execute.load.prometheus import read_samples
@@ -134,3 +135,24 @@ def test_a_long_load_keeps_a_bounded_number_of_points(monkeypatch: pytest.Monkey
     assert MOST_POINTS / 4 <= len(found.points) <= MOST_POINTS
     assert all(at == value for at, value in found.points)
     assert json.dumps(found.points)
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_an_endpoint_that_never_ends_its_answer_is_told_and_not_waited_for(is_begun: bool) -> None:
+    def talk(guest: Guest) -> None:
+        if is_begun:
+            guest.say(b"HTTP/1.1 200 OK\r\n\r\n")
+            for _ in range(100):
+                guest.say(b"vllm:num_requests_running 1\n")
+                time.sleep(0.05)
+        time.sleep(5)
+
+    with faulty(talk) as server:
+        reader = MetricsReader(MetricsSource(server.url))
+        with reader:
+            until(lambda: bool(server.requests))
+            left = time.monotonic()
+        assert time.monotonic() - left < 3
+        found = reader.summarize(left)
+    assert found.failed == found.scrapes == 1
+    assert found.error == "timed out"

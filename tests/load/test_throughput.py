@@ -14,8 +14,10 @@ from tests.load.queueing import TOKENS, Server, constantly, exponentially
 from assay.analysis.load import judged
 from assay.execute.load.bounds import Bounds
 from assay.execute.load.record import COLUMNS, Chunk
+from assay.execute.load.summary import distribution
 from assay.execute.load.tally import in_time, spread
 from assay.model.load import Arrivals, Load, LoadResult
+from assay.stats.histogram import histogram
 from assay.testing.sim_llm import SimOptions, SimServer
 
 
@@ -219,3 +221,16 @@ def test_an_answer_whose_first_token_was_not_timed_is_not_known_to_be_good() -> 
     assert in_time(chunk, Bounds(latency=1.0)).tolist() == [True] * 3
     columns["first"] = array("d", [float("nan")] * 3)
     assert in_time(chunk, Bounds(ttft=0.1)).tolist() == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("answers", "known"),
+    [(3, []), (50, ["p50", "p90"]), (80, ["p50", "p90", "p95"]), (400, ["p50", "p90", "p95", "p99"])],
+)
+def test_a_percentile_has_an_interval_only_where_there_are_answers_beyond_it(
+    answers: int, known: list[str]
+) -> None:
+    """Of 50 answers nobody knows how much longer one in a hundred takes; an interval from the longest to itself would claim it."""
+    found = distribution(histogram(np.random.default_rng(3).exponential(0.1, answers)))
+    assert list(found.intervals) == known
+    assert all(low < high for low, high in found.intervals.values())

@@ -252,7 +252,7 @@ def test_a_list_of_runs_fits_80_columns():
         executions=200_000,
         tags=("nightly",),
         label="before the change",
-        load_verdicts=(),
+        verdicts=(),
     )
     text = shown(print_runs, [run])
     assert max(len(line) for line in text.splitlines()) <= 80

@@ -280,7 +280,21 @@ def test_a_list_of_runs_tells_what_loads_came_to(store: Store) -> None:
     made = [replace(execution(index), trial=index, output=output) for index, output in enumerate(documents)]
     store.add("r1", Batch(tuple(made)))
     (found,) = store.runs()
-    assert sorted(found.load_verdicts) == ["ok", "slo_broken"]
+    assert sorted(found.verdicts) == ["ok", "slo_broken"]
+
+
+def test_a_list_of_runs_tells_that_a_target_broke_under_stress(store: Store) -> None:
+    begin(store, "r1", plan_of(*(replace(simple_trial(index), experiment="stress") for index in range(4))))
+    causes: list[str | None] = [None, "latency", "generator", "errors"]
+    breaches = [None if cause is None else {"cause": cause} for cause in causes]
+    made = [
+        replace(execution(index), trial=index, output={"scenario": {"breach": breach}})
+        for index, breach in enumerate(breaches)
+    ]
+    store.add("r1", Batch(tuple(made)))
+    (found,) = store.runs()
+    # Where our own generator was the limit, nothing broke.
+    assert found.verdicts == ("broke", "broke")
 
 
 def test_a_search_for_the_capacity_has_no_verdict(store: Store) -> None:
@@ -289,4 +303,4 @@ def test_a_search_for_the_capacity_has_no_verdict(store: Store) -> None:
     artifact = Artifact(0, "capacity.json", "application/json", b"{}")
     store.add("r1", Batch((replace(execution(0), output={"verdict": "slo_broken"}),), artifacts=(artifact,)))
     (found,) = store.runs()
-    assert found.load_verdicts == ()
+    assert found.verdicts == ()

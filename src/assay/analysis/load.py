@@ -10,7 +10,7 @@ from assay.analysis.outages import find_outages, is_unavailable
 from assay.model.bottleneck import BUSY, OWN_LIMITS, allowed_lag, falls_behind, is_busy
 from assay.model.figure import Figure
 from assay.model.load import UNFINISHED, Load, LoadResult, Objective, ObjectiveResult
-from assay.units import count, percent, seconds, significant
+from assay.units import count, counted, percent, seconds, significant
 
 _RELATIVE_LAG = 0.1
 """What lies unread for a tenth of the time to the first token does not matter, however long that is."""
@@ -194,7 +194,7 @@ def _few(result: LoadResult, load: Load) -> str | None:
         return None
     longer = "more --requests" if load.count is not None else "a longer --duration"
     advice = f" Use {longer}." if load.is_level else ""
-    return f"Only {result.requests_completed} answers: too few for percentiles.{advice}"
+    return f"Only {counted(result.requests_completed, 'answer')}: too few for percentiles.{advice}"
 
 
 def _errors(result: LoadResult, load: Load) -> str | None:

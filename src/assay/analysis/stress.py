@@ -265,6 +265,9 @@ def _about_breach(one: ScenarioFinding, safe_rate: float) -> str:
     told = f"{one.scenario}: {one.breach.why} at {amount(one.breach.load, one.breach.unit)}{said}."
     if one.unit not in ("requests/s", "at a time"):
         share = percent(one.load_borne / one.load_asked) if one.load_asked else "none"
+        if one.unit != "bytes":
+            # What to do about faults around it, their own findings say.
+            return f"{told} It came through {borne} of {asked} ({share})."
         return f"{told} Only {borne} of {asked} ({share}) was sustained: refuse what goes beyond it before work on it begins."
     if sustained <= 0:
         return f"{told} Nothing was sustained: fix that before anything else."
@@ -344,7 +347,7 @@ def _correctness(stored: Mapping[str, Any] | None) -> Correctness | None:
 
 
 def _times(stored: Mapping[str, Any]) -> Distribution:
-    ends = {name: (float(low), float(high)) for name, (low, high) in stored["intervals"].items()}
+    ends = {name: (float(ends[0]), float(ends[1])) for name, ends in stored["intervals"].items() if ends}
     return Distribution(**{**stored, "intervals": ends})
 
 

@@ -136,11 +136,13 @@ def picture(pulse: LoadProgress, tally: Tally, load: Load, history: InFlight, wi
     from rich.text import Text
 
     room = min(_WIDEST, max(_NARROWEST, width - _BESIDE_THE_CHART))
+    lines = view_lines(pulse, tally, load, history, room)
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(justify="right", no_wrap=True)
+    # Where there is too little room, charts lose their ends, not the rows their names.
+    grid.add_column(style="dim", no_wrap=True, min_width=max(len(line.name) for line in lines))
+    grid.add_column(justify="right", no_wrap=True, min_width=max(len(line.now) for line in lines))
     grid.add_column(no_wrap=True, overflow="ellipsis")
-    for line in view_lines(pulse, tally, load, history, room):
+    for line in lines:
         chart = Text(sparkline(line.values, line.top), line.colour)
         grid.add_row(
             line.name, Text(line.now), chart.append(line.note, "dim" if line.values else line.colour)

@@ -40,7 +40,7 @@ def print_list(session: Session, limit: int = 20, tag: str | None = None) -> Non
 
         session.emit(
             [
-                {**{name: getattr(one, name) for name in names}, "verdict": worst_verdict(one.load_verdicts)}
+                {**{name: getattr(one, name) for name in names}, "verdict": worst_verdict(one.verdicts)}
                 for one in found
             ]
         )

@@ -170,7 +170,7 @@ class Distribution:
     p999: float
     max: float
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """95 % of each percentile, by the ranks around it."""
+    """95 % of each percentile, by the ranks around it, of those for which there are enough values."""
 
     def at(self, statistic: str) -> float:
         """By its name: `mean`, `p95`, `max`."""

@@ -82,7 +82,7 @@ class ListedRun(Protocol):
     @property
     def label(self) -> str: ...
     @property
-    def load_verdicts(self) -> Sequence[str]: ...
+    def verdicts(self) -> Sequence[str]: ...
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -214,7 +214,7 @@ def _run_cells(run: ListedRun) -> list[Text]:
     return [
         literal(run.id),
         joined(literal(run.name, "bold"), literal(f" ({run.label})" if run.label else "")),
-        _outcome(outcome(state, run.load_verdicts)),
+        _outcome(outcome(state, run.verdicts)),
         literal(f"{run.started:%Y-%m-%d %H:%M}", "dim"),
         literal(count(run.trials)),
         literal(count(run.executions)),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.model.figure import Figure
-from assay.model.load import Distribution, Load, LoadResult, Moment, Quality, TimeHistogram
+from assay.model.load import QUANTILES, Distribution, Load, LoadResult, Moment, Quality, TimeHistogram
 from assay.model.server_metrics import ServerMetrics
 from assay.report.load_findings import findings_of, remarks_of, verdict_of
 from assay.units import count, percent, seconds, significant
@@ -53,7 +53,7 @@ def load_document(result: LoadResult) -> dict[str, Any]:
 
 
 def _figures_document(result: LoadResult) -> dict[str, Any]:
-    times = {f"{name}_ms": _times(result.times.get(name)) for name in _NAMES}
+    times = {f"{name}_ms": times_document(result.times.get(name)) for name in _NAMES}
     return {
         "requests_sent": result.requests_sent,
         "requests_completed": result.requests_completed,
@@ -72,10 +72,10 @@ def _figures_document(result: LoadResult) -> dict[str, Any]:
         "concurrency": result.concurrency,
         **times,
         "intervals": {
-            "throughput_rps": _ends(result.throughput),
-            "output_tokens_per_s": _ends(result.output_tokens),
-            "error_rate": _ends(result.error_rate),
-            "goodput_rps": _ends(result.goodput),
+            "throughput_rps": interval_of(result.throughput),
+            "output_tokens_per_s": interval_of(result.output_tokens),
+            "error_rate": interval_of(result.error_rate),
+            "goodput_rps": interval_of(result.goodput),
         },
         **_input_tokens(result),
         "prompt_seed": result.prompt_seed,
@@ -85,7 +85,7 @@ def _figures_document(result: LoadResult) -> dict[str, Any]:
             {
                 "objective": held.objective.text,
                 "value": held.figure.value if held.figure else None,
-                "interval": _ends(held.figure),
+                "interval": interval_of(held.figure),
                 "met": held.is_met,
             }
             for held in result.held
@@ -171,7 +171,7 @@ def _quality(quality: Quality | None) -> dict[str, Any] | None:
         return None
     return {
         "score": quality.score.value,
-        "interval": _ends(quality.score),
+        "interval": interval_of(quality.score),
         "scored": quality.scored,
         "unscored": quality.unscored,
     }
@@ -201,18 +201,19 @@ def _moment(moment: Moment) -> dict[str, Any]:
     }
 
 
-def _times(times: Distribution | None) -> dict[str, Any] | None:
+def times_document(times: Distribution | None) -> dict[str, Any] | None:
+    """In milliseconds; an interval is null where there are too few values for one."""
     if times is None:
         return None
-    plain: dict[str, Any] = {name: times.at(name) * 1e3 for name in _STATISTICS}
+    known = {name: [low * 1e3, high * 1e3] for name, (low, high) in times.intervals.items()}
     return {
-        **plain,
+        **{name: times.at(name) * 1e3 for name in _STATISTICS},
         "n": times.n,
-        "intervals": {name: [low * 1e3, high * 1e3] for name, (low, high) in times.intervals.items()},
+        "intervals": {name: known.get(name) for name in QUANTILES},
     }
 
 
-def _ends(span: Figure | None) -> list[float] | None:
+def interval_of(span: Figure | None) -> list[float] | None:
     return None if span is None or span.low is None or span.high is None else [span.low, span.high]
 
 
@@ -408,7 +409,7 @@ def row(label: str, document: Mapping[str, Any], *, brief: bool = False) -> list
     return [
         label,
         _give_or_take(throughput) if brief else _spanned(throughput),
-        significant(document["output_tokens_per_s"]),
+        _tokens_cell(document),
         significant(document["concurrency"]),
         ms("ttft_ms", "p50"),
         ms("ttft_ms", "p99"),
@@ -417,6 +418,14 @@ def row(label: str, document: Mapping[str, Any], *, brief: bool = False) -> list
         percent(document["error_rate"]),
         significant(quality["score"]) if quality else "–",
     ]
+
+
+def _tokens_cell(document: Mapping[str, Any]) -> str:
+    """Of embeddings, which say nothing in return, those that were read."""
+    given = document.get("input_tokens_per_s")
+    if given and not document["output_tokens_per_s"]:
+        return f"{significant(given)} input"
+    return significant(document["output_tokens_per_s"])
 
 
 def time_rows(document: Mapping[str, Any]) -> list[list[str]]:

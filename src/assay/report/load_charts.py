@@ -108,6 +108,7 @@ def _knee_layers(x: Spec, y: Spec, colour: Spec) -> list[Spec]:
             "encoding": {"x": x, "y": y, "order": {"field": "level", "type": "quantitative"}},
         },
         {
+            "transform": [{"filter": "isValid(datum.low)"}],
             "mark": {"type": "rule", "opacity": 0.5},
             "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
         },
@@ -141,8 +142,7 @@ def _point(load: StoredLoad) -> dict[str, Any]:
         "label": f"{level:g}" if offered is None else f"{offered:.3g}/s",
         "throughput": document["throughput_rps"],
         "value": latency["p95"],
-        "low": latency["intervals"]["p95"][0],
-        "high": latency["intervals"]["p95"][1],
+        **dict(zip(("low", "high"), latency["intervals"]["p95"] or (None, None), strict=True)),
     }
 
 

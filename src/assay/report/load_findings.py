@@ -21,8 +21,10 @@ _NOT_FAILED = {
 
 
 class LoadVerdict(StrEnum):
-    """The worst that is to be said of a load; the first that applies, in this order."""
+    """The worst that is to be said of a load or a stress test; the first that applies, in this order."""
 
+    BROKE = "broke"
+    """Of a stress test: the target did not bear a scenario."""
     ABORTED = "aborted"
     NO_ANSWERS = "no_answers"
     SLO_BROKEN = "slo_broken"
@@ -47,6 +49,7 @@ class LoadVerdict(StrEnum):
 
 
 _TEXTS = {
+    LoadVerdict.BROKE: "broke under stress",
     LoadVerdict.ABORTED: "aborted",
     LoadVerdict.NO_ANSWERS: "no answers",
     LoadVerdict.SLO_BROKEN: "SLO broken",
@@ -60,6 +63,7 @@ _TEXTS = {
 }
 FAILURES = frozenset(
     {
+        LoadVerdict.BROKE,
         LoadVerdict.ABORTED,
         LoadVerdict.NO_ANSWERS,
         LoadVerdict.SLO_BROKEN,
@@ -67,7 +71,7 @@ FAILURES = frozenset(
         LoadVerdict.UNAVAILABLE,
     }
 )
-"""With these, `assay load` ends with 1."""
+"""With these, `assay load` and `assay stress` end with 1."""
 
 
 def verdicts_of(document: Mapping[str, Any]) -> list[LoadVerdict]:

@@ -21,17 +21,15 @@ class RunOutcome:
     """`good`, `warn` or `bad`."""
 
 
-def outcome(state: RunState, load_verdicts: Sequence[str] = ()) -> RunOutcome:
+def outcome(state: RunState, verdicts: Sequence[str] = ()) -> RunOutcome:
     """
     >>> outcome(RunState.COMPLETED), outcome(RunState.COMPLETED, ["ok", "slo_broken"])
     (RunOutcome(text='completed', tone='good'), RunOutcome(text='SLO broken', tone='bad'))
     """
-    if state is RunState.COMPLETED and (verdict := worst_verdict(load_verdicts)) is not None:
+    if state is RunState.COMPLETED and (verdict := worst_verdict(verdicts)) is not None:
         return RunOutcome(verdict.text, verdict.tone)
     return RunOutcome(state_text(state), _TONES.get(state, "warn"))
 
 
 def outcome_of(report: Report) -> RunOutcome:
-    if report.run.state is RunState.COMPLETED and report.stress is not None and report.stress.is_broken:
-        return RunOutcome("broke under stress", "bad")
     return outcome(report.run.state, stored_verdicts(report))

@@ -9,7 +9,7 @@ from typing import Any
 from assay.model import AxisEffect, Report, TrialReport
 from assay.report.capacity import stored_capacity
 from assay.report.load import document_of
-from assay.report.load_findings import verdict_of
+from assay.report.load_findings import LoadVerdict, verdict_of
 from assay.units import significant
 
 _MOST = 24
@@ -32,7 +32,12 @@ def stored_loads(report: Report) -> list[StoredLoad]:
 
 
 def stored_verdicts(report: Report) -> list[str]:
-    """What each load of the run came to; nothing for a search of the capacity, which breaks the objective on purpose."""
+    """What each load of the run came to; nothing for a search of the capacity, which breaks the objective on purpose.
+
+    Of a stress test, whether the target broke.
+    """
+    if report.stress is not None:
+        return [LoadVerdict.BROKE] if report.stress.is_broken else []
     if stored_capacity(report) is not None:
         return []
     return [verdict_of(load.document).value for load in stored_loads(report)]

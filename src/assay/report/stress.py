@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from assay.model.figure import Figure
-from assay.model.load import Distribution
 from assay.model.stress import (
     Breach,
     Correctness,
@@ -18,6 +17,7 @@ from assay.model.stress import (
     StressFinding,
 )
 from assay.report.figures import NOTHING
+from assay.report.load import interval_of, times_document
 from assay.stats.verdicts import wilson
 from assay.units import count, counted, percent, seconds, show, significant, size
 
@@ -257,7 +257,7 @@ def stress_document(finding: StressFinding) -> dict[str, Any]:
     return {
         "target": finding.target,
         "resilience": finding.resilience.value if finding.resilience else None,
-        "resilience_interval": _ends(finding.resilience),
+        "resilience_interval": interval_of(finding.resilience),
         "base_rate": finding.base,
         "base_from": finding.base_text,
         "objective": finding.objective,
@@ -265,7 +265,7 @@ def stress_document(finding: StressFinding) -> dict[str, Any]:
             "judged": bool(finding.judged_by),
             "by": finding.judged_by or None,
             "calm_score": None if finding.calm_score is None else finding.calm_score.value,
-            "calm_interval": _ends(finding.calm_score),
+            "calm_interval": interval_of(finding.calm_score),
             "note": "" if finding.judged_by else NOT_JUDGED,
         },
         "calm": _calm(finding),
@@ -302,8 +302,8 @@ def scenario_document(found: ScenarioFinding, score: ScenarioScore | None) -> di
         "error_rate": found.error_rate,
         "error_details": [_detail(one) for one in found.details],
         "throughput_rps": found.throughput.value if found.throughput else None,
-        "throughput_interval": _ends(found.throughput),
-        **{f"{name}_ms": _times(found.times.get(name)) for name in _TIMES},
+        "throughput_interval": interval_of(found.throughput),
+        **{f"{name}_ms": times_document(found.times.get(name)) for name in _TIMES},
         "load_asked": found.load_asked,
         "load_borne": found.load_borne,
         "load_unit": found.unit,
@@ -345,7 +345,7 @@ def _calm(finding: StressFinding) -> dict[str, Any]:
         "error_rate_interval": None if ends is None else list(ends),
         "errors": dict(errors.kinds),
         "error_details": [_detail(one) for one in errors.details],
-        "latency_ms": _times(finding.calm_latency),
+        "latency_ms": times_document(finding.calm_latency),
     }
 
 
@@ -380,17 +380,9 @@ def _quality(judged: Correctness | None) -> dict[str, Any] | None:
         return None
     figures = {"score": judged.score, "calm": judged.calm, "change": judged.change}
     values = {name: None if figure is None else figure.value for name, figure in figures.items()}
-    ends = {f"{name}_interval": _ends(figure) for name, figure in figures.items()}
+    ends = {f"{name}_interval": interval_of(figure) for name, figure in figures.items()}
     counts = {"scored": judged.scored, "unscored": judged.unscored, "right": judged.right}
     return {**values, **ends, **counts}
-
-
-def _times(times: Distribution | None) -> dict[str, Any] | None:
-    if times is None:
-        return None
-    ends = {name: [low * 1e3, high * 1e3] for name, (low, high) in times.intervals.items()}
-    figures: dict[str, Any] = {name: times.at(name) * 1e3 for name in ("mean", "p50", "p95", "p99", "max")}
-    return {**figures, "n": times.n, "intervals": ends}
 
 
 def _breach(breach: Breach | None) -> dict[str, Any] | None:
@@ -429,7 +421,3 @@ def _resources(found: ScenarioFinding) -> dict[str, Any] | None:
         "cpu_peak_cores": used.peak_cpu,
         "over_time": [[one.at, one.cpu, one.memory_bytes] for one in used.samples],
     }
-
-
-def _ends(span: Figure | None) -> list[float] | None:
-    return None if span is None or span.low is None or span.high is None else [span.low, span.high]

@@ -85,11 +85,16 @@ def _of_loads(loads: Sequence[StoredLoad]) -> Iterator[Tile]:
     note = f"{significant(best['concurrency'])} in flight{mark}"
     yield Tile(f"{most}answers per second", f"{significant(best['throughput_rps'])}{interval}", note)
     if best["latency_ms"]:
-        low, high = (seconds(end / 1e3) for end in best["latency_ms"]["intervals"]["p95"])
+        ends = best["latency_ms"]["intervals"]["p95"]
+        interval = (
+            f"{seconds(ends[0] / 1e3)} to {seconds(ends[1] / 1e3)}"
+            if ends
+            else "too few answers for an interval"
+        )
         yield Tile(
             "latency P95" if len(loads) == 1 else "latency P95 at that load",
             seconds(best["latency_ms"]["p95"] / 1e3),
-            f"{low} to {high}{mark}",
+            f"{interval}{mark}",
         )
 
 

@@ -29,8 +29,9 @@ class RunSummary:
     executions: int
     tags: tuple[str, ...]
     label: str
-    load_verdicts: tuple[str, ...] = ()
-    """Of a run of load tests: what each of them came to, as in `slo_broken`; empty for a search of the capacity."""
+    verdicts: tuple[str, ...] = ()
+    """Of a run of load tests: what each of them came to, as in `slo_broken`; empty for a search of the capacity. Of a stress test:
+    `broke` for each scenario that the target did not bear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def _summary(connection: sa.Connection, row: sa.Row[tuple[object, ...]]) -> RunS
         **row._mapping,
         "state": state,
         "tags": tuple(read_tags(connection, row.id)),
-        "load_verdicts": _read_load_verdicts(connection, row.id),
+        "verdicts": (*_read_load_verdicts(connection, row.id), *_read_breaches(connection, row.id)),
     }
     return RunSummary(**fields)
 
@@ -117,6 +118,19 @@ def _read_load_verdicts(connection: sa.Connection, run_id: str) -> tuple[str, ..
         .where(executions.c.phase == "measured")
     )
     return tuple(found for found in connection.scalars(query) if found is not None)
+
+
+def _read_breaches(connection: sa.Connection, run_id: str) -> tuple[str, ...]:
+    """From the findings of the scenarios of a stress test; where our own generator was the limit, nothing broke."""
+    from assay.model.stress import OUR_CAUSES, STRESS
+
+    cause = executions.c.output[("scenario", "breach", "cause")].as_string()
+    query = (
+        sa.select(cause)
+        .join(trials, trials.c.id == executions.c.trial_id)
+        .where(trials.c.run_id == run_id, trials.c.experiment == STRESS)
+    )
+    return tuple("broke" for found in connection.scalars(query) if found and found not in OUR_CAUSES)
 
 
 def read_latest_trials(

@@ -18,6 +18,8 @@ from assay.model.server_metrics import MetricSeries, ServerMetrics
 
 EVERY_SECONDS = 1.0
 _PATIENCE = 2.0
+_LAST_SECONDS = 1.0
+"""That the end of a load waits for the last reading; a server that answers at all does so within milliseconds."""
 _MOST_BYTES = 8 * 2**20
 MOST_POINTS = 600
 """Of each metric; of a long load every second, fourth, … sample is kept."""
@@ -41,6 +43,8 @@ class MetricsReader:
         self._step = 1
         """Of so many samples, one is kept."""
         self._scrapes = self._failed = 0
+        self._is_abandoned = False
+        """Whether the load has ended without the last reading."""
         self._error: str | None = None
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._read_on, name="server-metrics", daemon=True)
@@ -53,7 +57,11 @@ class MetricsReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._is_over.set()
-        self._thread.join(_PATIENCE + 1.0)
+        self._thread.join(_LAST_SECONDS)
+        if self._thread.is_alive():
+            self._failed += 1
+            self._error = self._error or "timed out"
+            self._is_abandoned = True
 
     def _read_on(self) -> None:
         lower_priority()
@@ -62,6 +70,8 @@ class MetricsReader:
             self._read(time.monotonic())
             due = max(due + EVERY_SECONDS, time.monotonic())
             if self._is_over.wait(due - time.monotonic()):
+                if self._is_abandoned:
+                    return
                 # What the load left behind, such as the last tokens.
                 self._read(time.monotonic())
                 return
@@ -71,8 +81,11 @@ class MetricsReader:
         try:
             found = read_samples(_fetch(self._source))
         except (OSError, http.client.HTTPException, ValueError) as error:
-            self._failed += 1
-            self._error = str(error) or type(error).__name__
+            if not self._is_abandoned:
+                self._failed += 1
+                self._error = str(error) or type(error).__name__
+            return
+        if self._is_abandoned:
             return
         if (self._scrapes - 1) % self._step == 0 or self._is_over.is_set():
             self._samples.append((now, found))
@@ -114,7 +127,16 @@ def _fetch(source: MetricsSource) -> str:
         answer = connection.getresponse()
         if answer.status != 200:
             raise ValueError(f"HTTP {answer.status}")
-        body = answer.read(_MOST_BYTES + 1)
-    if len(body) > _MOST_BYTES:
-        raise ValueError(f"more than {_MOST_BYTES // 2**20} MiB")
-    return body.decode("utf-8", errors="replace")
+        return _body(answer).decode("utf-8", errors="replace")
+
+
+def _body(answer: http.client.HTTPResponse) -> bytes:
+    """Within the time that the whole of it may take: the limit of a connection is one for each piece."""
+    deadline, body = time.monotonic() + _PATIENCE, bytearray()
+    while piece := answer.read1(2**16):
+        body += piece
+        if len(body) > _MOST_BYTES:
+            raise ValueError(f"more than {_MOST_BYTES // 2**20} MiB")
+        if time.monotonic() > deadline:
+            raise TimeoutError("timed out")
+    return bytes(body)

@@ -248,14 +248,21 @@ def distribution(times: Histogram) -> Distribution:
         n=times.n,
         mean=times.mean,
         max=times.most,
-        intervals={name: _rank_interval(times, share) for name, share in QUANTILES.items()},
+        intervals={
+            name: found
+            for name, share in QUANTILES.items()
+            if (found := _rank_interval(times, share)) is not None
+        },
         **{name: times.quantile(share) for name, share in QUANTILES.items()},
     )
 
 
-def _rank_interval(times: Histogram, share: float) -> tuple[float, float]:
+def _rank_interval(times: Histogram, share: float) -> tuple[float, float] | None:
+    """None with so few values that one of the two ranks lies beyond them: nobody knows how much longer the longest could have been."""
     half = 1.96 * math.sqrt(share * (1 - share) / times.n)
-    return times.quantile(max(0.0, share - half)), times.quantile(min(1.0, share + half))
+    if share - half < 0 or share + half > 1:
+        return None
+    return times.quantile(share - half), times.quantile(share + half)
 
 
 def _curve(times: Histogram) -> tuple[tuple[float, float], ...]:
